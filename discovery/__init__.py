@@ -1,0 +1,1 @@
+"""The algorithm: pure Python and numpy, no I/O, no Prefect."""

@@ -1,0 +1,47 @@
+"""What a strategy asks and what it learns. Examples are row numbers here; who they are is not the algorithm's business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Labels = NDArray[np.int8]  # one value per example: 1 has it, 0 lacks it, UNKNOWN
+UNKNOWN = -1
+
+
+class Kind(StrEnum):
+    TWO_OF_THREE = "two-of-three"  # two of the three share it, the third lacks it
+    PAIR = "pair"  # one of the two has it, the other lacks it
+    ONE_OF_THREE = "one-of-three"  # one of the three has it, two lack it
+    LEFT_RIGHT = "left-right"  # all of `examples` have it, none of `without` does
+    TAG = "tag"  # anything that the one example has
+    LABEL = "label"  # does the example have the feature?
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    kind: Kind
+    examples: tuple[int, ...]
+    without: tuple[int, ...] = ()
+    other_than_known: bool = False  # the question lists the features found so far and asks for another one
+
+
+class Strategy(Protocol):
+    """Chooses what to ask next from what was learned. Nothing else knows how."""
+
+    @property
+    def unresolved(self) -> float:
+        """Share of all comparisons of the strategy's kind that no known feature settles: 1 at the start, 0 when exhausted."""
+        ...
+
+    def next_questions(self, k: int) -> list[Comparison]:
+        """Up to `k` different questions, none asked before; empty when there is nothing left to ask."""
+        ...
+
+    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+        """The answer to a question that `next_questions` gave, in that order: a feature with its labels, or neither (NONE)."""
+        ...

@@ -1,0 +1,1 @@
+"""Who answers: one file per oracle, all behind `models.oracle`."""

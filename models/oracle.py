@@ -1,0 +1,199 @@
+"""The seam between the loop and whoever answers: questions go in, answers come out, and every answer says what it cost.
+
+OracleError
+├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
+├── BudgetExhausted     the next question might cost more than is left
+└── AnswersPending      people have yet to answer; run again later
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from discovery.questions import Kind
+from sources.example import Example
+
+MICRO = 1_000_000
+Money = int  # micro-dollars: sums of money are exact
+
+
+class OracleError(Exception):
+    """Something about the oracle that the user can act on; the message is one line that says how."""
+
+
+class OracleUnavailable(OracleError):
+    pass
+
+
+class BudgetExhausted(OracleError):
+    pass
+
+
+class AnswersPending(OracleError):
+    pass
+
+
+class Verdict(StrEnum):
+    FEATURE = "feature"
+    NONE = "none"
+    YES = "yes"
+    NO = "no"
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    name: str
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`known` names features the answer must differ from; it is part of the question, so another list is another question."""
+
+    kind: Kind
+    examples: tuple[Example, ...]
+    without: tuple[Example, ...] = ()
+    known: tuple[str, ...] = ()
+    voter: int = 0
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "examples": [example.digest for example in self.examples],
+            "without": [example.digest for example in self.without],
+            "known": list(self.known),
+            "voter": self.voter,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    feature: Feature
+    example: Example
+    voter: int = 0
+    kind = Kind.LABEL
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "feature": [self.feature.name, self.feature.definition],
+            "example": self.example.digest,
+            "voter": self.voter,
+        }
+
+
+Question = Compare | Label
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    question: Question
+    verdict: Verdict
+    by: str  # who answered: a model, a reviewer, a simulated worker
+    feature: Feature | None = None  # with Verdict.FEATURE
+    shown: tuple[int, ...] = ()  # with FEATURE: positions of the examples that are said to have it
+    probability: float | None = None  # of YES, where the oracle knows one
+    usage: Usage = Usage()
+    cost: Money = 0
+    seconds: float = 0.0
+    raw: str = ""  # the reply as it came
+    cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
+
+    def with_cost(self, cost: Money) -> Answer:
+        return replace(self, cost=cost)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the question, which the store keeps beside it."""
+        return {
+            "verdict": self.verdict.value,
+            "by": self.by,
+            "feature": [self.feature.name, self.feature.definition] if self.feature else None,
+            "shown": list(self.shown),
+            "probability": self.probability,
+            "usage": [self.usage.requests, self.usage.input_tokens, self.usage.output_tokens],
+            "cost": self.cost,
+            "seconds": self.seconds,
+            "raw": self.raw,
+        }
+
+    @classmethod
+    def from_json(cls, question: Question, data: dict[str, Any], *, cached: bool) -> Answer:
+        return cls(
+            question=question,
+            verdict=Verdict(data["verdict"]),
+            by=data["by"],
+            feature=Feature(*data["feature"]) if data["feature"] else None,
+            shown=tuple(data["shown"]),
+            probability=data["probability"],
+            usage=Usage(*data["usage"]),
+            cost=data["cost"],
+            seconds=data["seconds"],
+            raw=data["raw"],
+            cached=cached,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OracleIdentity:
+    """What distinguishes one oracle's answers from another's. `parameters` holds all that can change an answer, no secret,
+    and nothing that cannot (addresses, prices, time-outs, concurrency)."""
+
+    kind: str
+    model: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+    prompts: str = ""  # version of the prompts
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "model": self.model,
+            "parameters": dict(self.parameters),
+            "prompts": self.prompts,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.model}" if self.model else self.kind
+
+
+class Oracle(Protocol):
+    identity: OracleIdentity
+    width: int  # how many questions travel at once: more are never pulled from `questions` ahead of being sent
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        """Yield one answer per question, in any order, each as soon as it is known.
+
+        `questions` may be lazy: pulling one is the promise to send it, so pull at most about `width` ahead."""
+        ...
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        """For each question an upper bound of its price, before anything is spent."""
+        ...
+
+
+def canonical_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest_of(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def question_key(identity: OracleIdentity, question: Question) -> str:
+    """The name under which an answer is kept: who was asked and what, and nothing else."""
+    return digest_of([identity.to_json(), question.content])

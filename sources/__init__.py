@@ -1,0 +1,1 @@
+"""Where examples come from: a folder of images, a table, a URL."""
