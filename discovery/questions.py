@@ -1,4 +1,4 @@
-"""What a strategy asks and what it learns. Examples are row numbers here; who they are is not the algorithm's business."""
+"""What a strategy asks and what it learns. Examples are row numbers here: who they are is another layer's business."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Strategy(Protocol):
 
     @property
     def unresolved(self) -> float:
-        """Share of all comparisons of the strategy's kind that no known feature settles: 1 at the start, 0 when exhausted."""
+        """Share of the strategy's comparisons that no known feature settles: 1 at the start, 0 when exhausted."""
         ...
 
     def next_questions(self, k: int) -> list[Comparison]:
@@ -43,5 +43,5 @@ class Strategy(Protocol):
         ...
 
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
-        """The answer to a question that `next_questions` gave, in that order: a feature with its labels, or neither (NONE)."""
+        """The answer to a question of `next_questions`, in that order: a feature with its labels, or neither (NONE)."""
         ...

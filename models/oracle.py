@@ -55,7 +55,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`known` names features the answer must differ from; it is part of the question, so another list is another question."""
+    """`known` names features the answer must differ from; another list is another question."""
 
     kind: Kind
     examples: tuple[Example, ...]
@@ -151,8 +151,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class OracleIdentity:
-    """What distinguishes one oracle's answers from another's. `parameters` holds all that can change an answer, no secret,
-    and nothing that cannot (addresses, prices, time-outs, concurrency)."""
+    """What distinguishes one oracle's answers from another's. `parameters` holds all that can change an answer,
+    no secret, and nothing that cannot change one (addresses, prices, time-outs, concurrency)."""
 
     kind: str
     model: str

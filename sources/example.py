@@ -9,7 +9,7 @@ import fsspec
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A picture or a text. `digest` is the SHA-256 of its content: a renamed file is the same example, a changed one is not."""
+    """A picture or a text. `digest` is the SHA-256 of its content: a renamed file is the same, a changed one is not."""
 
     id: str
     digest: str
