@@ -1,0 +1,105 @@
+"""Simulated crowds: each knows the true features and names one that answers the question (paper, Sections 4 and 5).
+
+A crowd differs from another only in which of the valid features it names: the most general or the least, the first in
+an order that everybody shares, any one at random, or at random but the salient ones more often."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN, Comparison, Kind
+
+Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 or UNKNOWN
+
+
+class Crowd(Protocol):
+    def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
+        """The column that somebody names, or None if none fits. `known` is left out if the question asks for another."""
+        ...
+
+
+def valid_columns(truth: Matrix, question: Comparison) -> NDArray[np.bool_]:
+    """Which columns answer the question. A column that is unknown on one of its examples does not."""
+    has = truth[list(question.examples)]
+    ones = (has == 1).sum(axis=0)
+    valid: NDArray[np.bool_] = (has != UNKNOWN).all(axis=0)
+    if question.kind is Kind.TWO_OF_THREE:
+        valid &= ones == 2
+    elif question.kind in (Kind.PAIR, Kind.ONE_OF_THREE):
+        valid &= ones == 1
+    elif question.kind is Kind.TAG:
+        valid &= ones == len(question.examples)
+    elif question.kind is Kind.LEFT_RIGHT:
+        valid &= ones == len(question.examples)
+        valid &= (truth[list(question.without)] == 0).all(axis=0)
+    else:
+        raise ValueError(f"a crowd is asked to compare, and {question.kind.value!r} is not a comparison")
+    return valid
+
+
+def _candidates(truth: Matrix, question: Comparison, known: Collection[int]) -> NDArray[np.intp]:
+    valid = valid_columns(truth, question)
+    if question.other_than_known and known:
+        valid[list(known)] = False
+    return np.flatnonzero(valid)
+
+
+@dataclass(frozen=True)
+class RankedCrowd:
+    """Names the valid feature of the lowest rank, whoever is asked."""
+
+    truth: Matrix
+    rank: NDArray[np.intp]
+
+    def answer(
+        self,
+        question: Comparison,
+        rng: np.random.Generator,  # noqa: ARG002 (nothing is left to chance here)
+        known: Collection[int] = (),
+    ) -> int | None:
+        candidates = _candidates(self.truth, question, known)
+        return int(candidates[self.rank[candidates].argmin()]) if len(candidates) else None
+
+
+@dataclass(frozen=True)
+class WeightedCrowd:
+    """Names a valid feature at random, each in proportion to its weight."""
+
+    truth: Matrix
+    weight: NDArray[np.float64]
+
+    def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
+        candidates = _candidates(self.truth, question, known)
+        if not len(candidates):
+            return None
+        cumulated = self.weight[candidates].cumsum()
+        chosen = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
+        return int(candidates[min(chosen, len(candidates) - 1)])
+
+
+CROWDS = ("generalist", "specifist", "homogeneous", "heterogeneous", "salience")
+
+
+def make_crowd(kind: str, truth: Matrix, seed: int) -> Crowd:
+    """The crowd of that kind. The seed settles what its members agree upon: ties, the order of preference, salience."""
+    columns = truth.shape[1]
+    order = np.random.default_rng(seed).permutation(columns)
+    place = np.empty(columns, dtype=np.intp)  # of each column in the order
+    place[order] = np.arange(columns)
+    size = (truth == 1).sum(axis=0)
+    if kind == "generalist":
+        return RankedCrowd(truth, -size * columns + place)
+    if kind == "specifist":
+        return RankedCrowd(truth, size * columns + place)
+    if kind == "homogeneous":
+        return RankedCrowd(truth, place)
+    if kind == "heterogeneous":
+        return WeightedCrowd(truth, np.ones(columns, dtype=np.float64))
+    if kind == "salience":
+        return WeightedCrowd(truth, 1.0 / (1.0 + place.astype(np.float64)))
+    raise ValueError(f"unknown crowd {kind!r}: choose one of {', '.join(CROWDS)}")
