@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -99,6 +99,8 @@ class Usage:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0  # of the input tokens, those the provider had read before: cheaper
+    reasoning_tokens: int = 0  # of the output tokens, those the model thought with: billed as output
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Answer:
     cost: Money = 0
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
+    note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
     cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
 
     def with_cost(self, cost: Money) -> Answer:
@@ -126,10 +129,11 @@ class Answer:
             "feature": [self.feature.name, self.feature.definition] if self.feature else None,
             "shown": list(self.shown),
             "probability": self.probability,
-            "usage": [self.usage.requests, self.usage.input_tokens, self.usage.output_tokens],
+            "usage": list(astuple(self.usage)),
             "cost": self.cost,
             "seconds": self.seconds,
             "raw": self.raw,
+            "note": self.note,
         }
 
     @classmethod
@@ -145,6 +149,7 @@ class Answer:
             cost=data["cost"],
             seconds=data["seconds"],
             raw=data["raw"],
+            note=data.get("note", ""),
             cached=cached,
         )
 
