@@ -1,0 +1,85 @@
+"""What a feature may be called, and when two names are the same. Whoever gives a name, it is checked."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+NAME_LIMIT = 60
+WORDS_LIMIT = 5
+
+_PLACEHOLDERS = {"name", "feature", "string", "none", "n/a", "unknown", "example", "difference", "similarity", "other"}
+_FILLERS = {
+    *("a", "an", "the", "is", "are", "it", "its", "has", "have", "having", "with", "contains", "containing", "shows"),
+    *("showing", "wears", "wearing", "includes", "including", "there", "of", "in", "on"),
+}
+_NEGATION = re.compile(
+    r"\b(not|no|non|without|lacks?|lacking|missing|absent|absence|never|neither|nor|\w+n['’]t|cannot)\b",
+    re.IGNORECASE,
+)
+_FORBIDDING = re.compile(
+    r"^no \w+( \w+)* (sign|symbol|logo|label|notice)s?$", re.IGNORECASE
+)  # "no entry sign" is a thing
+_INSTRUCTION = re.compile(
+    r"\b(ignore|disregard|forget|override)\b.*\b(above|previous|prior|earlier|instructions?|prompts?|rules?|all|everything)\b"
+    r"|\b(answer|reply|respond|say|output|print|return|write|label|mark)\b.{0,20}\b(yes|no|true|false|only|always|exactly)\b"
+    r"|\b(always|only|just)\s+(answer|reply|respond|say|output|print|return)\b"
+    r"|\byou (must|should|are|will|have to|shall)\b|\b(system|developer) (prompt|message)\b|\bas an ai\b"
+    r"|\bi (cannot|can['’]t|am unable)\b|\b(jailbreak|prompt injection)\b|^(system|assistant|user|developer)\s*:",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"[{}<>\[\]|\\`]|://")
+_POINTING = re.compile(r"\b(examples?|images?|pictures?|items?|texts?|groups?) ([A-C]|[1-9])\b|^[A-C]( and|,) [A-C]$")
+
+
+def clean(text: str) -> str:
+    """One line of visible characters, in one Unicode form, without the quotation marks and full stop around it."""
+    whole = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
+    visible = "".join(" " if character.isspace() else character for character in whole if _is_visible(character))
+    return re.sub(r"\s+", " ", visible).strip().strip("\"'“”‘’«»*_` ").rstrip(";:, ")
+
+
+def _is_visible(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn")
+
+
+def canonical(name: str) -> str:
+    """The same for names that differ only in case, articles, filler words, punctuation or a plural s."""
+    words = re.findall(r"\w+", clean(name).casefold())
+    kept = [word for word in words if word not in _FILLERS] or words
+    return " ".join(_singular(word) for word in kept)
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and re.search(r"(s|x|z|ch|sh)es$", word):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def is_negation(name: str) -> bool:
+    return _NEGATION.search(name) is not None and not _FORBIDDING.match(name)
+
+
+def sounds_like_an_instruction(text: str) -> bool:
+    return _INSTRUCTION.search(text) is not None or "://" in text
+
+
+def name_problem(name: str, known: Iterable[str] = ()) -> str:
+    """What is wrong with a name made by `clean`, in words that can be put back to a model; empty when nothing is."""
+    words = name.split()
+    if not any(character.isalpha() for character in name) or name.casefold().rstrip(".") in _PLACEHOLDERS:
+        return "the name is empty"
+    if len(name) > NAME_LIMIT or len(words) > WORDS_LIMIT:
+        return f"the name must have one to {WORDS_LIMIT} words and at most {NAME_LIMIT} characters"
+    if sounds_like_an_instruction(name) or _MARKUP.search(name):
+        return "the name is an instruction or markup, not a feature"
+    if _POINTING.search(name):
+        return "the name points at examples instead of naming what can be seen or read in them"
+    if is_negation(name):
+        return "the name is a negation: name something that is there"
+    if canonical(name) in {canonical(other) for other in known}:
+        return "the name is that of a known feature"
+    return ""
