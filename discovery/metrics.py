@@ -1,0 +1,132 @@
+"""How good a set of discovered features is (Section 7 of the paper).
+
+A matrix of labels has one row per feature, in the order of discovery, and one column per example. A missing label is
+never evidence: it makes no feature interesting, sets no two features apart and tells no two examples apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.packed import PackedLabels
+from discovery.pairs import count_unresolved
+from discovery.questions import Labels
+
+LabelMatrix = NDArray[np.int8]  # features × examples
+DIFFERENCE = 0.1  # share of the examples in which a feature must differ to count
+
+
+def interesting(labels: Labels, difference: float = DIFFERENCE) -> bool:
+    """The feature is true of at least a tenth of all examples and false of at least a tenth."""
+    n = max(labels.size, 1)
+    return bool((labels == 1).sum() / n >= difference and (labels == 0).sum() / n >= difference)
+
+
+def distinct(labels: Labels, kept: Iterable[Labels], difference: float = DIFFERENCE) -> bool:
+    """The feature differs from each kept one in at least a tenth of all examples. A complement is distinct."""
+    n = max(labels.size, 1)
+    return all(_differing(labels, other) / n >= difference for other in kept)
+
+
+def interesting_and_distinct(matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> list[bool]:
+    """For each feature whether it counts: of several that are much the same, the one found first does.
+
+    A feature is compared with the earlier ones that count, not with all."""
+    kept: list[Labels] = []
+    flags = []
+    for labels in matrix:
+        counts = interesting(labels, difference) and distinct(labels, kept, difference)
+        flags.append(counts)
+        if counts:
+            kept.append(labels)
+    return flags
+
+
+def g(matrix: LabelMatrix | Sequence[Labels], n: int) -> float:
+    """The average share of the `n` examples that an example cannot be told apart from, itself included.
+
+    1 before any feature is known, 1/n when all are told apart; with complete labels the paper's Σ|P_r|²/N²."""
+    packed = PackedLabels(n)
+    for labels in matrix:
+        packed.add(labels)
+    return _g(packed)
+
+
+def g_curve(found: Iterable[Labels | None], n: int) -> list[float]:
+    """g after each query, given the labels that each query found (None where it found nothing)."""
+    packed = PackedLabels(n)
+    curve: list[float] = []
+    for labels in found:
+        if labels is not None:
+            packed.add(labels)
+        curve.append(_g(packed) if labels is not None or not curve else curve[-1])
+    return curve
+
+
+def queries_to_reach(curve: Sequence[float], target: float) -> int | None:
+    """After how many queries g is at most `target`; None when it never is."""
+    return next((query for query, value in enumerate(curve, start=1) if value <= target), None)
+
+
+def none_bound(nones: int, confidence: float = 0.95) -> float:
+    """After `nones` NONEs in a row on uniform draws: with this confidence, at most this share of the unresolved triples
+    still yields a feature. About 3/nones at 95 %."""
+    return min(1.0, -math.log(1 - confidence) / nones) if nones else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TruthMatch:
+    best: NDArray[np.intp]  # for each feature its best-matching truth column, -1 where none can be compared
+    balanced_accuracy: NDArray[np.float64]  # against that column; 0.5 where none can be compared
+    complement: NDArray[np.bool_]  # the feature is the negation of that column
+    matched: int  # how many different truth columns are matched well enough
+
+    @property
+    def mean_balanced_accuracy(self) -> float:
+        return float(self.balanced_accuracy.mean()) if self.balanced_accuracy.size else math.nan
+
+
+def matches_with_truth(matrix: LabelMatrix | Sequence[Labels], truth: LabelMatrix, enough: float = 0.9) -> TruthMatch:
+    """Compare each feature with every truth column (`truth` has one row per column, as `matrix` has per feature).
+
+    Only examples with both labels known count, and only columns of which such examples show both values."""
+    labels = np.asarray(matrix, np.int8).reshape(-1, truth.shape[1])
+    accuracy = _balanced_accuracies(labels, truth)
+    either = np.maximum(accuracy, 1 - accuracy)
+    if not either.size:
+        nothing = np.full(len(labels), 0.5)
+        return TruthMatch(np.full(len(labels), -1), nothing, np.zeros(len(labels), np.bool_), 0)
+    best = np.where(np.isnan(either), -1, either).argmax(axis=1)
+    rows = np.arange(len(labels))
+    score = either[rows, best]
+    complement = accuracy[rows, best] < 0.5
+    best = np.where(np.isnan(score), -1, best)
+    matched = len(np.unique(best[score >= enough]))
+    return TruthMatch(best, np.nan_to_num(score, nan=0.5), complement, matched)
+
+
+def _balanced_accuracies(labels: LabelMatrix, truth: LabelMatrix) -> NDArray[np.float64]:
+    """Features × truth columns; NaN where a truth column has but one value."""
+    ones, zeros = (labels == 1).astype(np.float64), (labels == 0).astype(np.float64)
+    true, false = (truth == 1).astype(np.float64), (truth == 0).astype(np.float64)
+    hits, misses = ones @ true.T, zeros @ true.T
+    rejections, alarms = zeros @ false.T, ones @ false.T
+    positives, negatives = hits + misses, rejections + alarms
+    comparable = (positives > 0) & (negatives > 0)
+    accuracy = np.full(hits.shape, np.nan)
+    np.divide(hits, positives, out=accuracy, where=comparable)
+    np.divide(rejections, negatives, out=rejections, where=comparable)
+    return np.where(comparable, (accuracy + rejections) / 2, np.nan)
+
+
+def _differing(labels: Labels, other: Labels) -> int:
+    return int(((labels == 1) & (other == 0) | (labels == 0) & (other == 1)).sum())
+
+
+def _g(packed: PackedLabels) -> float:
+    n = packed.n
+    return (n + 2 * count_unresolved(packed)) / n**2 if n else 1.0
