@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import fsspec
+from sources.content import read_bytes
+from sources.errors import DatasetError, Unreadable
+from sources.location import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +16,13 @@ class Example:
     id: str
     digest: str
     text: str | None = None
-    image: str | None = None  # a path or an fsspec URL; the bytes are read only when they are needed
+    image: str | None = None  # an absolute path, an fsspec URL or a Parquet cell; the bytes are read only when needed
 
     def image_bytes(self) -> bytes:
         if self.image is None:
             raise ValueError(f"example {self.id!r} has no image")
-        with fsspec.open(self.image, "rb") as file:
-            content: bytes = file.read()
-        return content
+        try:
+            return read_bytes(self.image)
+        except Unreadable as problem:
+            where = f"image {shown(self.image)} of example {self.id!r}"
+            raise DatasetError(f"{where} cannot be read any more ({problem}): restore it and run again") from None

@@ -1,0 +1,11 @@
+"""What can be wrong with a data set: as a whole, or with one file of it."""
+
+from __future__ import annotations
+
+
+class DatasetError(Exception):
+    """The data set cannot be used; the message is one line that names the value and the remedy."""
+
+
+class Unreadable(Exception):
+    """One file cannot be read; the message says why, in a few words. Loading goes on without it."""

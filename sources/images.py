@@ -1,0 +1,110 @@
+"""Pictures: what is accepted, whether one can be decoded, and how one is opened for looking at it."""
+
+from __future__ import annotations
+
+import io
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+
+from sources.errors import DatasetError
+
+if TYPE_CHECKING:
+    from sources.example import Example
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
+# Files that people take for pictures: each is looked at, and told about where its content is none of FORMATS.
+OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
+MAX_PIXELS = 64_000_000
+LARGE_PIXELS = 16_000_000
+
+# Process-wide, because warning filters cannot be changed safely while threads decode.
+Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+warnings.filterwarnings("ignore", module=r"PIL\.")  # oddities of files that decode well
+warnings.simplefilter("error", Image.DecompressionBombWarning)
+
+_large_images = threading.Lock()  # one at a time: threads must not multiply the memory of the largest pictures
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def is_image(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES + OTHER_SUFFIXES)
+
+
+def problem_of(content: bytes) -> str | None:
+    """Why these bytes are no usable picture, or None. The picture is really decoded; its suffix does not matter."""
+    if not content:
+        return "empty file"
+    try:
+        with _opened(content) as image:
+            image.draft("RGB", (1, 1))  # a JPEG is read to its end all the same, but at an eighth of its size
+            _decode(image)
+    except (_TooLarge, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return f"image has more than {MAX_PIXELS // 1_000_000} million pixels: make it smaller"
+    except UnidentifiedImageError:
+        return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image: convert it"
+    except Exception as error:  # decoders of hostile files raise anything from struct.error to SyntaxError
+        return f"damaged image ({' '.join(str(error).split())[:100] or type(error).__name__})"
+    return None
+
+
+def open_image(example: Example, *, longest_side: int | None = None) -> Image.Image:
+    """The picture as a viewer shows it: upright, RGB, on white where it is transparent, an animation's first frame,
+    and no side longer than `longest_side`."""
+    content = example.image_bytes()
+    try:
+        with _opened(content) as image:
+            if longest_side is not None:
+                image.draft("RGB", (longest_side, longest_side))
+            _decode(image)
+            upright = ImageOps.exif_transpose(image)
+            picture = _on_white(_eight_bits(upright))
+    except Exception:
+        reason = problem_of(content) or "cannot be converted to RGB"
+        raise DatasetError(f"image of example {example.id!r}: {reason}") from None
+    if longest_side is not None and max(picture.size) > longest_side:
+        picture.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
+    return picture
+
+
+def _opened(content: bytes) -> ImageFile.ImageFile:
+    image = Image.open(io.BytesIO(content), formats=FORMATS)
+    if image.width * image.height > MAX_PIXELS:
+        raise _TooLarge
+    return image
+
+
+def _decode(image: Image.Image) -> None:
+    if image.width * image.height > LARGE_PIXELS:
+        with _large_images:
+            image.load()
+    else:
+        image.load()
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Grey values of 16 bits, 32 bits or floating point as 8 bits; Pillow would cut them off at 255."""
+    import numpy as np
+
+    if not (image.mode.startswith("I") or image.mode == "F"):
+        return image
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
+    if image.mode.startswith("I") and values.min() >= 0 and values.max() < 2**16:
+        values = values / 257
+    elif values.max() > values.min():
+        values = (values - values.min()) * (255 / (values.max() - values.min()))
+    return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    with_alpha = image.convert("RGBA")
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, with_alpha).convert("RGB")

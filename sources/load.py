@@ -1,0 +1,111 @@
+"""Reading a data set: look at every row, keep what can be used and say why the rest cannot."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from sources.content import read_bytes
+from sources.dataset import Dataset, Quarantined, Truth, digest_of_examples
+from sources.errors import DatasetError, Unreadable
+from sources.example import Example
+from sources.find import ACCEPTED, find_rows, find_truth, name_of
+from sources.images import problem_of
+from sources.location import shown
+from sources.rows import Row
+from sources.truth import read_truth
+
+Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
+
+WORKERS = min(4, os.cpu_count() or 1)
+
+
+def load_dataset(spec: str, *, progress: Progress | None = None) -> Dataset:
+    """All of a data set: a folder of images, a CSV, JSONL or Parquet table, or an fsspec URL of one of these.
+
+    Raises DatasetError where there is no data set, nothing in it can be read, or the truth beside it does not fit.
+    """
+    examples: list[Example] = []
+    quarantined: list[Quarantined] = []
+    for found in iter_examples(spec, progress=progress):
+        if isinstance(found, Example):
+            examples.append(found)
+        else:
+            quarantined.append(found)
+    if not examples:
+        raise DatasetError(_nothing_readable(spec, quarantined))
+    truth = _truth_of(spec, examples, quarantined)
+    return Dataset(name_of(spec), spec, tuple(examples), tuple(quarantined), truth, digest_of_examples(examples))
+
+
+def iter_examples(spec: str, *, progress: Progress | None = None) -> Iterator[Example | Quarantined]:
+    """The rows of a data set in order, one at a time: of its content only what is being looked at is in memory."""
+    source = find_rows(spec)
+    ids: set[str] = set()
+    for done, found in enumerate(_examine_all(source.rows), 1):
+        if progress is not None:
+            progress(done, None if source.total is None else max(source.total, done))
+        if isinstance(found, Quarantined):
+            yield found
+        elif found.id in ids:
+            yield Quarantined(found.id, "duplicate id: the first one is kept")
+        else:
+            ids.add(found.id)
+            yield found
+
+
+def _examine_all(rows: Iterable[Row]) -> Iterator[Example | Quarantined]:
+    """In the order of the rows. Pictures are decoded in threads, only a few rows ahead of what was asked for."""
+    waiting: deque[Future[Example | Quarantined] | Example | Quarantined] = deque()
+    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="examine")
+    try:
+        for row in rows:
+            waiting.append(pool.submit(_examine, row) if row.image is not None else _examine(row))
+            if len(waiting) > 4 * WORKERS:
+                yield _result(waiting.popleft())
+        while waiting:
+            yield _result(waiting.popleft())
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _result(found: Future[Example | Quarantined] | Example | Quarantined) -> Example | Quarantined:
+    return found.result() if isinstance(found, Future) else found
+
+
+def _examine(row: Row) -> Example | Quarantined:
+    if row.problem is not None:
+        return Quarantined(row.name, row.problem)
+    if row.text is not None:
+        return Example(row.name, digest_of_text(row.text), text=row.text)
+    if row.image is None:
+        raise ValueError(f"row {row.name!r} has neither text nor image nor problem")
+    try:
+        content = row.content if row.content is not None else read_bytes(row.image)
+    except Unreadable as problem:
+        return Quarantined(row.name, str(problem))
+    bad = problem_of(content)
+    if bad is not None:
+        return Quarantined(row.name, bad)
+    return Example(row.name, hashlib.sha256(content).hexdigest(), image=row.image)
+
+
+def digest_of_text(text: str) -> str:
+    return hashlib.sha256(b"text\0" + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _nothing_readable(spec: str, quarantined: list[Quarantined]) -> str:
+    if not quarantined:
+        return f"data set {shown(spec)} has no rows: {ACCEPTED}"
+    more = f", and {len(quarantined) - 1} more" if len(quarantined) > 1 else ""
+    return f"nothing in data set {shown(spec)} can be read: {quarantined[0]}{more}"
+
+
+def _truth_of(spec: str, examples: list[Example], quarantined: list[Quarantined]) -> Truth | None:
+    location = find_truth(spec)
+    if location is None:
+        return None
+    return read_truth(location, [example.id for example in examples], {bad.id for bad in quarantined})

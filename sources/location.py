@@ -1,0 +1,127 @@
+"""Where files are: at an absolute local path or an fsspec URL."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import stat
+from typing import IO, Any
+
+from sources.errors import DatasetError, Unreadable
+
+
+def is_url(location: str) -> bool:
+    return "://" in location
+
+
+def absolute(spec: str) -> str:
+    """A local path made absolute, so that a process started elsewhere finds it too; another URL as it is."""
+    if spec.startswith("file://") and "::" not in spec:
+        spec = spec.removeprefix("file://")
+    return spec if is_url(spec) else os.path.abspath(os.path.expanduser(spec))
+
+
+def shown(location: str) -> str:
+    """For messages: in quotes, on one line, without a password."""
+    return repr(re.sub(r"://[^/@]*@", "://", location))
+
+
+def child(folder: str, relative: str) -> str:
+    """The location of a file below a folder. Chained URLs (`zip://folder::file:///a.zip`) grow in their first path."""
+    if not is_url(folder):
+        return os.path.join(folder, relative)
+    head, path, tail = _split_chain(folder)
+    return head + (path if path.endswith("/") else path + "/") + relative + tail
+
+
+def parent(location: str) -> str:
+    if not is_url(location):
+        return os.path.dirname(location)
+    head, path, tail = _split_chain(location)
+    protocol, _, rest = path.partition("://")
+    return f"{head}{protocol}://{rest.rpartition('/')[0]}{tail}"
+
+
+def file_name(location: str) -> str:
+    """The last part of the path; of an archive's root, the archive's own name."""
+    if not is_url(location):
+        return os.path.basename(location.rstrip("/"))
+    _, path, tail = _split_chain(location)
+    inner = path.partition("://")[2].partition("?")[0].rstrip("/")
+    return inner.rpartition("/")[2] or os.path.basename(tail.removeprefix("::").rstrip("/"))
+
+
+def _split_chain(url: str) -> tuple[str, str, str]:
+    """Before, the part with the path of the file itself, after: `simplecache::`, `zip://a/b.csv`, `::file:///c.zip`."""
+    parts = url.split("::")
+    at = next(i for i, part in enumerate(parts) if "://" in part)
+    head = "".join(part + "::" for part in parts[:at])
+    tail = "".join("::" + part for part in parts[at + 1 :])
+    return head, parts[at], tail
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The fsspec file system of a URL and the path in it."""
+    import fsspec
+
+    try:
+        fs, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        remedy = f"pip install {_missing_package(str(error))}"
+        raise DatasetError(f"reading {shown(url)} needs a package that is not installed: {remedy}") from None
+    except Exception as error:  # every file system has its own exceptions for an address it cannot use
+        raise Unreadable(reason_of(error)) from None
+    return fs, fs._strip_protocol(path)
+
+
+def _missing_package(message: str) -> str:
+    """fsspec says `Install s3fs to access S3`, or `requires "requests" and "aiohttp" to be installed`."""
+    names: list[str] = re.findall(r"\"([A-Za-z]\w*)\"", message) + re.findall(r"[Ii]nstall ([A-Za-z]\w*)", message)
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    return " ".join(missing) or f"what fsspec asks for ({' '.join(message.split())})"
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in a few words on one line."""
+    if isinstance(error, FileNotFoundError):
+        return "missing file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def open_binary(location: str) -> IO[bytes]:
+    """For reading a whole table as a stream."""
+    try:
+        if not is_url(location):
+            return open(_regular(location), "rb")
+        fs, path = file_system(location)
+        if "memory" in fs.protocol:
+            return io.BytesIO(fs.cat_file(path))  # its files share one position among all readers
+        stream: IO[bytes] = fs.open(path, "rb")
+        return stream
+    except (DatasetError, Unreadable):
+        raise
+    except Exception as error:  # as above: file systems raise what they like
+        raise Unreadable(reason_of(error)) from None
+
+
+def fingerprint(location: str) -> str:
+    """Differs once the file is written anew, as far as its file system tells."""
+    if not is_url(location):
+        status = os.stat(location)
+        return f"{status.st_ino} {status.st_mtime_ns} {status.st_size}"
+    fs, path = file_system(location)
+    return str(fs.ukey(path))
+
+
+def _regular(path: str) -> str:
+    """Opening a pipe or a device would wait or never end."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise Unreadable("is a folder, not a file")
+    if not stat.S_ISREG(mode):
+        raise Unreadable("not a regular file")
+    return path
