@@ -19,7 +19,7 @@ Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 o
 
 class Crowd(Protocol):
     def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
-        """The column that somebody names, or None if none fits. `known` is left out if the question asks for another."""
+        """The column that somebody names, or None if none fits. `known` is left out if another is asked for."""
         ...
 
 

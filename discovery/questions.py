@@ -30,6 +30,10 @@ class Comparison:
     other_than_known: bool = False  # the question lists the features found so far and asks for another one
 
 
+class StrategyError(ValueError):
+    """What was asked of a strategy is impossible; the message is one line that says why."""
+
+
 class Strategy(Protocol):
     """Chooses what to ask next from what was learned. Nothing else knows how."""
 
