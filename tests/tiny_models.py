@@ -1,17 +1,15 @@
 """Models of about 100,000 random parameters, saved as transformers saves any model, so that tests take the real path.
 
-Random weights say nothing readable, so two places of the residual stream are reserved. The first is the same everywhere:
-the first column of the output layer is then a bias, which raises the tokens that the model is wanted to say. The second
-marks a sentence as said: there the end token answers.
+Random weights say nothing readable, so two places of the residual stream are reserved. The first is the same
+everywhere, which makes the first column of the output layer a bias: it raises the tokens that the model is wanted to
+say. The second marks a sentence as said: there the end token answers.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from transformers import LlamaConfig, PreTrainedTokenizerFast
+from typing import Any
 
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% else %}"
@@ -20,28 +18,37 @@ CHAT_TEMPLATE = (
 )
 CONSTANT = 4.0
 YES_AND_NO = ("yes", "no", "Yes", "No")
-WORDS = """What do two of the three pictures share that the third one lacks? Name one thing that can be seen or read in the
-example, in one to five words, with a definition that a stranger could label by. Does the picture show the feature? Answer
-yes or no. Reply with JSON only. The examples are numbered A, B and C. wearing a hat, has glasses, a red background."""
+WORDS = (
+    "What do two of the three pictures share that the third one lacks? Name one thing that can be seen or read in the "
+    "example, in one to five words, with a definition that a stranger could label by. Does it show the feature? "
+    "Answer yes or no. Reply with JSON only. The examples are numbered A, B and C. wearing a hat, has glasses, red."
+)
 
 
 def save_tiny_llava(
-    folder: Path, *, says: str | None = None, hidden: int = 48, layers: int = 2, context: int = 4096, template: bool = True
+    folder: Path,
+    *,
+    says: str | None = None,
+    hidden: int = 48,
+    layers: int = 2,
+    context: int = 4096,
+    template: bool = True,
 ) -> Path:
     """A LLaVA that prefers yes and no, or that says `says` to everything and stops."""
     import torch
-    from transformers import CLIPVisionConfig, LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
-    from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
+    transformers = quiet_transformers()
     torch.manual_seed(0)
     tokenizer = _tokenizer(says)
-    vision = CLIPVisionConfig(
+    vision = transformers.CLIPVisionConfig(
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8
     )
     text = _text_config(tokenizer, hidden, layers, context)
     image_token = tokenizer.convert_tokens_to_ids("<image>")
-    model: Any = LlavaForConditionalGeneration(
-        LlavaConfig(vision_config=vision, text_config=text, image_token_index=image_token, image_seq_length=16)
+    model: Any = transformers.LlavaForConditionalGeneration(
+        transformers.LlavaConfig(
+            vision_config=vision, text_config=text, image_token_index=image_token, image_seq_length=16
+        )
     ).eval()
     projector = model.model.multi_modal_projector
     with torch.no_grad():
@@ -51,8 +58,8 @@ def save_tiny_llava(
         projector.linear_2.weight[:2] = 0.0
         projector.linear_2.bias[:2] = torch.tensor([CONSTANT, 0.0])
     _raise_wanted_tokens(model.model.language_model, model.lm_head.weight, tokenizer, says)
-    images = LlavaImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
-    processor = LlavaProcessor(
+    images = transformers.LlavaImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
+    processor = transformers.LlavaProcessor(
         images,
         tokenizer,
         patch_size=8,
@@ -68,22 +75,21 @@ def save_tiny_llava(
 def save_tiny_instruct(folder: Path, *, says: str | None = None, context: int = 4096, template: bool = True) -> Path:
     """An instruct language model, the LLaVA's text half."""
     import torch
-    from transformers import LlamaForCausalLM
 
+    transformers = quiet_transformers()
     torch.manual_seed(0)
     tokenizer = _tokenizer(says)
     if template:
         tokenizer.chat_template = CHAT_TEMPLATE
-    model: Any = LlamaForCausalLM(_text_config(tokenizer, 48, 2, context)).eval()
+    model: Any = transformers.LlamaForCausalLM(_text_config(tokenizer, 48, 2, context)).eval()
     _raise_wanted_tokens(model.model, model.lm_head.weight, tokenizer, says)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def _tokenizer(says: str | None) -> PreTrainedTokenizerFast:
+def _tokenizer(says: str | None) -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
 
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -96,13 +102,11 @@ def _tokenizer(says: str | None) -> PreTrainedTokenizerFast:
     raw.train_from_iterator([WORDS] + 50 * list(YES_AND_NO), trainer)
     if says is not None:
         raw.add_tokens([AddedToken(says, normalized=False)])
-    return PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>")
+    return quiet_transformers().PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>")
 
 
-def _text_config(tokenizer: PreTrainedTokenizerFast, hidden: int, layers: int, context: int) -> LlamaConfig:
-    from transformers import LlamaConfig
-
-    return LlamaConfig(
+def _text_config(tokenizer: Any, hidden: int, layers: int, context: int) -> Any:
+    return quiet_transformers().LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden,
         intermediate_size=2 * hidden,
@@ -117,7 +121,7 @@ def _text_config(tokenizer: PreTrainedTokenizerFast, hidden: int, layers: int, c
     )
 
 
-def _raise_wanted_tokens(decoder: Any, output: Any, tokenizer: PreTrainedTokenizerFast, says: str | None) -> None:
+def _raise_wanted_tokens(decoder: Any, output: Any, tokenizer: Any, says: str | None) -> None:
     import torch
 
     wanted = [tokenizer.convert_tokens_to_ids(word) for word in (YES_AND_NO if says is None else [says])]
@@ -131,3 +135,10 @@ def _raise_wanted_tokens(decoder: Any, output: Any, tokenizer: PreTrainedTokeniz
         if says is not None:
             decoder.embed_tokens.weight[wanted[0], 1] = 2 * CONSTANT
             output[tokenizer.eos_token_id, 1] = 6.0
+
+
+def quiet_transformers() -> Any:
+    transformers: Any = import_module("transformers")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return transformers

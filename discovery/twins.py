@@ -1,0 +1,161 @@
+"""When two features are one: by their words, or by the examples they select.
+
+Words count as the same only where that is safe, because a feature with a known name is not labelled again: "glasses" is
+not "glass", "star above cross" is not "cross above star". Closeness of meaning alone never decides: opposites are
+close, and so are "vertical stripes" and "horizontal stripes"."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from discovery.questions import UNKNOWN, Labels
+
+Closeness = Callable[[str, str], float]  # of two names' meanings: 1 for the same words, about 0 for unrelated ones
+
+SAME_LABELS = 0.95  # correlation from which labels alone make a twin
+ALIKE_LABELS = 0.8  # correlation from which labels make a twin of names that are close in meaning
+CLOSE_MEANING = 0.6
+ENOUGH_ROWS = 8  # labels known for both
+ENOUGH_OF_EACH = 2  # examples on the rarer side: two features that select one and the same example prove little
+
+NEGATIONS = {"no", "not", "without", "lacks", "lack", "lacking", "never", "cannot"}
+LINKS = {
+    *("has", "have", "having", "with", "wears", "wear", "wearing", "worn", "shows", "show", "showing", "shown"),
+    *("contains", "contain", "containing", "features", "featuring", "displays", "displaying", "includes", "including"),
+    *("is", "are", "being", "there", "visible", "present"),
+}
+FILLERS = {"a", "an", "the", "some", "any", "its", "their", "his", "her", "and", *LINKS}
+SUBJECTS = {"person", "someone", "picture", "image", "photo", "example", "text", "it", "subject"}
+RELATIONS = {
+    *("above", "below", "over", "under", "on", "in", "inside", "behind", "before", "after", "beside", "left", "right"),
+    *("of", "to", "from", "than", "by", "between", "into", "for", "at", "near", "or", "but"),
+}
+NEVER_SINGULAR = {
+    *("glasses", "sunglasses", "eyeglasses", "goggles", "shorts", "pants", "trousers", "jeans", "tights", "clothes"),
+    *("scissors", "news", "series", "species", "gas", "lens", "plus", "always", "arms", "colors", "stairs", "sales"),
+}
+SPELLINGS = {
+    word: spelling
+    for spelling, *words in (
+        *(("man", "men"), ("woman", "women"), ("child", "children"), ("person", "people"), ("foot", "feet")),
+        *(("tooth", "teeth"), ("mouse", "mice"), ("goose", "geese"), ("leaf", "leaves"), ("wolf", "wolves")),
+        *(("knife", "knives"), ("scarf", "scarves"), ("color", "colour"), ("colored", "coloured"), ("gray", "grey")),
+        *(("mustache", "moustache"), ("blond", "blonde"), ("glasses", "spectacles", "eyeglasses")),
+        *(("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5"), ("six", "6")),
+    )
+    for word in words
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    kind: Literal["same", "complement"]
+    other: int  # its place among the known features
+    by: Literal["words", "labels", "meaning"]  # meaning: close in meaning, and labels that agree
+    strength: float  # 1 by words, else the size of the labels' correlation
+
+
+def normalised(name: str) -> str:
+    """The words that carry the meaning, singular and in one spelling, "not" first; sorted where order cannot matter."""
+    negated, words = _content(name)
+    if len(words) <= 3 and not any(_relates(word, place) for place, word in enumerate(words)):
+        words = sorted(words)
+    return " ".join(["not"] * negated + words)
+
+
+def same_name(a: str, b: str) -> bool:
+    return _kind_by_words(a, b) == "same"
+
+
+def find_twin(
+    name: str,
+    labels: Labels | None,
+    known_names: Sequence[str],
+    known_labels: Sequence[Labels],
+    closeness: Closeness | None = None,
+) -> Twin | None:
+    """The known feature that `name` repeats or inverts: the first by words, else the one with the most telling labels.
+
+    Before a feature is labelled (`labels` is None) only words can tell."""
+    for other, known in enumerate(known_names):
+        kind = _kind_by_words(name, known)
+        if kind is not None:
+            return Twin(kind, other, "words", 1.0)
+    if labels is None:
+        return None
+    return _twin_by_labels(name, labels, known_names, known_labels, closeness)
+
+
+def correlation(a: Labels, b: Labels) -> float:
+    """Of two features over the examples labelled with both; 0 where too little is known to say."""
+    both = (a != UNKNOWN) & (b != UNKNOWN)
+    x, y = a[both].astype(float), b[both].astype(float)
+    rarer = min((min(side.sum(), len(side) - side.sum()) for side in (x, y)), default=0)
+    if len(x) < ENOUGH_ROWS or rarer < ENOUGH_OF_EACH:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _twin_by_labels(
+    name: str, labels: Labels, names: Sequence[str], known: Sequence[Labels], closeness: Closeness | None
+) -> Twin | None:
+    correlations = [correlation(labels, other) for other in known]
+    for other in sorted(range(len(known)), key=lambda place: -abs(correlations[place])):
+        strength = min(abs(correlations[other]), 1.0)
+        kind: Literal["same", "complement"] = "same" if correlations[other] > 0 else "complement"
+        if strength >= SAME_LABELS:
+            return Twin(kind, other, "labels", strength)
+        if strength < ALIKE_LABELS or closeness is None:
+            return None
+        if closeness(name, names[other]) >= CLOSE_MEANING:
+            return Twin(kind, other, "meaning", strength)
+    return None
+
+
+def _kind_by_words(a: str, b: str) -> Literal["same", "complement"] | None:
+    (a_negated, a_words), (b_negated, b_words) = _content(a), _content(b)
+    # "sun glasses", "sun-glasses" and "sunglasses" differ only in where the words are divided.
+    alike = "".join(a_words) == "".join(b_words)
+    if not alike:
+        alike = normalised(a).removeprefix("not ") == normalised(b).removeprefix("not ")
+    if not alike:
+        return None
+    return "same" if a_negated == b_negated else "complement"
+
+
+def _content(name: str) -> tuple[bool, list[str]]:
+    """Whether the name denies something, and the words of what it says or denies."""
+    text = unicodedata.normalize("NFKC", name).casefold().replace("’", "'")
+    text = re.sub(r"\b(does|do|is|are|has|have|can)(n't| not)\b", "not", text).replace("'s ", " ")
+    words = re.findall(r"[^\W_]+", text)
+    if len(words) > 2 and words[0] in FILLERS:
+        words = words[1:] if words[1] in SUBJECTS else words
+    if len(words) > 2 and words[0] in SUBJECTS and words[1] in LINKS | NEGATIONS:
+        words = words[1:]
+    negated = sum(word in NEGATIONS for word in words) % 2 == 1
+    said = [word for word in words if word not in NEGATIONS]
+    content = [word for word in said if word not in FILLERS] or said
+    return negated, [_singular(word) for word in content]
+
+
+def _singular(word: str) -> str:
+    word = SPELLINGS.get(word, word)
+    if len(word) < 4 or word in NEVER_SINGULAR:
+        return word
+    if word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif re.search(r"(ch|sh|ss|x|z)es$", word):
+        word = word[:-2]
+    elif re.search(r"[^siu]s$", word):
+        word = word[:-1]
+    return SPELLINGS.get(word, word)
+
+
+def _relates(word: str, place: int) -> bool:
+    return word in RELATIONS or (place > 0 and word.endswith("ing"))
