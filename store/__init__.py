@@ -1,0 +1,10 @@
+"""What must not be lost: answers, charges, claims and runs, in SQLite or PostgreSQL."""
+
+from store.answers import AnswerRecord, KeptAnswer
+from store.claims import Claimed, Request
+from store.costs import Cost
+from store.errors import StoreError
+from store.facade import Store
+from store.owners import new_owner
+
+__all__ = ["AnswerRecord", "Claimed", "Cost", "KeptAnswer", "Request", "Store", "StoreError", "new_owner"]

@@ -1,0 +1,225 @@
+"""Who may ask what. A claim reserves the price of a question and keeps others from asking it while its lease lasts.
+
+The order in which rows are locked is the same everywhere: charges, then balances, then new charges by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, or_, select, update
+
+from store.inserting import chunks, insert_new_returning
+from store.ledger import Balance, RunRow, locked_balances, move, reserve
+from store.schema import CLAIMED, LIVE, RELEASED, SENT, UNKNOWN, answers, charges, runs
+
+# Written out, so that the databases see that the partial indexes serve the query.
+_IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_execute=True) for s in LIVE])
+
+
+class Request(NamedTuple):
+    """A question that a run wants to ask, and the most that it can cost."""
+
+    key: str
+    upper_bound: int
+    oracle: str = ""
+    kind: str = ""
+
+
+@dataclass(slots=True)
+class Claimed:
+    """What became of each request."""
+
+    granted: dict[str, int] = field(default_factory=dict)  # with its fence: ask these
+    answered: list[str] = field(default_factory=list)  # an answer is kept by now
+    held: list[str] = field(default_factory=list)  # someone else is asking
+    refused: list[str] = field(default_factory=list)  # the budget does not allow it
+
+
+class Terms(NamedTuple):
+    """Under which a batch is claimed."""
+
+    owner: str
+    token: str
+    lease_seconds: float
+    budget: int | None
+    now: float
+
+
+def claim(
+    connection: Connection, run: RunRow, requests: Sequence[Request], terms: Terms, is_dead: Callable[[str], bool]
+) -> Claimed:
+    """Free what the dead have left, then claim in order what nobody has answered or holds, while the budget lasts.
+
+    Once one does not fit the budget, nothing after it that costs anything is granted either."""
+    keys = sorted({request.key for request in requests})
+    dead = _dead_claims(connection, keys, terms.now, is_dead)
+    balances = locked_balances(connection, [run.scope, *(row.scope for row in dead)])
+    freed = _end(connection, dead, terms.now)
+    latest = _latest_charges(connection, keys)
+    known = _answered(connection, keys)  # after the charges: a charge seen as paid has its answer seen
+    balance = balances[run.scope] + freed.get(run.scope, Balance())
+    result, wanted = _decide(requests, latest, known, terms, balance)
+    taken = insert_new_returning(
+        connection,
+        charges,
+        [_new_charge(wanted[key], result.granted[key], run, terms) for key in sorted(wanted)],
+        charges.c.key,
+    )
+    for key in set(wanted) - taken:  # another process was quicker by a moment
+        del result.granted[key]
+        result.held.append(key)
+    reserve(connection, run.scope, sum(wanted[key].upper_bound for key in taken), terms.budget)
+    return result
+
+
+def _decide(
+    requests: Sequence[Request], latest: Mapping[str, Row[Any]], known: Collection[str], terms: Terms, balance: Balance
+) -> tuple[Claimed, dict[str, Request]]:
+    """What to do with each request, and the ones that are to be claimed now."""
+    result, wanted = Claimed(), dict[str, Request]()
+    left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
+    for request in {request.key: request for request in requests}.values():
+        before = latest.get(request.key)
+        if request.key in known:
+            result.answered.append(request.key)
+        elif before is not None and before.state in LIVE:
+            if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
+                result.granted[request.key] = before.fence
+            else:
+                result.held.append(request.key)
+        elif left is not None and request.upper_bound > max(left, 0):
+            result.refused.append(request.key)
+            left = 0
+        else:
+            result.granted[request.key] = before.fence + 1 if before is not None else 1
+            wanted[request.key] = request
+            left = None if left is None else left - request.upper_bound
+    return result, wanted
+
+
+def _new_charge(request: Request, fence: int, run: RunRow, terms: Terms) -> dict[str, Any]:
+    return {
+        "key": request.key,
+        "fence": fence,
+        "run": run.run,
+        "oracle": request.oracle,
+        "kind": request.kind,
+        "state": CLAIMED,
+        "owner": terms.owner,
+        "token": terms.token,
+        "lease_seconds": terms.lease_seconds,
+        "lease_until": terms.now + terms.lease_seconds,
+        "reserved": request.upper_bound,
+        "cost": 0,
+        "requests": 0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "seconds": 0.0,
+        "claimed_at": terms.now,
+    }
+
+
+_CLAIM_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+_LIVE_CLAIMS = select(*_CLAIM_COLUMNS).join(runs, runs.c.id == charges.c.run).where(_IS_LIVE)
+
+
+def _dead_claims(
+    connection: Connection, keys: Sequence[str], now: float, is_dead: Callable[[str], bool]
+) -> Sequence[Row[Any]]:
+    """Claims whose lease ended, and all claims of those holders of `keys` that are known to have died."""
+    holders = set[str]()
+    for part in chunks(keys):
+        holders.update(
+            connection.execute(select(charges.c.owner).distinct().where(_IS_LIVE, charges.c.key.in_(part))).scalars()
+        )
+    gone = [owner for owner in holders if is_dead(owner)]
+    ended = charges.c.lease_until <= now
+    which = or_(ended, charges.c.owner.in_(gone)) if gone else ended
+    # A row that another transaction has locked is being settled or freed by it.
+    query = _LIVE_CLAIMS.where(which).order_by(charges.c.key).with_for_update(of=charges, skip_locked=True)
+    return connection.execute(query).all()
+
+
+def _latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:
+    latest: dict[str, Row[Any]] = {}
+    for part in chunks(keys):
+        query = select(charges.c.key, charges.c.fence, charges.c.state, charges.c.token).where(charges.c.key.in_(part))
+        for row in connection.execute(query.order_by(charges.c.key, charges.c.fence)):
+            latest[row.key] = row
+    return latest
+
+
+def _answered(connection: Connection, keys: Sequence[str]) -> set[str]:
+    known = set[str]()
+    for part in chunks(keys):
+        known.update(connection.execute(select(answers.c.key).where(answers.c.key.in_(part))).scalars())
+    return known
+
+
+_END = (
+    update(charges)
+    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+    .values(state=bindparam("now_state"), settled_at=bindparam("at"))
+)
+_SENT = (
+    update(charges)
+    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+    .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds)
+)
+
+
+def _end(connection: Connection, claims: Sequence[Row[Any]], now: float) -> dict[int, Balance]:
+    """Free the reservation of claims that were never sent; what was sent may have been charged, so it stays spent."""
+    changes: dict[int, Balance] = {}
+    ended = []
+    for row in claims:
+        state, kept = (UNKNOWN, row.reserved) if row.state == SENT else (RELEASED, 0)
+        ended.append({"of_key": row.key, "of_fence": row.fence, "now_state": state, "at": now})
+        changes[row.scope] = changes.get(row.scope, Balance()) + Balance(kept, -row.reserved)
+    if ended:
+        connection.execute(_END, ended)
+        move(connection, changes)
+    return changes
+
+
+def _mine(connection: Connection, owner: str, keys: Iterable[str]) -> Sequence[Row[Any]]:
+    """The owner's live claims among the keys, locked."""
+    found: list[Row[Any]] = []
+    for part in chunks(sorted(set(keys))):
+        query = _LIVE_CLAIMS.where(charges.c.key.in_(part), charges.c.owner == owner)
+        found += connection.execute(query.order_by(charges.c.key).with_for_update(of=charges)).all()
+    return found
+
+
+def sent(connection: Connection, owner: str, keys: Iterable[str], now: float) -> set[str]:
+    """Note that these are about to be sent, and start their leases anew. A key missing from the result was lost."""
+    mine = _mine(connection, owner, keys)
+    if mine:
+        connection.execute(_SENT, [{"of_key": row.key, "of_fence": row.fence, "at": now} for row in mine])
+    return {row.key for row in mine}
+
+
+def release(connection: Connection, owner: str, keys: Iterable[str], now: float) -> None:
+    """Give back claims for which nothing was charged, whether or not they had been marked as sent."""
+    mine = _mine(connection, owner, keys)
+    ended = [{"of_key": row.key, "of_fence": row.fence, "now_state": RELEASED, "at": now} for row in mine]
+    if ended:
+        connection.execute(_END, ended)
+        changes: dict[int, Balance] = {}
+        for row in mine:
+            changes[row.scope] = changes.get(row.scope, Balance()) + Balance(0, -row.reserved)
+        move(connection, changes)
+
+
+def lost(connection: Connection, owner: str, keys: Iterable[str], now: float) -> None:
+    """Give up claims at once rather than by their lease: what was sent becomes unknown and stays spent."""
+    _end(connection, _mine(connection, owner, keys), now)
+
+
+def renew(connection: Connection, owner: str, now: float) -> None:
+    """Start all leases of the owner anew, for calls that take longer than one lease."""
+    connection.execute(
+        update(charges).where(_IS_LIVE, charges.c.owner == owner).values(lease_until=now + charges.c.lease_seconds)
+    )

@@ -1,0 +1,132 @@
+"""Engines for SQLite and PostgreSQL, with the settings that durability needs set and asserted on every connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from store.errors import StoreError, masked
+
+BUSY_MILLISECONDS = 30_000
+CONNECT_SECONDS = 10
+_PRAGMAS = {"synchronous": 2, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}  # 2 is FULL
+
+
+def journal_mode(library_version: tuple[int, ...]) -> str:
+    """WAL only where the library is free of the bug that corrupts it under several writers (SQLite 3.7.0 to 3.51.2)."""
+    major_minor, patch = tuple(library_version[:2]), library_version[2] if len(library_version) > 2 else 0
+    backports = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
+    fixed = patch >= backports[major_minor] if major_minor in backports else major_minor > (3, 51)
+    return "wal" if fixed else "delete"
+
+
+def sqlite_library() -> ModuleType:
+    """The SQLite that a wheel brings, in which WAL is safe, else the one that Python was linked with."""
+    try:
+        from pysqlite3 import dbapi2
+    except ImportError:
+        return sqlite3
+    return dbapi2  # type: ignore[no-any-return]
+
+
+def store_name(url: str) -> str:
+    """The store as messages may show it."""
+    return masked(url)
+
+
+def connect(url: str, *, library: ModuleType | None = None) -> Engine:
+    """An engine for a path, `sqlite:///path` or `postgresql://…`; nothing is opened yet, but its folder is made."""
+    scheme, separator, rest = url.partition("://")
+    if not url.strip():
+        raise StoreError(
+            "store '' is empty: give a path, sqlite:///path or postgresql://user@host/database with --store"
+        )
+    if not separator:
+        return _sqlite(url, store_name(url), library or sqlite_library())
+    if scheme in {"sqlite", "sqlite3"} and rest.startswith("/"):
+        return _sqlite(rest[1:], store_name(url), library or sqlite_library())
+    if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
+        return _postgresql(url)
+    raise StoreError(
+        f"store {store_name(url)} is of an unknown kind: give a path, sqlite:///path or postgresql://user@host/database"
+    )
+
+
+def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
+    if path_text in {"", ":memory:"}:
+        raise StoreError(f"store {name} has no file: give a path such as store.sqlite with --store")
+    path = Path(path_text).expanduser().absolute()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"store {name} cannot be opened ({error.strerror}: {path.parent}): give a path that can be written"
+        ) from error
+    if path.is_dir():
+        raise StoreError(f"store {name} is a folder: give a file in it, such as {path.name}/store.sqlite")
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)), module=library, pool_size=8, max_overflow=56, hide_parameters=True
+    )
+    wanted = journal_mode(library.sqlite_version_info)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions of its own
+        _set_pragmas(connection, name, wanted)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _set_pragmas(connection: Any, name: str, wanted_journal: str) -> None:
+    for pragma, value in _PRAGMAS.items():
+        connection.execute(f"PRAGMA {pragma}={value}")
+        _assert_setting(name, pragma, connection.execute(f"PRAGMA {pragma}").fetchone()[0], value)
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted_journal:
+        became = connection.execute(f"PRAGMA journal_mode={wanted_journal}").fetchone()[0]
+        _assert_setting(name, "journal_mode", became, wanted_journal)
+
+
+def _postgresql(url: str) -> Engine:
+    name = store_name(url)
+    try:
+        parsed = make_url(url).set(drivername="postgresql+psycopg")
+    except (ArgumentError, ValueError) as error:
+        raise StoreError(f"store {name} is no URL: give postgresql://user:password@host:port/database") from error
+    engine = create_engine(
+        parsed,
+        isolation_level="READ COMMITTED",
+        pool_size=8,
+        max_overflow=56,
+        hide_parameters=True,
+        connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW synchronous_commit")
+            if cursor.fetchone()[0] != "remote_apply":  # stronger than `on`, so left alone
+                cursor.execute("SET SESSION synchronous_commit = on")
+                cursor.execute("SHOW synchronous_commit")
+                _assert_setting(name, "synchronous_commit", cursor.fetchone()[0], "on")
+        connection.commit()
+
+    return engine
+
+
+def _assert_setting(name: str, setting: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise StoreError(
+            f"store {name} keeps {setting} at {found}, but only {wanted} loses no answer: "
+            "close other programs that use it and run again, or give another --store"
+        )

@@ -1,0 +1,112 @@
+"""What runs have cost, per run, oracle and kind of question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, union
+
+from store.schema import PAID, UNKNOWN, answers, charges, identities, runs, scopes, uses
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One line of the ledger. Money is in micro-dollars."""
+
+    run_id: str
+    name: str
+    oracle: str
+    kind: str
+    paid_calls: int = 0
+    cached_calls: int = 0
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    paid: int = 0
+    cached_worth: int = 0  # what the answers that came from the store once cost
+    unknown_calls: int = 0  # sent before a crash: nobody knows whether they were charged
+    unknown: int = 0  # the most that those may have cost
+    questions: int = 0
+
+
+def costs(connection: Connection, run: str | None) -> list[Cost]:
+    """Lines of the run with that id or of all runs with that name, or of every run; in the order of the runs."""
+    chosen = _chosen(run)
+    lines: dict[tuple[int, str, str], Cost] = {}
+    for row in _charged(connection, chosen):
+        paid = {name: int(getattr(row, name) or 0) for name in _CHARGED}
+        lines[row.run, row.oracle, row.kind] = Cost(row.run_id, row.name, row.oracle, row.kind, **paid)
+    for row in _cached(connection, chosen):
+        at = (row.run, row.oracle, row.kind)
+        line = lines.get(at, Cost(row.run_id, row.name, row.oracle, row.kind))
+        calls, worth = int(row.cached_calls), int(row.cached_worth)
+        lines[at] = replace(line, cached_calls=calls, cached_worth=worth, questions=line.questions + calls)
+    return [lines[at] for at in sorted(lines)]
+
+
+def _chosen(run: str | None) -> ColumnElement[bool]:
+    return runs.c.id.is_not(None) if run is None else or_(runs.c.run_id == run, runs.c.name == run)
+
+
+_CHARGED = (
+    *("paid_calls", "requests", "input_tokens", "output_tokens", "paid", "unknown_calls", "unknown", "questions"),
+)
+
+
+def _charged(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row[Any]]:
+    is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
+    query = (
+        select(
+            charges.c.run,
+            runs.c.run_id,
+            runs.c.name,
+            charges.c.oracle,
+            charges.c.kind,
+            func.count(case((is_paid, 1))).label("paid_calls"),
+            func.count(case((is_paid, charges.c.key)).distinct()).label("questions"),
+            func.sum(charges.c.requests).label("requests"),
+            func.sum(charges.c.input_tokens).label("input_tokens"),
+            func.sum(charges.c.output_tokens).label("output_tokens"),
+            func.sum(charges.c.cost).label("paid"),
+            func.count(case((is_unknown, 1))).label("unknown_calls"),
+            func.sum(case((is_unknown, charges.c.reserved), else_=0)).label("unknown"),
+        )
+        .join(runs, runs.c.id == charges.c.run)
+        .where(chosen, or_(is_paid, is_unknown))
+        .group_by(charges.c.run, runs.c.run_id, runs.c.name, charges.c.oracle, charges.c.kind)
+    )
+    return connection.execute(query).all()
+
+
+def _cached(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row[Any]]:
+    """Answers that a run used and did not pay for itself."""
+    paid_itself = and_(charges.c.key == answers.c.key, charges.c.run == uses.c.run, charges.c.state == PAID)
+    query = (
+        select(
+            uses.c.run,
+            runs.c.run_id,
+            runs.c.name,
+            identities.c.oracle,
+            answers.c.kind,
+            func.count().label("cached_calls"),
+            func.sum(answers.c.cost).label("cached_worth"),
+        )
+        .join(runs, runs.c.id == uses.c.run)
+        .join(answers, answers.c.id == uses.c.answer)
+        .join(identities, identities.c.id == answers.c.identity)
+        .outerjoin(charges, paid_itself)
+        .where(chosen, charges.c.key.is_(None))
+        .group_by(uses.c.run, runs.c.run_id, runs.c.name, identities.c.oracle, answers.c.kind)
+    )
+    return connection.execute(query).all()
+
+
+def kept_count(connection: Connection, scope: str) -> int:
+    """How many answers earlier executions of the scope paid for or used."""
+    of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == scope)
+    paid = select(answers.c.id).join(charges, and_(charges.c.key == answers.c.key, charges.c.state == PAID))
+    used = select(uses.c.answer).where(uses.c.run.in_(of_scope))
+    either = union(paid.where(charges.c.run.in_(of_scope)), used).subquery()
+    return connection.execute(select(func.count()).select_from(either)).scalar_one()

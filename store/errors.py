@@ -1,0 +1,62 @@
+"""One error for all that can be wrong with a store, in one line that names the store and the remedy."""
+
+from __future__ import annotations
+
+import re
+
+_USER_PART = re.compile(r"(?<=://)[^/?#]*(?=@)")
+_PASSWORD_OPTION = re.compile(r"(?i)(password|passfile|sslpassword)=[^&\s]*")
+
+
+class StoreError(Exception):
+    """The store cannot be used or lost its connection for good; the message says what to do."""
+
+
+def masked(text: str) -> str:
+    """The text without passwords of connection URLs."""
+    without_user_secret = _USER_PART.sub(lambda user: user[0].split(":", 1)[0] + ":***", text)
+    return _PASSWORD_OPTION.sub(r"\1=***", without_user_secret)
+
+
+def first_line(error: BaseException) -> str:
+    """What the database said, as one line without secrets."""
+    said = getattr(error, "orig", None) or error
+    return masked(next(iter(str(said).strip().splitlines()), type(said).__name__).strip().rstrip(".:"))
+
+
+def explained(name: str, error: BaseException) -> StoreError:
+    """The same trouble in words a user can act on."""
+    said = first_line(error)
+    return StoreError(f"store {name} {_remedy(said)}")
+
+
+def _remedy(said: str) -> str:
+    for sign, remedy in _REMEDIES:
+        if sign in said.lower():
+            return f"{remedy[0]} ({said}): {remedy[1]}"
+    return f"failed ({said}): check it with another program or give another --store"
+
+
+_DAMAGED = ("is damaged or no store", "it was left as it is; restore a copy of it or give another --store")
+_AWAY = ("cannot be reached", "start the server or give another --store, then run again")
+_REMEDIES = (
+    ("not a database", _DAMAGED),
+    ("malformed", _DAMAGED),
+    ("disk is full", ("cannot grow", "free some space on its disk and run again")),
+    ("no space left", ("cannot grow", "free some space on its disk and run again")),
+    ("readonly", ("is read-only", "make the file and its folder writable or give another --store")),
+    ("read-only", ("is read-only", "make it writable or give another --store")),
+    ("is locked", ("stayed locked by another process", "end that process and run again")),
+    ("unable to open", ("cannot be opened", "give a file in a folder that can be written with --store")),
+    ("disk i/o", ("cannot be read or written", "check its disk and run again")),
+    ("password authentication", ("refused the user", "correct the user and password in --store")),
+    ("does not exist", ("is not there", "create the database or correct the name in --store")),
+    ("permission denied", ("refused the user", "grant the right to create tables or give another --store")),
+    ("connect", _AWAY),
+    ("could not translate host", _AWAY),
+    ("failed to resolve host", _AWAY),
+    ("timeout", _AWAY),
+    ("terminat", _AWAY),
+    ("shutting down", _AWAY),
+    ("starting up", _AWAY),
+)

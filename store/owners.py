@@ -1,0 +1,57 @@
+"""Who holds a claim, written so that others on the same machine can tell when the holder has died.
+
+Without this a killed run would wait for its own leases, which must outlast the longest call."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from functools import cache
+from pathlib import Path
+
+_MARK = "process"
+_ENDED = {"Z", "X"}  # ended, but not yet collected by its parent
+
+
+def new_owner() -> str:
+    """A name of its own for each call, which says in which process it was made."""
+    process = os.getpid()
+    _state, started = _status(process) or ("", "0")
+    return "/".join([_MARK, _machine(), str(process), started, uuid.uuid4().hex[:16]])
+
+
+def is_dead(owner: str) -> bool:
+    """True only where it is certain: a process of this machine, since it was booted, that runs no more."""
+    parts = owner.split("/")
+    if len(parts) != 5 or parts[0] != _MARK or parts[1] != _machine() or not parts[2].isdecimal() or parts[3] == "0":
+        return False
+    try:
+        os.kill(int(parts[2]), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass  # it is there and belongs to another user
+    status = _status(int(parts[2]))
+    return status is not None and (status[0] in _ENDED or status[1] != parts[3])
+
+
+@cache
+def _machine() -> str:
+    """Host, boot and process namespace: only within the same three does a process number mean the same."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        return f"{socket.gethostname()}~{uuid.uuid4().hex}"  # cannot be judged by anyone else
+    return f"{socket.gethostname()}~{boot}~{namespace}".replace("/", "_")
+
+
+def _status(process: int) -> tuple[str, str] | None:
+    """State and start, in ticks since boot; None where that cannot be read."""
+    try:
+        line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = line.rpartition(")")[2].split()
+    return fields[0], fields[19]
