@@ -1,0 +1,37 @@
+"""At most how many tokens a picture takes, by the rules that OpenAI has published, and how many a text takes."""
+
+from __future__ import annotations
+
+import math
+
+# Tokens of the picture as a whole and of each 512-pixel tile, by how the model's name begins; longest name first.
+TILED = {
+    "gpt-4o-mini": (2833, 5667),
+    "gpt-4o": (85, 170),
+    "gpt-4.5": (85, 170),
+    "o1": (75, 150),
+    "o3": (75, 150),
+    "computer-use": (65, 129),
+}
+PATCH = 32
+TOKENS_PER_PATCH = 2.46  # the dearest model of those that count patches
+WHOLE, TILE = 85, 170
+
+
+def image_tokens(model: str, side: int, detail: str) -> int:
+    """A bound for a picture of at most `side` pixels each way. An unknown model gets the dearest usual rule."""
+    name = model.rpartition("/")[2]
+    rule = next((tokens for start, tokens in TILED.items() if name.startswith(start)), None)
+    whole, tile = rule or (WHOLE, TILE)
+    if detail == "low" and rule:
+        return whole
+    # Small pictures may be enlarged until their shorter side has 768 pixels.
+    tiled = whole + tile * math.ceil(max(side, 768) / 512) ** 2
+    return tiled if rule else max(tiled, math.ceil(math.ceil(side / PATCH) ** 2 * TOKENS_PER_PATCH))
+
+
+def text_tokens(text: str) -> int:
+    """A bound: no tokenizer in use makes more than one token of a byte, nor of plain words more than one of two."""
+    encoded = text.encode("utf-8", "replace")
+    plain = sum(character.isalpha() or character.isspace() for character in text) if text.isascii() else 0
+    return math.ceil(len(encoded) / 2) if plain >= 0.8 * len(text) else len(encoded)

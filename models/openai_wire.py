@@ -1,0 +1,102 @@
+"""One request at a time over the openai SDK: paced, retried, and its reply read without trust."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from models.openai_config import OpenAIConfig
+from models.openai_errors import Fault, Passing, fault_of, redacted
+from models.oracle import OracleUnavailable
+from models.prices import Tokens, read_usage
+from models.rate_limit import RateLimit
+from models.retry import Retry
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply with status 200. `data` is None when it is not a JSON object, `tokens` when it says no credible usage."""
+
+    text: str
+    data: dict[str, Any] | None
+    tokens: Tokens | None
+    seconds: float
+
+
+class Wire:
+    """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
+
+    def __init__(self, config: OpenAIConfig) -> None:
+        from openai import AsyncOpenAI
+
+        self.config = config
+        self.client = AsyncOpenAI(
+            api_key=config.api_key.get_secret_value() or "none",  # servers of one's own ask for none, the SDK does
+            base_url=config.url,
+            timeout=config.timeout,
+            max_retries=0,
+        )
+        self._retry = Retry(config.attempts, config.longest_wait)
+        self._limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
+        self._places = asyncio.Semaphore(config.concurrency)
+        self._dice = random.Random()
+
+    async def chat(self, body: dict[str, Any], tokens: int) -> Reply:
+        """`tokens` is at most what the request takes, for the pace."""
+        return await self._reply(lambda: self.client.chat.completions.with_raw_response.create(**body), tokens)
+
+    async def decide(self, body: dict[str, Any], tokens: int) -> Reply:
+        return await self._reply(lambda: self.client.decisions.with_raw_response.create(**body), tokens)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    async def _reply(self, send: Callable[[], Awaitable[Any]], tokens: int) -> Reply:
+        started = time.monotonic()
+        response = await self.persist(send, tokens)
+        text = redacted(response.http_response.text, self.config)
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            data = None
+        data = data if isinstance(data, dict) else None
+        return Reply(text, data, read_usage(data) if data else None, time.monotonic() - started)
+
+    async def persist(self, send: Callable[[], Awaitable[Any]], tokens: int = 0) -> Any:
+        """Send until there is a response, or until patience or the question's own fault ends it."""
+        failed = 0
+        while True:
+            try:
+                async with self._places:
+                    await self._limit.admit(tokens)
+                    return await send()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                fault = _understood(error, self.config)
+            if not isinstance(fault, Passing):
+                raise fault
+            failed += fault.tries
+            delay = self._retry.delay(failed, fault.wait, self._dice)
+            if delay is None:
+                raise OracleUnavailable(str(fault))
+            if fault.limited:
+                self._limit.pause(delay)
+            await asyncio.sleep(delay)
+
+
+def _understood(error: Exception, config: OpenAIConfig) -> Exception:
+    """Errors of the SDK and of the connection below it; what is neither is a defect of ours and is raised as it is."""
+    import httpx2
+    import openai
+
+    if isinstance(error, openai.APIError | httpx2.HTTPError | httpx2.StreamError | OSError):
+        return fault_of(error, config)
+    if isinstance(error, Fault | OracleUnavailable):
+        return error
+    raise error
