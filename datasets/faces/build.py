@@ -6,23 +6,19 @@ import csv
 import sys
 from pathlib import Path
 
-import numpy as np
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
 from models.faces.draw import png  # noqa: E402
-from models.faces.face import Face, sample  # noqa: E402
+from models.faces.face import Face  # noqa: E402
+from models.faces.splits import shipped_faces  # noqa: E402
 from models.faces.truth import ATTRIBUTES, visible  # noqa: E402
 
-SEED = 2015285  # with this one every attribute holds for three faces or more
-COUNT = 100
 SIZE = 160
 
 
 def faces() -> dict[str, Face]:
-    rng = np.random.default_rng(SEED)
-    return {f"face-{number:03d}": sample(rng) for number in range(1, COUNT + 1)}
+    return {f"face-{number:03d}": face for number, face in enumerate(shipped_faces(), start=1)}
 
 
 def build(folder: Path) -> None:

@@ -96,7 +96,7 @@ ATTRIBUTES: dict[str, Sees] = {
     "facial hair": lambda face: face.facial_hair != NO,
     "beard": lambda face: face.facial_hair in BEARDS,
     "long beard": lambda face: face.facial_hair == "BEARD_MAGESTIC",
-    "moustache without a beard": lambda face: face.facial_hair not in (NO, *BEARDS),
+    "moustache only": lambda face: face.facial_hair not in (NO, *BEARDS),
     "glasses": lambda face: face.eyewear not in (NO, "EYEPATCH"),
     "dark glasses": lambda face: face.eyewear in DARK_GLASSES,
     "round glasses": lambda face: face.eyewear == "ROUND",
