@@ -29,7 +29,7 @@ _BAD_IMAGE = re.compile(
 )
 _NO_IMAGES = re.compile(
     r"(not|n['’]t) (support|accept|allow)\w*( \w+){0,3} (image|vision|multimodal)|not a (multimodal|vision)"
-    r"|image\w*( \w+){0,2} (is|are) (not (supported|accepted|allowed)|only supported)|at most 0 image"
+    r"|image\w*(?! (format|type))( \w+){0,2} (is|are) (not (supported|accepted|allowed)|only supported)|at most 0 image"
     r"|missing data required for image",
     re.IGNORECASE,
 )
