@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import threading
 import warnings
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ LARGE_PIXELS = 16_000_000
 # Process-wide, because warning filters cannot be changed safely while threads decode.
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 warnings.filterwarnings("ignore", module=r"PIL\.")  # oddities of files that decode well
+logging.getLogger("PIL").setLevel(logging.CRITICAL)  # what is wrong with a picture is said in its reason
 warnings.simplefilter("error", Image.DecompressionBombWarning)
 
 _large_images = threading.Lock()  # one at a time: threads must not multiply the memory of the largest pictures
@@ -63,8 +65,7 @@ def open_image(example: Example, *, longest_side: int | None = None) -> Image.Im
             if longest_side is not None:
                 image.draft("RGB", (longest_side, longest_side))
             _decode(image)
-            upright = ImageOps.exif_transpose(image)
-            picture = _on_white(_eight_bits(upright))
+            picture = _on_white(_eight_bits(_upright(image)))
     except Exception:
         reason = problem_of(content) or "cannot be converted to RGB"
         raise DatasetError(f"image of example {example.id!r}: {reason}") from None
@@ -86,6 +87,13 @@ def _decode(image: Image.Image) -> None:
             image.load()
     else:
         image.load()
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # a damaged note about the camera is no reason to lose the picture
+        return image
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import os
 import re
 import stat
-from typing import IO, Any
+import threading
+from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
+
+_opened_by_this_thread = threading.local()  # the archive read last
 
 
 def is_url(location: str) -> bool:
@@ -64,6 +68,19 @@ def _split_chain(url: str) -> tuple[str, str, str]:
 
 def file_system(url: str) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it."""
+    head, inner, tail = _split_chain(url)
+    if head or not tail:
+        return _file_system(url)
+    # fsspec opens an archive anew for every file of it, which would read its index as often.
+    archives: dict[str, Any] = vars(_opened_by_this_thread)
+    key = f"{inner.partition('://')[0]}{tail} {fingerprint(absolute(tail.removeprefix('::')))}"
+    if key not in archives:
+        archives.clear()
+        archives[key], _ = _file_system(url)
+    return archives[key], archives[key]._strip_protocol(inner)
+
+
+def _file_system(url: str) -> tuple[Any, str]:
     import fsspec
 
     try:
@@ -100,8 +117,10 @@ def open_binary(location: str) -> IO[bytes]:
         fs, path = file_system(location)
         if "memory" in fs.protocol:
             return io.BytesIO(fs.cat_file(path))  # its files share one position among all readers
-        stream: IO[bytes] = fs.open(path, "rb")
-        return stream
+        stream: Any = fs.open(path, "rb")
+        with contextlib.suppress(AttributeError):
+            stream.kept_open_by = fs  # an archive closes itself once nothing refers to its file system
+        return cast(IO[bytes], stream)
     except (DatasetError, Unreadable):
         raise
     except Exception as error:  # as above: file systems raise what they like
@@ -109,12 +128,17 @@ def open_binary(location: str) -> IO[bytes]:
 
 
 def fingerprint(location: str) -> str:
-    """Differs once the file is written anew, as far as its file system tells."""
-    if not is_url(location):
+    """Differs once the file is written anew, as far as its file system tells. Raises Unreadable."""
+    try:
+        if is_url(location):
+            fs, path = file_system(location)
+            return str(fs.ukey(path))
         status = os.stat(location)
-        return f"{status.st_ino} {status.st_mtime_ns} {status.st_size}"
-    fs, path = file_system(location)
-    return str(fs.ukey(path))
+    except (DatasetError, Unreadable):
+        raise
+    except Exception as error:
+        raise Unreadable(reason_of(error)) from None
+    return f"{status.st_ino} {status.st_mtime_ns} {status.st_size}"
 
 
 def _regular(path: str) -> str:

@@ -6,12 +6,13 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 from sources.errors import DatasetError, Unreadable
 from sources.location import file_name, open_binary, reason_of, shown
+from sources.parquet import columns_and_rows, iter_rows
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 MAX_CELL_CHARACTERS = 2**28
@@ -36,78 +37,66 @@ def is_table(name: str) -> bool:
 
 
 def open_table(location: str) -> Table:
-    """The suffix decides the format. Raises DatasetError where the file as a whole cannot be read."""
+    """The suffix decides the format. Raises DatasetError where the file as a whole cannot be read.
+
+    No file stays open: the records open it when the first is asked for, and close it after the last."""
     name = file_name(location).lower()
     try:
         if name.endswith(".parquet"):
-            return _open_parquet(location)
-        stream = open_binary(location)
+            columns, total = columns_and_rows(location)
+            return Table(tuple(columns), total, _naming_failures(_parquet_records(location), location))
+        if name.endswith(".jsonl"):
+            return Table(None, None, _naming_failures(_jsonl_records(location), location))
+        header = _csv_header(location)
     except Unreadable as problem:
         raise DatasetError(f"{shown(location)} cannot be read: {problem}; check the file and its path") from None
-    table = _open_jsonl(stream) if name.endswith(".jsonl") else _open_csv(stream, location)
-    return Table(table.columns, table.total, _naming_failures(table.records, location))
+    return Table(header, None, _naming_failures(_csv_records(location, header), location))
 
 
 def _naming_failures(records: Iterator[Record], location: str) -> Iterator[Record]:
     try:
         yield from records
-    except OSError as error:
-        raise DatasetError(f"{shown(location)} cannot be read to its end: {reason_of(error)}; try again") from None
+    except (OSError, Unreadable) as error:
+        raise DatasetError(f"{shown(location)} cannot be read to its end: {reason_of(error)}; write it again") from None
 
 
-def _open_parquet(location: str) -> Table:
-    from sources.parquet import columns_and_rows, iter_rows
-
-    columns, total = columns_and_rows(location)
-
-    def records() -> Iterator[Record]:
-        try:
-            for row, cells in enumerate(iter_rows(location), 1):
-                yield Record(row, cells)
-        except Unreadable as problem:
-            raise DatasetError(f"{shown(location)} is damaged: {problem}; write it again") from None
-
-    return Table(tuple(columns), total, records())
+def _parquet_records(location: str) -> Iterator[Record]:
+    for row, cells in enumerate(iter_rows(location), 1):
+        yield Record(row, cells)
 
 
-def _open_csv(stream: IO[bytes], location: str) -> Table:
-    csv.field_size_limit(MAX_CELL_CHARACTERS)  # long texts are fine; the default ends at 128 kB
-    _refuse_utf16(stream, location)
-    # Strict, because a quote that is never closed would otherwise swallow the rest of the table without a word.
-    reader = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline=""), strict=True)
-    records = _csv_rows(reader, location)
-    header = next(records, None)
-    if header is None:
-        stream.close()
+def _csv_header(location: str) -> tuple[str, ...]:
+    rows = _csv_rows(location)
+    header = tuple(name.strip() for name in next(rows, ()))
+    rows.close()
+    if not header:
         raise DatasetError(f"{shown(location)} is empty: its first line must name the columns")
-    columns = tuple(name.strip() for name in header)
-    twice = next((name for name in columns if columns.count(name) > 1), None)
+    twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
-        stream.close()
         raise DatasetError(f"{shown(location)} has the column {twice!r} twice: rename one")
-
-    def cells() -> Iterator[Record]:
-        with stream:
-            for row, values in enumerate(records, 1):
-                yield Record(row, dict(zip(columns, values, strict=False)), _problem_of_csv_row(values, len(columns)))
-
-    return Table(columns, None, cells())
+    return header
 
 
-def _csv_rows(reader: Any, location: str) -> Iterator[list[str]]:
-    try:
-        yield from (row for row in reader if row)
-    except csv.Error as error:
-        where = f"line {reader.line_num} of {shown(location)}"
-        raise DatasetError(f"{where} is not CSV ({error}): write a quote inside a quoted cell twice") from None
+def _csv_records(location: str, header: tuple[str, ...]) -> Iterator[Record]:
+    for row, values in enumerate(_csv_rows(location)):
+        if row > 0:
+            cells = dict(zip(header, values, strict=False))
+            yield Record(row, cells, _problem_of_csv_row(values, len(header)))
 
 
-def _refuse_utf16(stream: IO[bytes], location: str) -> None:
-    start = stream.read(2)
-    stream.seek(0)
-    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        stream.close()
-        raise DatasetError(f"{shown(location)} is UTF-16: save it as UTF-8")
+def _csv_rows(location: str) -> Generator[list[str], None, None]:
+    csv.field_size_limit(MAX_CELL_CHARACTERS)  # long texts are fine; the default ends at 128 kB
+    with open_binary(location) as stream, io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="") as text:
+        if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise DatasetError(f"{shown(location)} is UTF-16: save it as UTF-8")
+        stream.seek(0)
+        # Strict, because a quote that is never closed would otherwise swallow the rest of the table without a word.
+        reader = csv.reader(text, strict=True)
+        try:
+            yield from (row for row in reader if row)
+        except csv.Error as error:
+            where = f"line {reader.line_num} of {shown(location)}"
+            raise DatasetError(f"{where} is not CSV ({error}): write a quote inside a quoted cell twice") from None
 
 
 def _problem_of_csv_row(values: list[str], columns: int) -> str | None:
@@ -118,14 +107,10 @@ def _problem_of_csv_row(values: list[str], columns: int) -> str | None:
     return None
 
 
-def _open_jsonl(stream: IO[bytes]) -> Table:
-    def records() -> Iterator[Record]:
-        with stream:
-            lines = (line for line in stream if line.strip())
-            for row, line in enumerate(lines, 1):
-                yield _json_record(row, line.removeprefix(codecs.BOM_UTF8) if row == 1 else line)
-
-    return Table(None, None, records())
+def _jsonl_records(location: str) -> Iterator[Record]:
+    with open_binary(location) as stream:
+        for row, line in enumerate((line for line in stream if line.strip()), 1):
+            yield _json_record(row, line.removeprefix(codecs.BOM_UTF8) if row == 1 else line)
 
 
 def _json_record(row: int, line: bytes) -> Record:
