@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, literal, select, update
 
 from store.errors import StoreError
-from store.inserting import chunks, insert_new, insert_new_returning, insert_or_nothing
+from store.inserting import KEYS, chunks, insert_new, insert_new_returning, insert_or_nothing
 from store.ledger import Balance, RunRow, move
 from store.schema import LIVE, PAID, UNKNOWN, answers, charges, identities, runs, uses
 
@@ -48,11 +48,13 @@ class KeptAnswer:
     answered_at: float
 
 
+_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(KEYS))
+
+
 def lookup(connection: Connection, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for part in chunks(keys):
-        rows = connection.execute(select(answers.c.key, answers.c.answer).where(answers.c.key.in_(part)))
-        found.update((row.key, row.answer) for row in rows)
+        found.update(tuple(row) for row in connection.execute(_LOOKUP, {"keys": part}))
     return found
 
 
@@ -97,13 +99,19 @@ def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -
         move(connection, changes)
 
 
+_CHARGES = (
+    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(charges.c.key.in_(KEYS))
+    .order_by(charges.c.key, charges.c.fence)
+    .with_for_update(of=charges)
+)
+
+
 def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Row[Any]]:
     found: dict[tuple[str, int], Row[Any]] = {}
     for part in chunks(sorted({one.key for one in records})):
-        query = select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
-        joined = query.join(runs, runs.c.id == charges.c.run).where(charges.c.key.in_(part))
-        locked = joined.order_by(charges.c.key, charges.c.fence).with_for_update(of=charges)
-        found.update(((row.key, row.fence), row) for row in connection.execute(locked))
+        found.update(((row.key, row.fence), row) for row in connection.execute(_CHARGES, {"keys": part}))
     return found
 
 
@@ -139,11 +147,14 @@ def _digest(one: AnswerRecord) -> str:
     return hashlib.sha256(json.dumps([one.oracle, one.identity], sort_keys=True).encode()).hexdigest()
 
 
+_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
+
+
 def _identity_numbers(connection: Connection, records: Sequence[AnswerRecord]) -> dict[str, int]:
     """The rows of who answered, entered where they are new."""
     distinct = {_digest(one): one for one in records}
-    query = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(sorted(distinct)))
-    numbers = {row.digest: row.id for row in connection.execute(query)}
+    wanted = {"keys": sorted(distinct)}
+    numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
     if len(numbers) < len(distinct):
         rows = [
             {"digest": digest, "oracle": one.oracle, "identity": dict(one.identity)}
@@ -151,7 +162,7 @@ def _identity_numbers(connection: Connection, records: Sequence[AnswerRecord]) -
             if digest not in numbers
         ]
         insert_new(connection, identities, rows)
-        numbers = {row.digest: row.id for row in connection.execute(query)}
+        numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
     return numbers
 
 
@@ -159,7 +170,7 @@ def note_uses(connection: Connection, run: RunRow, keys: Iterable[str]) -> None:
     """Note that the run took these answers from the store."""
     for part in chunks(sorted(set(keys))):
         taken = select(literal(run.run), answers.c.id).where(answers.c.key.in_(part)).order_by(answers.c.id)
-        connection.execute(insert_or_nothing(connection, uses).from_select(["run", "answer"], taken))
+        connection.execute(insert_or_nothing(uses).from_select(["run", "answer"], taken))
 
 
 def kept_answers(connection: Connection, after: int, limit: int) -> tuple[list[KeptAnswer], int]:

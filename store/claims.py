@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, select, update
 
-from store.inserting import chunks, insert_new_returning
+from store.inserting import KEYS, chunks, insert_new_returning
 from store.ledger import Balance, RunRow, locked_balances, move, reserve
 from store.schema import CLAIMED, LIVE, RELEASED, SENT, UNKNOWN, answers, charges, runs
 
@@ -53,14 +53,13 @@ def claim(
     """Free what the dead have left, then claim in order what nobody has answered or holds, while the budget lasts.
 
     Once one does not fit the budget, nothing after it that costs anything is granted either."""
-    keys = sorted({request.key for request in requests})
-    dead = _dead_claims(connection, keys, terms.now, is_dead)
+    latest = _latest_charges(connection, sorted({request.key for request in requests}))
+    dead = _dead_claims(connection, latest.values(), terms.now, is_dead)
     balances = locked_balances(connection, [run.scope, *(row.scope for row in dead)])
     freed = _end(connection, dead, terms.now)
-    latest = _latest_charges(connection, keys)
-    known = _answered(connection, keys)  # after the charges: a charge seen as paid has its answer seen
     balance = balances[run.scope] + freed.get(run.scope, Balance())
-    result, wanted = _decide(requests, latest, known, terms, balance)
+    ended = {(row.key, row.fence) for row in dead}
+    result, wanted = _decide(requests, latest, ended, terms, balance)
     taken = insert_new_returning(
         connection,
         charges,
@@ -75,16 +74,20 @@ def claim(
 
 
 def _decide(
-    requests: Sequence[Request], latest: Mapping[str, Row[Any]], known: Collection[str], terms: Terms, balance: Balance
+    requests: Sequence[Request],
+    latest: Mapping[str, Row[Any]],
+    ended: Collection[tuple[str, int]],
+    terms: Terms,
+    balance: Balance,
 ) -> tuple[Claimed, dict[str, Request]]:
     """What to do with each request, and the ones that are to be claimed now."""
     result, wanted = Claimed(), dict[str, Request]()
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
-        if request.key in known:
+        if before is not None and before.answered:
             result.answered.append(request.key)
-        elif before is not None and before.state in LIVE:
+        elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
             if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
                 result.granted[request.key] = before.fence
             else:
@@ -122,40 +125,40 @@ def _new_charge(request: Request, fence: int, run: RunRow, terms: Terms) -> dict
 
 
 _CLAIM_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
-_LIVE_CLAIMS = select(*_CLAIM_COLUMNS).join(runs, runs.c.id == charges.c.run).where(_IS_LIVE)
+_LIVE_CLAIMS = select(*_CLAIM_COLUMNS).join(runs, runs.c.id == charges.c.run).where(_IS_LIVE).order_by(charges.c.key)
+_MINE = _LIVE_CLAIMS.where(charges.c.key.in_(KEYS), charges.c.owner == bindparam("mine")).with_for_update(of=charges)
+# A row that another transaction has locked is being settled or freed by it.
+_ENDED = (
+    _LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now"))
+    .order_by(None)
+    .with_for_update(of=charges, skip_locked=True)
+)
+_OF_THE_DEAD = _LIVE_CLAIMS.where(
+    charges.c.lease_until > bindparam("now"), charges.c.owner.in_(bindparam("gone", expanding=True))
+).with_for_update(of=charges, skip_locked=True)
+# Every answer has a charge, so the charges tell which questions are answered.
+_CHARGES = (
+    select(*(charges.c[name] for name in ("key", "fence", "state", "owner", "token")), answers.c.id.label("answered"))
+    .outerjoin(answers, answers.c.key == charges.c.key)
+    .where(charges.c.key.in_(KEYS))
+    .order_by(charges.c.key, charges.c.fence)
+)
 
 
 def _dead_claims(
-    connection: Connection, keys: Sequence[str], now: float, is_dead: Callable[[str], bool]
+    connection: Connection, wanted: Iterable[Row[Any]], now: float, is_dead: Callable[[str], bool]
 ) -> Sequence[Row[Any]]:
-    """Claims whose lease ended, and all claims of those holders of `keys` that are known to have died."""
-    holders = set[str]()
-    for part in chunks(keys):
-        holders.update(
-            connection.execute(select(charges.c.owner).distinct().where(_IS_LIVE, charges.c.key.in_(part))).scalars()
-        )
-    gone = [owner for owner in holders if is_dead(owner)]
-    ended = charges.c.lease_until <= now
-    which = or_(ended, charges.c.owner.in_(gone)) if gone else ended
-    # A row that another transaction has locked is being settled or freed by it.
-    query = _LIVE_CLAIMS.where(which).order_by(charges.c.key).with_for_update(of=charges, skip_locked=True)
-    return connection.execute(query).all()
+    """Claims whose lease ended, and all claims of those holders of what is wanted that are known to have died."""
+    gone = [owner for owner in {row.owner for row in wanted if row.state in LIVE} if is_dead(owner)]
+    ended = connection.execute(_ENDED, {"now": now}).all()
+    return [*ended, *connection.execute(_OF_THE_DEAD, {"now": now, "gone": gone})] if gone else ended
 
 
 def _latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:
     latest: dict[str, Row[Any]] = {}
     for part in chunks(keys):
-        query = select(charges.c.key, charges.c.fence, charges.c.state, charges.c.token).where(charges.c.key.in_(part))
-        for row in connection.execute(query.order_by(charges.c.key, charges.c.fence)):
-            latest[row.key] = row
+        latest.update((row.key, row) for row in connection.execute(_CHARGES, {"keys": part}))
     return latest
-
-
-def _answered(connection: Connection, keys: Sequence[str]) -> set[str]:
-    known = set[str]()
-    for part in chunks(keys):
-        known.update(connection.execute(select(answers.c.key).where(answers.c.key.in_(part))).scalars())
-    return known
 
 
 _END = (
@@ -188,8 +191,7 @@ def _mine(connection: Connection, owner: str, keys: Iterable[str]) -> Sequence[R
     """The owner's live claims among the keys, locked."""
     found: list[Row[Any]] = []
     for part in chunks(sorted(set(keys))):
-        query = _LIVE_CLAIMS.where(charges.c.key.in_(part), charges.c.owner == owner)
-        found += connection.execute(query.order_by(charges.c.key).with_for_update(of=charges)).all()
+        found += connection.execute(_MINE, {"keys": part, "mine": owner}).all()
     return found
 
 

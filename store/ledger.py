@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, select, update
 
 from store.errors import StoreError
-from store.inserting import insert_new
+from store.inserting import KEYS, insert_new
 from store.schema import runs, scopes, storable
 
 
@@ -74,15 +74,18 @@ def balance_of(connection: Connection, scope: str) -> Balance:
     return Balance(row.spent, row.reserved) if row else Balance()
 
 
+_BALANCES = (
+    select(scopes.c.id, scopes.c.spent, scopes.c.reserved)
+    .where(scopes.c.id.in_(KEYS))
+    .order_by(scopes.c.id)
+    .with_for_update(key_share=True)
+)
+
+
 def locked_balances(connection: Connection, scope_rows: Iterable[int]) -> dict[int, Balance]:
     """The balances, which nobody else can change until the transaction ends; locked in order against deadlocks."""
-    wanted = (
-        select(scopes.c.id, scopes.c.spent, scopes.c.reserved)
-        .where(scopes.c.id.in_(sorted(set(scope_rows))))
-        .order_by(scopes.c.id)
-        .with_for_update(key_share=True)
-    )
-    return {row.id: Balance(row.spent, row.reserved) for row in connection.execute(wanted)}
+    rows = connection.execute(_BALANCES, {"keys": sorted(set(scope_rows))})
+    return {row.id: Balance(row.spent, row.reserved) for row in rows}
 
 
 _MOVE = (
