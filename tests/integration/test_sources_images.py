@@ -93,5 +93,5 @@ def test_a_picture_that_vanished_or_broke_is_told_on_one_line(tmp_path: Path) ->
 
 
 def test_a_damaged_note_about_the_camera_does_not_lose_the_picture(tmp_path: Path) -> None:
-    example = saved(tmp_path, Image.new("RGB", (8, 4)), "a.jpg", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
+    example = saved(tmp_path, Image.new("RGB", (8, 4)), "a.webp", exif=b"Exif\0\0junkjunkjunk")
     assert open_image(example).size == (8, 4)
