@@ -1,0 +1,166 @@
+"""The command line: parse, call a flow, print. Results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from flows.options import Parser, UsageError, add_options, read_options
+
+DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
+INTERRUPTED = 130
+
+DISCOVER_EXAMPLE = "example: python -m flows discover datasets/faces --oracle simulated --queries 35 --votes 3"
+ESTIMATE_EXAMPLE = "example: python -m flows estimate datasets/faces --oracle simulated?price=0.0001 --votes 5"
+COSTS_EXAMPLE = "example: python -m flows costs --store sqlite:///answers.sqlite"
+SERVER_EXAMPLE = "example: python -m flows server --port 4200"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    from flows.settings import DiscoverSettings
+
+    parser = Parser(prog="python -m flows", description="Discover named, labelled features in a data set.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(
+        name: str, about: str, example: str, run: Callable[[argparse.Namespace], int]
+    ) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about, epilog=example)
+        made.add_argument("--json", action="store_true", help="print the result as JSON")
+        made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        made.set_defaults(run=run)
+        return made
+
+    add_options(
+        command("discover", "discover features and label every example", DISCOVER_EXAMPLE, _discover),
+        DiscoverSettings,
+        positional="dataset",
+    )
+    add_options(
+        command("estimate", "calls and USD of a discovery, before anything is spent", ESTIMATE_EXAMPLE, _estimate),
+        DiscoverSettings,
+        positional="dataset",
+    )
+    costs = command("costs", "what runs have cost, by oracle and kind of question", COSTS_EXAMPLE, _costs)
+    costs.add_argument("which", nargs="?", metavar="RUN", help="a run folder, its name or its id (default: all)")
+    costs.add_argument("--store", metavar="STORE", help="URL or path of the store")
+    server = command("server", "keep a Prefect server running, so that runs start at once", SERVER_EXAMPLE, _server)
+    server.add_argument("--port", type=int, default=4200, metavar="PORT", help="(default: 4200)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = build_parser().parse_args(argv)
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        print("interrupted: every answer that came is kept; run the same command again to go on", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return DONE
+    except Exception as error:
+        if "--debug" in argv:
+            raise
+        status, message = _explain(error)
+        print(f"error: {message}", file=sys.stderr)
+        return status
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    from discovery.questions import StrategyError
+    from flows.local_server import ServerError
+    from models.oracle import AnswersPending, OracleError
+    from reports.run import RunError
+    from sources.dataset import DatasetError
+    from store import StoreError
+
+    line = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, AnswersPending):
+        return WAITING, line
+    if isinstance(error, UsageError | StrategyError | OracleError | RunError | DatasetError | StoreError):
+        return BAD_INPUT, line
+    if isinstance(error, ServerError):
+        return FAILED, line
+    return FAILED, f"{type(error).__name__}: {line} (add --debug for the traceback)"
+
+
+def _discover(arguments: argparse.Namespace) -> int:
+    from flows.settings import DiscoverSettings
+
+    settings = read_options(arguments, DiscoverSettings)
+    from flows.display import TerminalDisplay, displaying
+    from flows.terminal import messages, print_features, say_what_is_kept
+
+    with displaying(TerminalDisplay(messages())):
+        from flows.preparation import prepare
+
+        prepared = prepare(settings)
+        say_what_is_kept(prepared)
+        from flows.discover import run_flow
+
+        run = run_flow(prepared)
+    if arguments.json:
+        _print_json(run.summary)
+    else:
+        print_features(run)
+    return DONE
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    from flows.settings import DiscoverSettings
+
+    settings = read_options(arguments, DiscoverSettings)
+    from flows.display import TerminalDisplay, displaying
+    from flows.terminal import messages, print_estimate
+
+    with displaying(TerminalDisplay(messages())):
+        from flows.preparation import prepare
+
+        estimate = prepare(settings).estimate()
+    if arguments.json:
+        _print_json(estimate)
+    else:
+        print_estimate(estimate)
+    return DONE
+
+
+def _costs(arguments: argparse.Namespace) -> int:
+    from flows.settings import open_store
+    from flows.terminal import cost_rows, print_costs
+
+    rows = cost_rows(open_store(arguments.store), arguments.which)
+    if arguments.json:
+        _print_json([asdict(row) for row in rows])
+    else:
+        print_costs(rows)
+    return DONE
+
+
+def _server(arguments: argparse.Namespace) -> int:
+    import signal
+
+    from flows.display import TerminalDisplay, displaying
+    from flows.local_server import keep_server
+    from flows.settings import prefect_environment, state_folder
+    from flows.terminal import messages
+
+    with (
+        displaying(TerminalDisplay(messages())),
+        keep_server(state_folder(), prefect_environment(), arguments.port) as url,
+    ):
+        messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.", highlight=False)
+        signal.pause()
+    return DONE
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

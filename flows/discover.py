@@ -1,0 +1,161 @@
+"""Discover features: the adaptive loop as a Prefect flow, and the same from Python in one call."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import re
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from prefect import flow, tags
+from prefect.runtime import flow_run
+
+from discovery.strategies import make_strategy
+from flows.display import display
+from flows.history import send_history, wait_for_history
+from flows.local_server import prefect_api
+from flows.loop import Finding, Limits, Loop, Progress
+from flows.outcome import Outcome
+from flows.preparation import Prepared, prepare
+from flows.settings import DiscoverSettings, prefect_environment, state_folder
+from models.oracle import MICRO, Compare, Feature
+from models.recorded import Recorded
+from models.voting import Elicited, Labelled, Panel
+from reports.run import Run
+from tasks.elicit import elicit
+from tasks.label import label
+from tasks.publish import ProgressArtifact, announce_feature, publish
+
+__all__ = ["Run", "discover", "discover_flow"]
+
+
+_prepared: ContextVar[Prepared | None] = ContextVar("prepared", default=None)
+
+
+def _flow_run_name() -> str:
+    settings = DiscoverSettings.model_validate(flow_run.parameters["settings"])
+    return f"{Path(settings.dataset).name}-{settings.oracle.partition('?')[0]}-seed{settings.seed}"
+
+
+@flow(name="discover", flow_run_name=_flow_run_name, persist_result=False)
+def discover_flow(settings: DiscoverSettings) -> dict[str, Any]:
+    """Discover named features in a data set and label every example with them."""
+    prepared = _prepared.get() or prepare(settings)
+    artifact = ProgressArtifact(f"{settings.queries} queries on {prepared.dataset.name}")
+    name = prepared.dataset.name
+
+    def publish_round(progress: Progress, found: list[Finding]) -> None:
+        artifact.update(progress.queries / settings.queries, _detail(progress))
+        for finding in found:
+            announce_feature(name, finding.feature.name, {"positives": int((finding.labels == 1).sum())})
+
+    outcome = run_discovery(prepared, run_id=str(flow_run.id), compare=elicit, label=label, on_round=publish_round)
+    artifact.update(1.0, _detail(outcome.progress))
+    publish(f"features-{re.sub(r'[^a-z0-9]+', '-', name.lower())}", outcome.features(), f"Features of {name}")
+    return outcome.summary()
+
+
+def run_discovery(
+    prepared: Prepared,
+    *,
+    run_id: str,
+    compare: Callable[[Panel, list[Compare]], Elicited] = Panel.compare,
+    label: Callable[[Panel, list[Feature]], Labelled] = Panel.label,
+    on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
+) -> Outcome:
+    """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
+    settings, store = prepared.settings, prepared.store
+    store.begin_run(
+        run_id,
+        prepared.scope,
+        name=prepared.folder.name,
+        flow="discover",
+        dataset=prepared.dataset.name,
+        oracle=str(prepared.oracle.identity),
+        settings=settings.model_dump(mode="json"),
+    )
+    recorded = Recorded(prepared.oracle, store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
+    panel = Panel(recorded, prepared.compared, settings.votes)
+    strategy = make_strategy(
+        settings.strategy,
+        len(prepared.compared),
+        np.random.default_rng(settings.seed),
+        **settings.strategy_options(),
+    )
+    limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones)
+    loop = Loop(strategy, prepared.compared, limits, partial(compare, panel), partial(label, panel))
+
+    def show(progress: Progress, found: list[Finding]) -> None:
+        display().update(progress.queries, f"{_detail(progress)}, {recorded.cost / MICRO:.4f} USD")
+        on_round(progress, found)
+
+    status = "failed"
+    try:
+        with display().counting(settings.queries, "queries"):
+            progress = loop.run(show)
+        outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id)
+        outcome.write(prepared.folder)
+        status = f"stopped: {progress.stopped}"
+        return outcome
+    finally:
+        store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+
+
+def _detail(progress: Progress) -> str:
+    return (
+        f"{len(progress.findings)} features, {progress.interesting_distinct} interesting and distinct, "
+        f"g {progress.g:.3f}, unresolved {progress.unresolved:.1%}"
+    )
+
+
+def run_flow(prepared: Prepared) -> Run:
+    """The flow against the API it is pointed at, a server that is kept, or one of its own for as long as it runs."""
+    with (
+        display().waiting("starting Prefect"),
+        ExitStack() as opened,
+    ):
+        opened.enter_context(prefect_api(state_folder(), prefect_environment()))
+        stack = opened.pop_all()
+    with stack, tags("twothirds", prepared.dataset.name, prepared.oracle.identity.kind):
+        token = _prepared.set(prepared)
+        try:
+            state = discover_flow(prepared.settings, return_state=True)
+            send_history()
+            if state.is_completed() and state.state_details.flow_run_id:
+                wait_for_history(state.state_details.flow_run_id, publish.name)
+        finally:
+            _prepared.reset(token)
+    state.result()
+    return Run(prepared.folder)
+
+
+def discover(dataset: str, **settings: Any) -> Run:
+    """Discover features from Python: `run = discover("datasets/faces", oracle="simulated")`, then `run.features` and
+    `run.labels`. Works in a script and inside a running event loop (a notebook); no server need be started."""
+    prepared = prepare(DiscoverSettings(dataset=dataset, **settings))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run_flow(prepared)
+    context = contextvars.copy_context()
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            context.run(run_flow, prepared)
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return Run(prepared.folder)

@@ -1,0 +1,88 @@
+"""What a person sees while a run works, on stderr: a live bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.status import Status
+
+LINE_SECONDS = 10.0  # between two lines where there is no terminal
+
+
+class Display:
+    """Silent: what Python callers and deployments get."""
+
+    def say(self, message: str) -> None:
+        pass
+
+    @contextmanager
+    def waiting(self, message: str) -> Iterator[None]:  # noqa: ARG002
+        yield
+
+    @contextmanager
+    def counting(self, total: int, unit: str) -> Iterator[None]:  # noqa: ARG002
+        yield
+
+    def update(self, done: int, detail: str) -> None:
+        pass
+
+
+class TerminalDisplay(Display):
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress: Progress | None = None
+        self._total, self._unit, self._last = 0, "", 0.0
+
+    def say(self, message: str) -> None:
+        self._console.print(message, highlight=False, markup=False, soft_wrap=True)
+
+    @contextmanager
+    def waiting(self, message: str) -> Iterator[None]:
+        if not self._console.is_terminal:
+            self.say(f"{message} …")
+            yield
+            return
+        with Status(message, console=self._console):
+            yield
+
+    @contextmanager
+    def counting(self, total: int, unit: str) -> Iterator[None]:
+        self._total, self._unit, self._last = total, unit, time.monotonic()
+        if not self._console.is_terminal:
+            yield
+            return
+        columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn(unit), BarColumn(bar_width=24))
+        with Progress(
+            *columns, TextColumn("{task.description}"), TimeRemainingColumn(), console=self._console, transient=True
+        ) as self._progress:
+            self._progress.add_task("", total=total)
+            yield
+        self._progress = None
+
+    def update(self, done: int, detail: str) -> None:
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], completed=done, description=detail)
+        elif time.monotonic() - self._last >= LINE_SECONDS:
+            self._last = time.monotonic()
+            self.say(f"{done}/{self._total} {self._unit}: {detail}")
+
+
+_current: ContextVar[Display | None] = ContextVar("display", default=None)
+
+
+def display() -> Display:
+    return _current.get() or Display()
+
+
+@contextmanager
+def displaying(shown: Display) -> Iterator[None]:
+    token = _current.set(shown)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,165 @@
+"""The Prefect API that a run talks to: the one it is pointed at, one kept by `python -m flows server`, or its own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+START_SECONDS = 120.0
+STOP_SECONDS = 8.0
+_SERVE = [
+    "--factory",
+    "prefect.server.api.server:create_app",
+    "--log-level",
+    "error",
+    "--timeout-graceful-shutdown",
+    "2",
+]
+
+
+class ServerError(Exception):
+    """The Prefect API cannot be reached; the message is one line with the remedy."""
+
+
+@contextmanager
+def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Yield the URL of a Prefect API that answers, for as long as the caller needs it."""
+    os.environ.update(environment)
+    from prefect.settings import get_current_settings
+
+    _quieten_console()
+    pointed_at = get_current_settings().api.url
+    if pointed_at:
+        if not answers(pointed_at):
+            raise ServerError(
+                f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
+                "or unset PREFECT_API_URL to let the run bring its own"
+            )
+        yield pointed_at
+        return
+    kept = kept_server(state)
+    if kept:
+        with _pointing_at(kept):
+            yield kept
+        return
+    with own_server(state) as url, _pointing_at(url):
+        yield url
+
+
+def _quieten_console() -> None:
+    """Log lines go to the API, where they can be read; the terminal is for results and progress."""
+    if "PREFECT_LOGGING_LEVEL" in os.environ:  # the user wants to see them
+        return
+    from prefect.logging.handlers import PrefectConsoleHandler
+
+    loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.root.manager.loggerDict))]
+    for handler in (handler for logger in loggers for handler in logger.handlers):
+        if isinstance(handler, PrefectConsoleHandler):
+            handler.setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _pointing_at(url: str) -> Iterator[None]:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    with temporary_settings({PREFECT_API_URL: url}):
+        yield
+
+
+def answers(url: str, timeout: float = 2.0) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=timeout) as reply:  # noqa: S310 (the user's own API)
+            return bool(reply.status == 200)
+    except (OSError, ValueError, urllib.error.URLError):
+        return False
+
+
+def kept_server(state: Path) -> str | None:
+    """The URL of a server that `python -m flows server` keeps running, if it answers."""
+    try:
+        url = str(json.loads((state / "server.json").read_text())["url"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return url if answers(url) else None
+
+
+@contextmanager
+def own_server(state: Path, port: int | None = None) -> Iterator[str]:
+    """A real Prefect server as a child process: its history stays in Prefect's database, it ends with this process."""
+    state.mkdir(parents=True, exist_ok=True)
+    port = port or _free_port()
+    url = f"http://127.0.0.1:{port}/api"
+    log = state / "server.log"
+    with log.open("w") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "uvicorn", *_SERVE, "--host", "127.0.0.1", "--port", str(port)],
+            env=os.environ | {"PREFECT_API_URL": url, "PREFECT__SERVER_FINAL": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,  # Ctrl-C is for the run, which then stops its server
+            preexec_fn=_end_with_parent,
+        )
+    try:
+        _wait_until_it_answers(process, url, log)
+        yield url
+    finally:
+        _stop(process)
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise ServerError(f"the local Prefect server ended at once: see {log}")
+        if answers(url):
+            return
+        time.sleep(0.05)
+    raise ServerError(f"the local Prefect server did not answer within {START_SECONDS:.0f} s: see {log}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _end_with_parent() -> None:
+    """Linux only: the kernel ends the server when this process dies, even by SIGKILL."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def keep_server(state: Path, environment: dict[str, str], port: int) -> Iterator[str]:
+    """A server that other runs find by a note in the state folder."""
+    os.environ.update(environment)
+    with own_server(state, port) as url:
+        note = state / "server.json"
+        note.write_text(json.dumps({"url": url}))
+        try:
+            yield url
+        finally:
+            note.unlink(missing_ok=True)

@@ -1,0 +1,182 @@
+"""The adaptive loop: propose, ask, label, learn, until there is a reason to stop (Algorithm 1 of the paper).
+
+Plain Python: `compare` and `label` are handed in, so the flow passes Prefect tasks and a test passes functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from discovery.metrics import g, interesting_and_distinct
+from discovery.questions import Comparison, Kind, Labels, Strategy
+from models.names import canonical
+from models.oracle import Answer, Compare, Feature, Money, OracleError, Verdict
+from models.voting import Ballot, Elicited, Labelled
+from sources.example import Example
+
+
+class StopReason(StrEnum):
+    QUERIES = "queries"  # as many as were wanted
+    BUDGET = "budget"  # the next question might cost more than is left
+    TARGET_G = "target-g"
+    NONES = "nones"  # so many NONEs in a row
+    EXHAUSTED = "nothing-unresolved"
+
+
+@dataclass(frozen=True)
+class Limits:
+    queries: int
+    batch: int = 1
+    target_g: float | None = None
+    nones: int | None = None
+
+
+@dataclass
+class Finding:
+    """A feature, the question that brought it out, and what the votes say of every example."""
+
+    feature: Feature
+    comparison: Comparison
+    answer: Answer
+    ballot: Ballot
+
+    @property
+    def labels(self) -> Labels:
+        return self.ballot.labels
+
+    @property
+    def cost(self) -> Money:
+        return self.answer.cost + sum(vote.cost for vote in self.ballot.answers)
+
+    @property
+    def consistent(self) -> bool:
+        """The labels of the examples asked about show what the question asked for."""
+        ones = int((self.labels[list(self.comparison.examples)] == 1).sum())
+        none_without = not (self.labels[list(self.comparison.without)] == 1).any()
+        return none_without and ones == _ONES.get(self.comparison.kind, len(self.comparison.examples))
+
+
+_ONES = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}
+
+
+@dataclass
+class Progress:
+    """What the loop knows after a round; the display and the artifacts read it."""
+
+    queries: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
+    asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
+    repeated: int = 0  # answers that named a feature already known
+    nones_in_a_row: int = 0
+    g_curve: list[float] = field(default_factory=list)
+    unresolved: float = 1.0
+    stopped: StopReason | None = None
+    message: str = ""  # of the error that stopped it, if one did
+
+    @property
+    def g(self) -> float:
+        return self.g_curve[-1] if self.g_curve else 1.0
+
+    @property
+    def interesting_distinct(self) -> int:
+        return sum(self.flags)
+
+
+class Loop:
+    def __init__(
+        self,
+        strategy: Strategy,
+        examples: Sequence[Example],
+        limits: Limits,
+        compare: Callable[[list[Compare]], Elicited],
+        label: Callable[[list[Feature]], Labelled],
+    ) -> None:
+        self._strategy = strategy
+        self._examples = examples
+        self._limits = limits
+        self._compare = compare
+        self._label = label
+        self._by_name: dict[str, Finding] = {}
+        self.progress = Progress()
+
+    def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
+        progress = self.progress
+        while (reason := progress.stopped or self._reason_to_stop()) is None:
+            comparisons = self._strategy.next_questions(
+                min(self._limits.batch, self._limits.queries - progress.queries)
+            )
+            if not comparisons:
+                reason = StopReason.EXHAUSTED
+                break
+            on_round(progress, self._round(comparisons))
+        progress.stopped = reason
+        progress.unresolved = self._strategy.unresolved
+        return progress
+
+    def _reason_to_stop(self) -> StopReason | None:
+        progress, limits = self.progress, self._limits
+        if progress.queries >= limits.queries:
+            return StopReason.QUERIES
+        if limits.target_g is not None and progress.g <= limits.target_g:
+            return StopReason.TARGET_G
+        if limits.nones is not None and progress.nones_in_a_row >= limits.nones:
+            return StopReason.NONES
+        return None
+
+    def _round(self, comparisons: list[Comparison]) -> list[Finding]:
+        """Ask, label what is new, and learn in the order of the questions, whatever order the answers came in."""
+        elicited = self._compare([self._question(comparison) for comparison in comparisons])
+        self._stop_if(elicited.stopped)
+        answered = [(c, a) for c, a in zip(comparisons, elicited.answers, strict=True) if a is not None]
+        new: dict[str, Feature] = {}
+        for _, answer in answered:
+            if answer.feature and (name := canonical(answer.feature.name)) not in self._by_name:
+                new.setdefault(name, answer.feature)
+        labelled = self._label(list(new.values())) if new else Labelled([])
+        self._stop_if(labelled.stopped)
+        ballots = dict(zip(new, labelled.ballots, strict=True))
+        found = [finding for c, a in answered if (finding := self._learn(c, a, ballots)) is not None]
+        self.progress.unresolved = self._strategy.unresolved
+        return found
+
+    def _question(self, comparison: Comparison) -> Compare:
+        known = tuple(f.feature.name for f in self.progress.findings) if comparison.other_than_known else ()
+        return Compare(
+            comparison.kind,
+            tuple(self._examples[row] for row in comparison.examples),
+            tuple(self._examples[row] for row in comparison.without),
+            known,
+        )
+
+    def _learn(self, comparison: Comparison, answer: Answer, ballots: dict[str, Ballot]) -> Finding | None:
+        progress = self.progress
+        progress.queries += 1
+        progress.asked.append((comparison, answer))
+        progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
+        if answer.feature is None:  # NONE, refused or unreadable: this very question is settled, no other
+            self._strategy.learn(comparison, None, None)
+            progress.g_curve.append(progress.g)
+            return None
+        name = canonical(answer.feature.name)
+        known = self._by_name.get(name)
+        finding = known or Finding(answer.feature, comparison, answer, ballots[name])
+        self._strategy.learn(comparison, finding.feature.name, finding.labels)
+        if known:
+            progress.repeated += 1
+            progress.g_curve.append(progress.g)
+            return None
+        self._by_name[name] = finding
+        progress.findings.append(finding)
+        matrix = np.stack([f.labels for f in progress.findings])
+        progress.flags = interesting_and_distinct(matrix)
+        progress.g_curve.append(g(matrix, len(self._examples)))
+        return finding
+
+    def _stop_if(self, error: OracleError | None) -> None:
+        if error is not None:
+            self.progress.stopped = StopReason.BUDGET
+            self.progress.message = str(error)

@@ -1,0 +1,147 @@
+"""From what the loop knows to what the run folder says."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from discovery.metrics import interesting, matches_with_truth, none_bound
+from discovery.questions import UNKNOWN, Labels
+from flows.loop import Finding, Progress, StopReason
+from flows.settings import DiscoverSettings
+from models.oracle import MICRO, Answer, Compare
+from models.recorded import Recorded
+from reports.run import Run, write_run
+from sources.dataset import Dataset
+
+VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    settings: DiscoverSettings
+    dataset: Dataset
+    rows: list[int]  # the examples that were compared
+    recorded: Recorded
+    progress: Progress
+    run_id: str
+
+    def features(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "order": order,
+                "name": finding.feature.name,
+                "definition": finding.feature.definition,
+                "question": finding.comparison.kind.value,
+                "examples": " ".join(self._ids(finding)),
+                "positives": int((finding.labels == 1).sum()),
+                "interesting": interesting(finding.labels),
+                "distinct": flag,
+                "consistent": finding.consistent,
+                "cost_usd": finding.cost / MICRO,
+            }
+            for order, (finding, flag) in enumerate(
+                zip(self.progress.findings, self.progress.flags, strict=True), start=1
+            )
+        ]
+
+    def labels(self) -> dict[str, Labels]:
+        return {finding.feature.name: self._everywhere(finding.labels) for finding in self.progress.findings}
+
+    def summary(self) -> dict[str, Any]:
+        progress, recorded = self.progress, self.recorded
+        summary: dict[str, Any] = {
+            "settings": self.settings.model_dump(mode="json"),
+            "dataset": {
+                "name": self.dataset.name,
+                "digest": self.dataset.digest,
+                "examples": len(self.dataset.examples),
+                "compared": len(self.rows),
+                "left_out": [{"id": skipped.id, "reason": skipped.reason} for skipped in self.dataset.quarantined],
+            },
+            "oracle": recorded.identity.to_json(),
+            "run_id": self.run_id,
+            "scope": recorded.scope,
+            "queries": progress.queries,
+            "features": len(progress.findings),
+            "interesting_distinct": progress.interesting_distinct,
+            "repeated_names": progress.repeated,
+            "g": progress.g,
+            "g_curve": progress.g_curve,
+            "unresolved": progress.unresolved,
+            "stopped_because": str(progress.stopped),
+            "cost_usd": recorded.cost / MICRO,
+            "paid_calls": recorded.paid_calls,
+            "cached_calls": recorded.cached_calls,
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONS},
+        }
+        if progress.stopped is StopReason.NONES:
+            share = none_bound(progress.nones_in_a_row)
+            summary["nones_prove"] = (
+                f"{progress.nones_in_a_row} NONEs in a row: with 95 % confidence at most {share:.1%} of the "
+                "unresolved triples still yield a feature"
+            )
+        if self.dataset.truth is not None:
+            summary["truth"] = self._against_truth(self.dataset.truth.matrix)
+        return summary
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        for _, answer in self.progress.asked:
+            yield self._row(answer)
+        for finding in self.progress.findings:
+            yield from map(self._row, sorted(finding.ballot.answers, key=_place))
+
+    def write(self, folder: Any) -> Run:
+        return write_run(
+            folder,
+            summary=self.summary(),
+            features=self.features(),
+            ids=[example.id for example in self.dataset.examples],
+            labels=self.labels(),
+            answers=self.answers(),
+        )
+
+    def _ids(self, finding: Finding) -> list[str]:
+        rows = [*finding.comparison.examples, *finding.comparison.without]
+        return [self.dataset.examples[self.rows[row]].id for row in rows]
+
+    def _everywhere(self, labels: Labels) -> Labels:
+        if len(labels) == len(self.dataset.examples):
+            return labels
+        spread = np.full(len(self.dataset.examples), UNKNOWN, np.int8)
+        spread[self.rows] = labels
+        return spread
+
+    def _against_truth(self, truth: Labels) -> dict[str, Any]:
+        found = [self._everywhere(finding.labels) for finding in self.progress.findings]
+        if not found:
+            return {"matched": 0, "of": truth.shape[1], "mean_balanced_accuracy": None}
+        match = matches_with_truth(np.stack(found), truth.T)
+        return {
+            "matched": match.matched,
+            "of": truth.shape[1],
+            "mean_balanced_accuracy": round(match.mean_balanced_accuracy, 6),
+        }
+
+    def _row(self, answer: Answer) -> dict[str, Any]:
+        question = answer.question
+        if isinstance(question, Compare):
+            asked: dict[str, Any] = {
+                "kind": question.kind.value,
+                "examples": [example.id for example in question.examples],
+                "without": [example.id for example in question.without],
+                "known": list(question.known),
+            }
+        else:
+            asked = {"kind": question.kind.value, "feature": question.feature.name, "example": question.example.id}
+        return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
+
+
+def _place(answer: Answer) -> tuple[str, int]:
+    question = answer.question
+    return ("" if isinstance(question, Compare) else question.example.id, question.voter)

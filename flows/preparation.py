@@ -1,0 +1,88 @@
+"""Everything a discovery needs, checked before a server is started or a cent is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discovery.questions import Kind
+from discovery.strategies import make_strategy
+from flows.display import display
+from flows.settings import DiscoverSettings, build_oracle, open_store
+from models.oracle import MICRO, Compare, Feature, Label, Oracle, Question
+from reports.run import check_writable
+from sources.dataset import Dataset
+from sources.example import Example
+from sources.load import load_dataset
+from store import Store
+
+
+@dataclass(frozen=True)
+class Prepared:
+    settings: DiscoverSettings
+    dataset: Dataset
+    oracle: Oracle
+    store: Store
+    folder: Path
+
+    @cached_property
+    def scope(self) -> str:
+        return self.settings.scope(self.dataset, self.oracle)
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """The examples that are compared: all, or a random subset of a large set."""
+        n, wanted = len(self.dataset.examples), self.settings.elicit_on
+        if wanted is None or wanted >= n:
+            return list(range(n))
+        chosen = np.random.default_rng([self.settings.seed, n]).choice(n, wanted, replace=False)
+        return sorted(chosen.tolist())
+
+    @cached_property
+    def compared(self) -> tuple[Example, ...]:
+        return tuple(self.dataset.examples[row] for row in self.rows)
+
+    def estimate(self) -> dict[str, Any]:
+        """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
+        calls, cost = self._upper_bound()
+        kept = self.store.kept(self.scope)
+        left = max(calls - kept, 0)
+        return {
+            "dataset": self.dataset.name,
+            "oracle": str(self.oracle.identity),
+            "examples": len(self.compared),
+            "calls": calls,
+            "usd": cost / MICRO,
+            "kept": kept,
+            "calls_left": left,
+            "usd_left": cost * left / calls / MICRO,
+        }
+
+    def _upper_bound(self) -> tuple[int, int]:
+        settings, examples = self.settings, self.compared
+        compare = self.oracle.estimate([Compare(Kind.TWO_OF_THREE, tuple(examples[:3]))])[0]
+        labels: list[Question] = [Label(Feature("name", "definition"), example) for example in examples]
+        per_feature = sum(self.oracle.estimate(labels)) * settings.votes
+        calls = settings.queries * (1 + len(examples) * settings.votes)
+        return calls, settings.queries * (compare + per_feature)
+
+
+def prepare(settings: DiscoverSettings) -> Prepared:
+    """Raises what bad input deserves before a server is started."""
+    shown = display()
+    with shown.waiting(f"reading {settings.dataset}"):
+        dataset = load_dataset(settings.dataset)
+    for skipped in dataset.quarantined:
+        shown.say(f"left out {skipped.id}: {skipped.reason}")
+    oracle = build_oracle(settings.oracle, dataset, settings.seed)
+    store = open_store(settings.store)
+    settings = settings.resolved(len(dataset.examples))
+    scope = settings.scope(dataset, oracle)
+    folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")
+    make_strategy(settings.strategy, len(dataset.examples), np.random.default_rng(0), **settings.strategy_options())
+    check_writable(folder)
+    return Prepared(settings, dataset, oracle, store, folder)

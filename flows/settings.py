@@ -1,0 +1,140 @@
+"""The one place that reads the environment; builds the store and the oracle from their specs."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import parse_qsl
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.oracle import MICRO, Money, Oracle, OracleError, digest_of
+
+if TYPE_CHECKING:
+    from sources.dataset import Dataset
+    from store import Store
+
+APP = "twothirds"
+LARGE = 5_000  # examples, above which only a subset is compared
+SUBSET = 2_000
+StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
+
+
+class DiscoverSettings(BaseModel):
+    """Everything that one discovery is told. The same model is the command line, the form in Prefect and run.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
+    oracle: str = Field("simulated", description="who answers: simulated[:CROWD][?flip=0.1]")
+    strategy: StrategyName = Field("adaptive-triple", description="how the next questions are chosen")
+    queries: int = Field(35, ge=1, description="comparisons to ask at most")
+    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+    batch: int = Field(1, ge=1, le=1000, description="comparisons asked at a time")
+    seed: int = Field(0, ge=0, description="seed of every random choice")
+    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(
+        None, description="USD that this run may cost in all, interrupted attempts included"
+    )
+    target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
+    nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
+    beyond: bool = Field(False, description="go on when nothing is unresolved, least-resolved triple first")
+    elicit_on: int | None = Field(
+        None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
+    )
+    store: str | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
+    out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
+
+    def resolved(self, n: int) -> DiscoverSettings:
+        """With the defaults that depend on the number of examples filled in."""
+        if self.elicit_on is None and n > LARGE:
+            return self.model_copy(update={"elicit_on": SUBSET})
+        return self
+
+    def strategy_options(self) -> dict[str, Any]:
+        return {"beyond": True} if self.beyond else {}
+
+    def scope(self, dataset: Dataset, oracle: Oracle) -> str:
+        """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it."""
+        chosen = self.model_dump(mode="json", include={"strategy", "votes", "batch", "seed", "beyond", "elicit_on"})
+        return digest_of([dataset.digest, oracle.identity.to_json(), chosen])
+
+    @property
+    def budget_micro(self) -> Money | None:
+        return None if self.budget is None else int(self.budget * MICRO)
+
+
+def default_store() -> str:
+    return f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
+
+
+def open_store(url: str | None) -> Store:
+    from store import Store
+
+    return Store.open(url or default_store())
+
+
+def state_folder() -> Path:
+    return Path(platformdirs.user_state_dir(APP))
+
+
+def build_oracle(spec: str, dataset: Dataset, seed: int) -> Oracle:
+    """`KIND[:MODEL][?name=value&…]`: the only place that tells oracles apart."""
+    head, _, query = spec.partition("?")
+    kind, _, model = head.partition(":")
+    parameters = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    if kind == "simulated":
+        return _simulated(spec, model, parameters, dataset, seed)
+    raise OracleError(f"unknown oracle {spec!r}: choose simulated[:CROWD]")
+
+
+def _simulated(spec: str, crowd: str, parameters: dict[str, str], dataset: Dataset, seed: int) -> Oracle:
+    from discovery.crowds import CROWDS
+    from models.simulated import Behaviour, SimulatedOracle
+
+    if dataset.truth is None:
+        raise OracleError(
+            f"oracle {spec!r} answers from truth.csv, and {dataset.name!r} has none: choose another oracle"
+        )
+    if crowd and crowd not in CROWDS:
+        raise OracleError(f"oracle {spec!r}: unknown crowd {crowd!r}: choose one of {', '.join(CROWDS)}")
+    values = {name: _number(spec, name, value) for name, value in parameters.items()}
+    own_seed = int(values.pop("seed", seed))
+    if "price" in values:  # given in USD
+        values["price"] = round(values["price"] * MICRO)
+    if "width" in values:
+        values["width"] = int(values["width"])
+    unknown = set(values) - set(Behaviour.__dataclass_fields__)
+    if unknown:
+        known = ", ".join([*Behaviour.__dataclass_fields__, "seed"])
+        raise OracleError(f"oracle {spec!r}: unknown parameter {min(unknown)!r}: choose among {known}")
+    arguments: dict[str, Any] = dict(values)
+    return SimulatedOracle(
+        dataset.examples,
+        dataset.truth.matrix,
+        dataset.truth.columns,
+        crowd=crowd or "salience",
+        seed=own_seed,
+        behaviour=Behaviour(**arguments),
+    )
+
+
+def _number(spec: str, name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise OracleError(f"oracle {spec!r}: {name}={value!r} is not a number") from None
+
+
+def prefect_environment() -> dict[str, str]:
+    """History written promptly, nothing reported to anybody; whatever the user has set wins."""
+    wanted = {
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    return {name: value for name, value in wanted.items() if name not in os.environ}

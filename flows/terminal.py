@@ -1,0 +1,96 @@
+"""How results and messages are printed: tables on stdout, messages on stderr."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.preparation import Prepared
+from models.oracle import MICRO
+from reports.run import Run
+from store import Cost, Store, StoreError
+
+PIPED_WIDTH = 160
+
+
+def messages() -> Console:
+    return Console(stderr=True)
+
+
+def results() -> Console:
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+
+
+def say_what_is_kept(prepared: Prepared) -> None:
+    estimate = prepared.estimate()
+    left = f"up to {estimate['calls_left']:,} to ask, at most {estimate['usd_left']:.2f} USD"
+    if estimate["kept"]:
+        messages().print(f"kept {estimate['kept']:,} answers, {left}", highlight=False)
+    else:
+        messages().print(f"{estimate['examples']} examples, {estimate['oracle']}: {left}", highlight=False)
+
+
+def print_features(run: Run) -> None:
+    summary, out = run.summary, results()
+    table = Table(title=f"{summary['dataset']['name']}: features in order of discovery", title_justify="left")
+    for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
+        table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
+    examples = summary["dataset"]["compared"]
+    for row in run.features.itertuples():
+        marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
+        table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
+    out.print(table, markup=False)
+    out.print(
+        f"{summary['features']} features, {summary['interesting_distinct']} interesting and distinct, from "
+        f"{summary['queries']} queries; g {summary['g']:.3f}; stopped because of {summary['stopped_because']}",
+        highlight=False,
+    )
+    if truth := summary.get("truth"):
+        accuracy = truth["mean_balanced_accuracy"]
+        out.print(
+            f"truth: {truth['matched']} of {truth['of']} attributes matched"
+            + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
+            highlight=False,
+        )
+    out.print(
+        f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store, "
+        f"{summary['cost_usd']:.4f} USD; written to {run.folder}",
+        highlight=False,
+    )
+
+
+def print_estimate(estimate: dict[str, Any]) -> None:
+    results().print(
+        f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
+        f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
+        f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
+        highlight=False,
+    )
+
+
+def cost_rows(store: Store, which: str | None) -> list[Cost]:
+    rows = store.costs(Path(which).name if which else None)
+    if which and not rows:
+        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
+    return rows
+
+
+def print_costs(rows: list[Cost]) -> None:
+    table = Table()
+    headings = ("run", "oracle", "kind", "questions", "paid", "cached", "tokens in", "tokens out", "USD", "USD saved")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < 3 else "right")
+    for row in rows:
+        counts = (row.questions, row.paid_calls, row.cached_calls, row.input_tokens, row.output_tokens)
+        table.add_row(
+            f"{row.name} {row.run_id[:8]}",
+            row.oracle,
+            row.kind,
+            *(f"{count:,}" for count in counts),
+            *(f"{amount / MICRO:.4f}" for amount in (row.paid, row.cached_worth)),
+        )
+    results().print(table, markup=False)

@@ -1,0 +1,213 @@
+"""Cache, budget and ledger around any oracle: an answer that is kept is never paid for again.
+
+A question that is not known is claimed and its upper-bound price reserved in one transaction, marked as sent in a
+second, asked with no lock held, and its answer, charge and release written in a third."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from models.oracle import MICRO, Answer, BudgetExhausted, Money, Oracle, OracleIdentity, Question, question_key
+from store import AnswerRecord, Request, Store, new_owner
+
+LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
+POLL_SECONDS = 0.1
+DRAIN_SECONDS = 4.0  # how long an interrupted run waits for the answers that are under way
+
+
+class Recorded:
+    """An oracle that looks each question up before it asks, and is safe to use from many threads and processes."""
+
+    def __init__(self, oracle: Oracle, store: Store, *, run_id: str, scope: str, budget: Money | None = None) -> None:
+        self.oracle = oracle
+        self.identity: OracleIdentity = oracle.identity
+        self.width = oracle.width
+        self.store = store
+        self.run_id = run_id
+        self.scope = scope
+        self.budget = budget
+        self.paid_calls = 0
+        self.cached_calls = 0
+        self.cost: Money = 0  # paid by this run, now
+        self._counting = threading.Lock()
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        """Nothing for what is known already, the oracle's upper bound for the rest."""
+        keys = [question_key(self.identity, question) for question in questions]
+        known = self.store.lookup(list(dict.fromkeys(keys)))
+        bounds = self.oracle.estimate(questions)
+        return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded."""
+        asked: dict[str, list[Question]] = {}
+        for question in questions:
+            asked.setdefault(question_key(self.identity, question), []).append(question)
+        waiting = list(asked)
+        while waiting:
+            known = self.store.lookup(waiting)
+            if known:
+                self.store.used(self.run_id, [(key, False) for key in known])
+            for key, kept in known.items():
+                yield from self._counted([Answer.from_json(question, kept, cached=True) for question in asked[key]])
+            errand = _Errand(self, {key: asked[key][0] for key in waiting if key not in known})
+            settled = set(known)
+            for key, answer in errand.run():
+                settled.add(key)
+                repeated = [replace(answer, question=question, cached=True) for question in asked[key][1:]]
+                yield from self._counted([answer, *repeated])
+            waiting = [key for key in waiting if key not in settled]
+            if not settled and errand.refused and not errand.held:
+                raise BudgetExhausted(self._why_refused())
+            if waiting and not settled:
+                time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers come from the store
+
+    def _counted(self, answers: list[Answer]) -> list[Answer]:
+        with self._counting:
+            for answer in answers:
+                if answer.cached:
+                    self.cached_calls += 1
+                else:
+                    self.paid_calls += 1
+                    self.cost += answer.cost
+        return answers
+
+    def _why_refused(self) -> str:
+        spent, reserved = self.store.spent(self.scope)
+        return (
+            f"budget of {(self.budget or 0) / MICRO:.2f} USD is used up ({spent / MICRO:.6f} spent, "
+            f"{reserved / MICRO:.6f} reserved): raise --budget and run again"
+        )
+
+
+class _Errand:
+    """One pass over questions that are not known: claim, send, collect, commit what arrived together."""
+
+    def __init__(self, recorded: Recorded, questions: dict[str, Question]) -> None:
+        self._recorded = recorded
+        self._questions = questions
+        self._owner = new_owner()
+        self._fences: dict[str, int] = {}  # of what was claimed and is not yet answered
+        self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        self._stopping = False
+        self._error: BaseException | None = None
+        self.held = False  # another process is asking some of them
+        self.refused = False  # some would exceed the budget
+
+    def run(self) -> Iterator[tuple[str, Answer]]:
+        if not self._questions:
+            return
+        thread = threading.Thread(target=self._ask, name="errand", daemon=True)
+        thread.start()
+        finished = False
+        try:
+            while not finished:
+                answers, finished = self._collect(timeout=None)
+                yield from self._commit(answers)
+        finally:
+            self._stopping = True
+            deadline = time.monotonic() + DRAIN_SECONDS
+            while not finished and time.monotonic() < deadline:
+                answers, finished = self._collect(timeout=deadline - time.monotonic())
+                self._commit(answers)
+            if finished and self._fences:  # sent, but never answered: nobody knows whether it was charged
+                self._recorded.store.lost(self._owner, self._fences)
+        if self._error is not None:
+            raise self._error
+
+    def _ask(self) -> None:
+        try:
+            for answer in self._recorded.oracle.ask(self._claimed()):
+                self._arrived.put(answer)
+        except BaseException as error:  # handed to the thread that waits for the answers
+            self._error = error
+        finally:
+            self._arrived.put(None)
+
+    def _claimed(self) -> Iterator[Question]:
+        """What this process may ask. A group at a time is marked as sent, so a crash leaves few in doubt."""
+        recorded, keys = self._recorded, list(self._questions)
+        for start in range(0, len(keys), recorded.width):
+            group = keys[start : start + recorded.width]
+            bounds = recorded.oracle.estimate([self._questions[key] for key in group])
+            claimed = recorded.store.claim(
+                recorded.run_id,
+                recorded.scope,
+                [self._request(key, bound) for key, bound in zip(group, bounds, strict=True)],
+                owner=self._owner,
+                lease_seconds=LEASE_SECONDS,
+                budget=recorded.budget,
+            )
+            self.held |= bool(claimed.held)
+            yield from self._send(claimed.granted)
+            if self._stopping:
+                return
+            if claimed.refused:
+                self.refused = True
+                return
+
+    def _request(self, key: str, bound: Money) -> Request:
+        return Request(key, bound, str(self._recorded.identity), self._questions[key].kind.value)
+
+    def _send(self, granted: dict[str, int]) -> Iterator[Question]:
+        store = self._recorded.store
+        mine = store.sent(self._owner, granted) if granted else set()
+        unsent = [key for key in granted if key in mine]
+        self._fences |= {key: granted[key] for key in unsent}
+        try:
+            while unsent and not self._stopping:
+                yield self._questions[unsent.pop(0)]
+        finally:
+            if unsent:
+                store.release(self._owner, unsent)
+                for key in unsent:
+                    del self._fences[key]
+
+    def _collect(self, timeout: float | None) -> tuple[list[Answer], bool]:
+        """All that has arrived, at least one thing unless time runs out; and whether that was the last."""
+        arrived: list[Answer] = []
+        try:
+            item = self._arrived.get(timeout=timeout)
+            while item is not None:
+                arrived.append(item)
+                item = self._arrived.get_nowait()
+        except queue.Empty:
+            return arrived, False
+        return arrived, True
+
+    def _commit(self, answers: list[Answer]) -> list[tuple[str, Answer]]:
+        """Keep and book. Where somebody else's answer came first, that one counts, but ours is paid for too."""
+        recorded = self._recorded
+        keyed = {question_key(recorded.identity, answer.question): answer for answer in answers}
+        kept = recorded.store.answer(
+            recorded.run_id, self._owner, [self._record(key, answer) for key, answer in keyed.items()]
+        )
+        for key in keyed:
+            self._fences.pop(key, None)
+        return [
+            (key, replace(Answer.from_json(answer.question, kept[key], cached=False), cost=answer.cost))
+            if key in kept
+            else (key, answer)
+            for key, answer in keyed.items()
+        ]
+
+    def _record(self, key: str, answer: Answer) -> AnswerRecord:
+        identity = self._recorded.identity
+        return AnswerRecord(
+            key=key,
+            fence=self._fences[key],
+            oracle=str(identity),
+            kind=answer.question.kind.value,
+            question=answer.question.content,
+            answer=answer.to_json(),
+            cost=answer.cost,
+            requests=answer.usage.requests,
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens,
+            seconds=answer.seconds,
+            identity=identity.to_json(),
+        )

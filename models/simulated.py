@@ -1,0 +1,152 @@
+"""A simulated crowd: answers from the data set's truth as people would, mistakes and delays included."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+
+import numpy as np
+
+from discovery.crowds import make_crowd
+from discovery.questions import Comparison, Labels
+from models.oracle import (
+    Answer,
+    Compare,
+    Feature,
+    Label,
+    Money,
+    OracleError,
+    OracleIdentity,
+    Question,
+    Usage,
+    Verdict,
+    digest_of,
+)
+from sources.example import Example
+
+AT_ONCE = 256  # questions travel together where each is answered at once
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How the crowd errs, and what it costs. Shares are probabilities per answer."""
+
+    flip: float = 0.0  # a label is the opposite of the truth
+    wrong: float = 0.0  # a comparison is answered with a random feature
+    none: float = 0.0  # a comparison is answered NONE although there is an answer
+    refuse: float = 0.0  # any question is refused
+    latency: float = 0.0  # seconds per answer
+    price: Money = 0  # micro-dollars per answer
+    width: int = 16  # answers at a time, where there is a latency
+
+    def __post_init__(self) -> None:
+        for name in ("flip", "wrong", "none", "refuse"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise OracleError(f"simulated: {name}={getattr(self, name)} is not a share: give a value from 0 to 1")
+        if self.latency < 0 or self.price < 0 or self.width < 1:
+            raise OracleError("simulated: latency and price must not be negative and width must be at least 1")
+
+
+class SimulatedOracle:
+    """Deterministic per seed, question and voter, whatever the order in which it is asked."""
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        truth: Labels,
+        columns: Sequence[str],
+        *,
+        crowd: str = "salience",
+        seed: int = 0,
+        behaviour: Behaviour | None = None,
+    ) -> None:
+        self.behaviour = behaviour or Behaviour()
+        self.width = self.behaviour.width if self.behaviour.latency else AT_ONCE
+        self._truth = truth
+        self._columns = list(columns)
+        self._column_of = {name: column for column, name in enumerate(columns)}
+        self._row_of = {example.digest: row for row, example in enumerate(examples)}
+        self._crowd = make_crowd(crowd, truth, seed)
+        self._seed = seed
+        errors = [(f.name, getattr(self.behaviour, f.name)) for f in fields(Behaviour)]
+        self.identity = OracleIdentity(
+            kind="simulated",
+            model=crowd,
+            parameters=(
+                ("seed", seed),
+                ("truth", digest_of([[e.digest for e in examples], list(columns), truth.tolist()])),
+                *((name, value) for name, value in errors if name in ("flip", "wrong", "none", "refuse")),
+            ),
+        )
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        return [self.behaviour.price] * len(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        if not self.behaviour.latency:
+            yield from map(self._answer, questions)
+            return
+        waiting = iter(questions)
+        with ThreadPoolExecutor(self.width) as pool:
+            # Twice the width is under way, so that a thread never waits for the next question to be pulled.
+            running: set[Future[Answer]] = {
+                pool.submit(self._late_answer, question) for question in islice(waiting, 2 * self.width)
+            }
+            try:
+                while running:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    running |= {pool.submit(self._late_answer, question) for question in islice(waiting, len(done))}
+                    for future in done:
+                        yield future.result()
+            finally:
+                for future in running:
+                    future.cancel()
+
+    def _late_answer(self, question: Question) -> Answer:
+        time.sleep(self.behaviour.latency)
+        return self._answer(question)
+
+    def _answer(self, question: Question) -> Answer:
+        rng = np.random.default_rng(int(digest_of([self._seed, question.content])[:32], 16))
+        refuses, errs = rng.random(2)
+        by = f"worker {question.voter}"
+        if refuses < self.behaviour.refuse:
+            return self._booked(Answer(question, Verdict.REFUSED, by))
+        if isinstance(question, Label):
+            return self._booked(self._label(question, errs < self.behaviour.flip, by))
+        return self._booked(self._compare(question, rng, errs, by))
+
+    def _booked(self, answer: Answer) -> Answer:
+        return replace(answer, cost=self.behaviour.price, seconds=self.behaviour.latency, usage=Usage(requests=1))
+
+    def _label(self, question: Label, flip: bool, by: str) -> Answer:
+        column = self._column_of.get(question.feature.name)
+        value = -1 if column is None else int(self._truth[self._row(question.example), column])
+        if value < 0:  # not in the truth: the crowd cannot tell
+            return Answer(question, Verdict.UNREADABLE, by)
+        return Answer(question, Verdict.YES if bool(value) != flip else Verdict.NO, by)
+
+    def _compare(self, question: Compare, rng: np.random.Generator, errs: float, by: str) -> Answer:
+        comparison = Comparison(
+            question.kind,
+            tuple(map(self._row, question.examples)),
+            tuple(map(self._row, question.without)),
+            other_than_known=bool(question.known),
+        )
+        known = {self._column_of[name] for name in question.known if name in self._column_of}
+        column = self._crowd.answer(comparison, rng, known)
+        if column is None or errs < self.behaviour.none:
+            return Answer(question, Verdict.NONE, by)
+        if errs > 1 - self.behaviour.wrong:
+            column = int(rng.integers(len(self._columns)))
+        shown = tuple(i for i, row in enumerate(comparison.examples) if self._truth[row, column] == 1)
+        return Answer(question, Verdict.FEATURE, by, Feature(self._columns[column]), shown)
+
+    def _row(self, example: Example) -> int:
+        row = self._row_of.get(example.digest)
+        if row is None:
+            raise OracleError(f"simulated: example {example.id!r} is not in the truth this crowd answers from")
+        return row

@@ -1,0 +1,131 @@
+"""The run folder: run.json, features.csv, labels.parquet, labels.csv and answers.jsonl, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEATURE_COLUMNS = (
+    "order",
+    "name",
+    "definition",
+    "question",
+    "examples",
+    "positives",
+    "interesting",
+    "distinct",
+    "consistent",
+    "cost_usd",
+)
+
+
+class RunError(Exception):
+    """A run folder that cannot be read or written; the message is one line with the remedy."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, read from its folder."""
+
+    folder: Path
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        path = self.folder / "run.json"
+        try:
+            summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(
+                f"{self.folder} is not a run folder (it has no run.json): give one that discover wrote"
+            ) from None
+        except ValueError as error:
+            raise RunError(f"{path} cannot be read ({error}): run discover again to write it anew") from None
+        return summary
+
+    @cached_property
+    def features(self) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.read_csv(self.folder / "features.csv", keep_default_na=False)
+
+    @cached_property
+    def labels(self) -> pd.DataFrame:
+        """One row per example, one nullable 0/1 column per feature."""
+        import pandas as pd
+
+        return pd.read_parquet(self.folder / "labels.parquet").set_index("id").astype("Int8")
+
+    def __repr__(self) -> str:
+        found, queries = self.summary["features"], self.summary["queries"]
+        return f"<Run {self.folder}: {found} features from {queries} queries, {self.summary['cost_usd']} USD>"
+
+
+def check_writable(folder: Path) -> None:
+    """Fail before anything is spent if the run folder cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise RunError(f"cannot write to {folder} ({error.strerror}): give another folder with --out") from None
+
+
+def write_run(
+    folder: Path,
+    *,
+    summary: dict[str, Any],
+    features: Iterable[dict[str, Any]],
+    ids: list[str],
+    labels: dict[str, NDArray[np.int8]],
+    answers: Iterable[dict[str, Any]],
+) -> Run:
+    """Every file replaces its predecessor at once, run.json last."""
+    import pandas as pd
+
+    table = pd.DataFrame({"id": ids} | {name: _nullable(values) for name, values in labels.items()})
+    listed = pd.DataFrame(list(features), columns=list(FEATURE_COLUMNS))
+    _replace(folder / "features.csv", lambda file: listed.to_csv(file, index=False))
+    _replace(folder / "labels.csv", lambda file: table.to_csv(file, index=False))
+    _replace(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
+    _replace(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
+    text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+    _replace(folder / "run.json", lambda file: file.write(text))
+    return Run(folder)
+
+
+def _nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
+    import pandas as pd
+
+    return pd.arrays.IntegerArray(values.copy(), values < 0)
+
+
+def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
+    for row in rows:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _replace(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:
+    options: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": ""}
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, **options) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

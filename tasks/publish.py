@@ -1,0 +1,37 @@
+"""Publish a run to Prefect: progress and table artifacts, and an event for every feature found."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from prefect import task
+from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.events import emit_event
+
+
+@task(name="publish", cache_policy=NO_CACHE, persist_result=False)
+def publish(key: str, rows: list[dict[str, Any]], description: str) -> None:
+    """The table of features, readable in Prefect's own page."""
+    create_table_artifact(table=rows, key=key, description=description)
+
+
+class ProgressArtifact:
+    """The share of the queries that are done, as one artifact of the flow run."""
+
+    def __init__(self, description: str) -> None:
+        created = create_progress_artifact(progress=0.0, description=description)
+        self._id = created if isinstance(created, UUID) else None
+
+    def update(self, share: float, description: str) -> None:
+        if self._id is not None:
+            update_progress_artifact(self._id, progress=round(100 * share, 1), description=description)
+
+
+def announce_feature(dataset: str, name: str, payload: dict[str, Any]) -> None:
+    emit_event(
+        "twothirds.feature.found",
+        resource={"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset},
+        payload={"feature": name, **payload},
+    )

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from discovery.strategies import make_strategy
+from flows.loop import Limits, Loop, Progress, StopReason
+from models.voting import Panel
+from tests.made import crowd_of, random_truth, texts
+
+
+def discovered(
+    truth: NDArray[np.int8], limits: Limits, votes: int = 1, strategy: str = "adaptive-triple", **behaviour: Any
+) -> Progress:
+    examples = texts(len(truth))
+    panel = Panel(crowd_of(truth, **behaviour), examples, votes)
+    made = make_strategy(strategy, len(examples), np.random.default_rng(0))
+    return Loop(made, examples, limits, partial(Panel.compare, panel), partial(Panel.label, panel)).run()
+
+
+def test_labels_of_an_unerring_crowd_are_the_truth() -> None:
+    truth = random_truth(30, 10)
+    progress = discovered(truth, Limits(queries=8))
+    columns = {f"feature {chr(97 + column)}": column for column in range(10)}
+    assert progress.findings
+    for finding in progress.findings:
+        assert (finding.labels == truth[:, columns[finding.feature.name]]).all()
+        assert finding.consistent
+
+
+def test_it_stops_after_the_wanted_queries() -> None:
+    progress = discovered(random_truth(30, 10), Limits(queries=4))
+    assert progress.stopped is StopReason.QUERIES
+    assert progress.queries == len(progress.g_curve) == 4
+
+
+def test_it_stops_at_the_target_g() -> None:
+    progress = discovered(random_truth(30, 20), Limits(queries=50, target_g=0.3))
+    assert progress.stopped is StopReason.TARGET_G
+    assert progress.g <= 0.3 < progress.g_curve[-2]
+
+
+def test_it_stops_when_nothing_is_unresolved() -> None:
+    progress = discovered(random_truth(8, 30), Limits(queries=500))
+    assert progress.stopped is StopReason.EXHAUSTED
+    assert progress.unresolved == 0
+
+
+def test_it_stops_after_nones_in_a_row() -> None:
+    progress = discovered(np.zeros((9, 1), np.int8), Limits(queries=50, nones=5))
+    assert progress.stopped is StopReason.NONES
+    assert progress.queries == 5
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_name_heard_again_is_not_a_second_feature(batch: int) -> None:
+    progress = discovered(random_truth(20, 5), Limits(queries=40, batch=batch), strategy="random-triple")
+    names = [finding.feature.name for finding in progress.findings]
+    assert len(names) == len(set(names)) <= 5
+    assert progress.repeated > 0
+
+
+def test_a_majority_of_votes_repairs_flipped_labels() -> None:
+    truth = random_truth(60, 10)
+    columns = {f"feature {chr(97 + column)}": column for column in range(10)}
+
+    def errors(votes: int) -> float:
+        progress = discovered(truth, Limits(queries=5), votes=votes, flip=0.2)
+        wrong = [(f.labels != truth[:, columns[f.feature.name]]).mean() for f in progress.findings]
+        return float(np.mean(wrong))
+
+    assert errors(9) < 0.06 < errors(1)
+
+
+def test_answers_are_learned_in_the_order_of_the_questions() -> None:
+    truth = random_truth(30, 12)
+    quick = discovered(truth, Limits(queries=12, batch=6))
+    late = discovered(truth, Limits(queries=12, batch=6), latency=0.0005, width=5)
+    assert [f.feature for f in quick.findings] == [f.feature for f in late.findings]
+    assert [c for c, _ in quick.asked] == [c for c, _ in late.asked]
