@@ -1,0 +1,80 @@
+"""What can go wrong with a reply that the server would have given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.fake_openai.wire import Response
+
+Data = dict[str, Any]
+
+
+def _content(change: Callable[[str], Any], finish: str = "stop") -> Callable[[Data], None]:
+    def spoil(reply: Data) -> None:
+        if "choices" in reply:
+            message = reply["choices"][0]["message"]
+            message["content"] = change(message["content"])
+            reply["choices"][0]["finish_reason"] = finish
+        else:
+            reply["answers"] = change(json.dumps(reply["answers"]))
+
+    return spoil
+
+
+def _refuse(reply: Data) -> None:
+    if "choices" in reply:
+        reply["choices"][0]["message"] |= {"content": None, "refusal": "I can't help with that."}
+    else:
+        reply["answers"] = [{"type": "refusal", "name": answer["name"]} for answer in reply["answers"]]
+
+
+def _shifted(content: str) -> str:
+    """Every label under another item's number."""
+    data = json.loads(content)
+    return json.dumps({str(int(key) + 1000): value for key, value in data.items()} if "found" not in data else [data])
+
+
+def _long_name(content: str) -> str:
+    data = json.loads(content)
+    return json.dumps(data | {"name": "very " * 4000 + "long"} if "found" in data else {"1" * 4000: True})
+
+
+def _without_half(content: str) -> str:
+    data = json.loads(content)
+    return json.dumps({key: value for key, value in data.items() if not key.isdigit() or int(key) % 2})
+
+
+# Replies with status 200 that were paid for and cannot be used, or only in part.
+SPOILERS: dict[str, Callable[[Data], None]] = {
+    "prose": _content(lambda _: "They look rather alike to me, but one never knows."),
+    "empty": _content(lambda _: ""),
+    "null": _content(lambda _: None),
+    "cut short": _content(lambda content: content[: len(content) // 2], "length"),
+    "wrong shape": _content(lambda _: json.dumps({"result": [1, 2, 3]})),
+    "wrong keys": _content(_shifted),
+    "long name": _content(_long_name),
+    "half the labels": _content(_without_half),
+    "refusal": _refuse,
+    "refusal in words": _content(lambda _: "I'm sorry, but I can't help with that."),
+    "filtered": _content(lambda _: None, "content_filter"),
+    "no choices": lambda reply: reply.pop("choices", None) or reply.pop("answers", None),
+    "no usage": lambda reply: reply.pop("usage"),
+    "absurd usage": lambda reply: reply.update(usage={"prompt_tokens": -5, "completion_tokens": 10**15}),
+}
+
+# Failures of the transport or of the server: nothing is paid.
+FAILURES: dict[str, Callable[[Response], Response]] = {
+    "429": lambda _: Response.of({"error": {"message": "slow down", "type": "rate_limit"}}, 429),
+    "429 with time": lambda _: Response.of({"error": {"message": "slow down"}}, 429, retry_after_ms="40"),
+    "429 for an hour": lambda _: Response.of({"error": {"message": "slow down"}}, 429, retry_after="3600"),
+    "no quota": lambda _: Response.of({"error": {"message": "pay first", "code": "insufficient_quota"}}, 429),
+    "500": lambda _: Response(b"<html>oops</html>", 500),
+    "503": lambda _: Response.of({"error": {"message": "overloaded"}}, 503),
+    "hang": lambda good: Response(good.body, delay=30.0),
+    "cut": lambda good: Response(good.body, headers=good.headers, sent=0.5),
+    "silence": lambda _: Response(b"", silent=True),
+    "malformed": lambda good: Response(good.body[: len(good.body) // 2] + b"]]", headers=good.headers),
+    "not JSON": lambda _: Response(b"<html>200 but no</html>", headers={"content-type": "text/html"}),
+}

@@ -1,0 +1,160 @@
+"""The model behind the fake server: it reads the prompt as a model must, and answers by what it sees there.
+
+A trait is a word. A text has the traits whose words it contains; a picture has those of its nearest neighbour in the
+picture book, or the name of its colour."""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from PIL import Image
+
+from discovery.questions import Kind
+from models.prompts import COMPARISONS
+
+COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
+SIGNATURE = (8, 8)
+
+
+@dataclass
+class Shown:
+    """One example on the page."""
+
+    title: str
+    text: str | None = None
+    pictures: list[str] = field(default_factory=list)  # data URLs
+    group: int = 1
+
+
+@dataclass
+class Page:
+    """What a prompt shows."""
+
+    instructions: str = ""
+    examples: list[Shown] = field(default_factory=list)
+    features: dict[str, dict[str, str]] = field(default_factory=dict)  # by item number; "" is the one for all items
+    known: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> Kind | None:
+        first = self.instructions.split("\n", 1)[0]
+        return next((kind for kind, wordings in COMPARISONS.items() if first in wordings), None)
+
+
+def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
+    page, group = Page(), 1
+    page.instructions = "\n".join(_text(m["content"]) for m in messages if m["role"] in ("system", "developer"))
+    material = next(message["content"] for message in messages if message["role"] == "user")
+    for part in [{"type": "text", "text": material}] if isinstance(material, str) else material:
+        if "image_url" in part:
+            url = part["image_url"]["url"] if isinstance(part["image_url"], dict) else part["image_url"]
+            page.examples[-1].pictures.append(url)
+            continue
+        for line in part["text"].split("\n"):
+            group = int(line.split()[1]) if re.fullmatch(r"Group \d", line) else group
+            _read_line(page, line, group)
+    return page
+
+
+def _read_line(page: Page, line: str, group: int) -> None:
+    if line.startswith("Known features: "):
+        page.known = json.loads(line.removeprefix("Known features: "))
+    elif line.startswith("Feature: "):
+        page.features[""] = json.loads(line.removeprefix("Feature: "))
+    elif item := re.match(r"Item (\d+): does it have the feature (.*)", line):
+        page.features[item.group(1)] = json.loads(item.group(2))
+    elif example := re.match(r"(Example(?: [A-Z]+)?|Item \d+): ?(\".*)?", line):
+        text = json.JSONDecoder().raw_decode(example.group(2))[0] if example.group(2) else None
+        page.examples.append(Shown(example.group(1), text, group=group))
+
+
+def _text(content: str | Sequence[Mapping[str, Any]]) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+class Mind:
+    def __init__(self, words: Iterable[str] = (), book: Mapping[str, bytes] | None = None) -> None:
+        """`book` maps a picture's traits, separated by commas, to the picture; two pictures may share their traits."""
+        self.words = list(words) or list(COLOURS)
+        self._book: list[tuple[set[str], bytes]] = []
+        for traits, content in (book or {}).items():
+            self.learn(traits.split(","), content)
+
+    def learn(self, traits: Iterable[str], picture: bytes) -> None:
+        with Image.open(io.BytesIO(picture)) as image:
+            self._book.append(({trait.strip() for trait in traits}, _signature(image)))
+
+    def traits(self, example: Shown) -> set[str]:
+        found = {word for word in self.words if example.text and word in example.text.casefold()}
+        for url in example.pictures:
+            with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as image:
+                found |= self._traits_of_picture(image)
+        return found
+
+    def _traits_of_picture(self, image: Image.Image) -> set[str]:
+        seen = _signature(image)
+        if self._book:
+            return min(self._book, key=lambda known: sum(abs(a - b) for a, b in zip(known[1], seen, strict=True)))[0]
+        middle = image.convert("RGB").resize((1, 1)).getpixel((0, 0))
+        assert isinstance(middle, tuple)
+        colour = min(COLOURS, key=lambda name: sum(abs(a - b) for a, b in zip(COLOURS[name], middle, strict=True)))
+        return {colour}
+
+    def compare(self, page: Page) -> dict[str, Any]:
+        traits = [self.traits(example) for example in page.examples]
+        letters = [example.title.removeprefix("Example ") for example in page.examples]
+        for word in self.words:
+            having = [letters[place] for place, found in enumerate(traits) if word in found]
+            lacking = [name for name in letters if name not in having]
+            if word not in page.known and self._answers(page, having, letters):
+                meaning = f"The example shows or says {word}."
+                return {"found": True, "name": word, "definition": meaning, "have": having, "lack": lacking}
+        return {"found": False, "name": "", "definition": "", "have": [], "lack": []}
+
+    def _answers(self, page: Page, having: list[str], letters: list[str]) -> bool:
+        if page.kind is Kind.LEFT_RIGHT:
+            first = [name for name, example in zip(letters, page.examples, strict=True) if example.group == 1]
+            return having == first
+        return len(having) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
+
+    def label(self, page: Page) -> dict[str, bool]:
+        if "" in page.features:
+            name = page.features[""]["name"]
+            return {example.title.split()[1]: name in self.traits(example) for example in page.examples}
+        traits = self.traits(page.examples[0])
+        return {number: feature["name"] in traits for number, feature in page.features.items()}
+
+    def decide(self, page: Page, questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """A probability per predicate. A predicate may name the item that it is about."""
+        answers = []
+        for question in questions:
+            parts = question["instructions"]
+            data: dict[str, str] = next((part["data"] for part in parts if "data" in part), {})
+            item = re.search(r"[Ii]tem (\d+)", _text(parts))
+            shown = [example for example in page.examples if item is None or example.title == f"Item {item.group(1)}"]
+            true = bool(shown) and data.get("name") in self.traits(shown[0])
+            answers.append({"type": "predicate", "name": question.get("name"), "probability": 0.97 if true else 0.02})
+        return answers
+
+
+def _signature(image: Image.Image) -> bytes:
+    return image.convert("RGB").resize(SIGNATURE, Image.Resampling.BILINEAR).tobytes()
+
+
+def example_of_schema(schema: Mapping[str, Any]) -> Any:
+    """Anything that a JSON schema allows: what an enforced schema makes of a prompt that asks for something else."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema.get("type") == "object":
+        return {name: example_of_schema(inner) for name, inner in schema.get("properties", {}).items()}
+    return {"boolean": True, "array": [], "string": "text", "integer": 0, "number": 0}.get(schema.get("type", ""))
+
+
+fresh_numbers = itertools.count(1)

@@ -1,0 +1,206 @@
+"""An OpenAI-compatible server for tests: chat completions, decisions, files, batches and models, with its own book."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from tests.fake_openai.batches import Batches
+from tests.fake_openai.faults import FAILURES, SPOILERS
+from tests.fake_openai.mind import Mind, Page, example_of_schema, fresh_numbers, read_page
+from tests.fake_openai.wire import Request, Response, Server
+
+CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
+
+
+class Rejected(Exception):
+    def __init__(self, status: int, message: str, code: str | None = None, param: str | None = None) -> None:
+        super().__init__(message)
+        self.response = Response.of({"error": {"message": message, "code": code, "param": param}}, status)
+
+
+@dataclass
+class Abilities:
+    """What this server and its model can do."""
+
+    models: tuple[str, ...] = ("gpt-4o-mini",)
+    key: str = ""  # the only one accepted; empty accepts all
+    decisions: bool = False
+    formats: tuple[str, ...] = ("json_schema", "json_object")
+    ignores_format: bool = False  # takes response_format and does not heed it
+    unsupported: tuple[str, ...] = ()  # parameters that are answered with status 400
+    sees: bool = True
+    context: int = 100_000  # tokens
+    chatty: bool = False  # wraps its JSON in prose
+    reasoning: int = 0  # tokens thought before every answer
+    cached: float = 0.0  # share of the prompt said to be cached
+    latency: float = 0.0
+    forbidden: str = ""  # a word for which the server declines the request
+
+
+@dataclass
+class Charge:
+    path: str
+    usage: dict[str, Any]
+
+
+class FakeOpenAI:
+    """`with FakeOpenAI(mind) as server:` — `server.base_url` is where it listens, `server.book` what it charged."""
+
+    def __init__(self, mind: Mind | None = None, abilities: Abilities | None = None, port: int = 0) -> None:
+        self.mind = mind or Mind()
+        self.abilities = abilities or Abilities()
+        self.requests: list[Request] = []
+        self.book: list[Charge] = []
+        self.batches = Batches(self)
+        self._scripts: dict[str, deque[str | None]] = defaultdict(deque)
+        self._chance: tuple[float, Sequence[str], random.Random] | None = None
+        self._server = Server(self._answer)
+        self._server.port = port
+
+    def __enter__(self) -> FakeOpenAI:
+        self._server.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.__exit__(kind, error, trace)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.port}/v1"
+
+    def script(self, path: str, faults: Iterable[str | None]) -> None:
+        """The next requests to a path fail in this order; None is a good reply."""
+        self._scripts[path].extend(faults)
+
+    def misbehave(self, share: float, kinds: Sequence[str], seed: int = 0) -> None:
+        """Each reply is bad with this chance, in one of these ways."""
+        self._chance = (share, kinds, random.Random(seed))
+
+    def count(self, path: str) -> int:
+        return sum(request.path == path for request in self.requests)
+
+    def bodies(self, path: str) -> list[dict[str, Any]]:
+        return [request.json() for request in self.requests if request.path == path]
+
+    def _answer(self, request: Request) -> Response:
+        self.requests.append(request)
+        try:
+            self._admit(request)
+            return self._route(request)
+        except Rejected as rejected:
+            return rejected.response
+
+    def _admit(self, request: Request) -> None:
+        key = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.abilities.key and key != self.abilities.key:
+            raise Rejected(401, f"Incorrect API key provided: {key}", "invalid_api_key")
+
+    def _route(self, request: Request) -> Response:
+        if request.path in (CHAT, DECISIONS) and request.method == "POST":
+            return self._spoiled(request.path, request.json())
+        if request.path.startswith(("/v1/files", "/v1/batches")):
+            return self.batches.answer(request)
+        if request.path == "/v1/models":
+            return Response.of(
+                {"object": "list", "data": [{"id": m, "object": "model"} for m in self.abilities.models]}
+            )
+        raise Rejected(404, f"Invalid URL ({request.method} {request.path})")
+
+    def _spoiled(self, path: str, body: dict[str, Any]) -> Response:
+        fault = self._next_fault(path)
+        data = self.complete(path, body)
+        if fault == "repeats the prompt":
+            data["choices"][0]["message"]["content"] = json.dumps(body["messages"]) + str(body["messages"])
+        elif fault in SPOILERS:
+            SPOILERS[fault](data)
+        good = Response.of(data)
+        good.delay = self.abilities.latency
+        if fault in FAILURES:
+            return FAILURES[fault](good)
+        if isinstance(data.get("usage"), dict) and fault != "absurd usage":
+            self.book.append(Charge(path, data["usage"]))
+        return good
+
+    def _next_fault(self, path: str) -> str | None:
+        if self._scripts[path]:
+            return self._scripts[path].popleft()
+        if self._chance is not None:
+            share, kinds, dice = self._chance
+            return dice.choice(kinds) if dice.random() < share else None
+        return None
+
+    def complete(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The reply of a healthy server."""
+        able = self.abilities
+        for name in able.unsupported:
+            if name in body:
+                raise Rejected(400, f"Unsupported parameter: '{name}' is not supported.", "unsupported_parameter", name)
+        if body["model"] not in able.models:
+            raise Rejected(404, f"The model `{body['model']}` does not exist", "model_not_found")
+        if path == DECISIONS:
+            return self._decide(body)
+        page = read_page(body["messages"])
+        asked = body.get("response_format", {}).get("type")
+        if asked is not None and asked not in able.formats and not able.ignores_format:
+            raise Rejected(400, f"response_format {asked} is not supported", param="response_format")
+        content = self._content(page, body, None if able.ignores_format else asked)
+        usage = self._usage("chat", json.dumps(body["messages"]), page, content)
+        message = {"role": "assistant", "content": content, "refusal": None}
+        return {
+            "id": f"chatcmpl-{next(fresh_numbers)}",
+            "object": "chat.completion",
+            "created": 1,
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+            "usage": usage,
+        }
+
+    def _content(self, page: Page, body: dict[str, Any], enforced: str | None) -> str:
+        if page.kind is not None:
+            answer = json.dumps(self.mind.compare(page))
+        elif page.features:
+            answer = json.dumps(self.mind.label(page))
+        elif enforced == "json_schema":
+            return json.dumps(example_of_schema(body["response_format"]["json_schema"]["schema"]))
+        else:
+            return '{"greeting": "Hello!"}' if enforced == "json_object" else "Hello!"
+        return f"Let me see.\n```json\n{answer}\n```\nI hope this helps!" if self.abilities.chatty else answer
+
+    def _decide(self, body: dict[str, Any]) -> dict[str, Any]:
+        if not self.abilities.decisions:
+            raise Rejected(404, "Invalid URL (POST /v1/decisions)")
+        if not 1 <= len(body["questions"]) <= 400:
+            raise Rejected(400, "questions must hold 1 to 400 items", param="questions")
+        page = Page() if isinstance(body["input"], str) else read_page(body["input"])
+        answers = self.mind.decide(page, body["questions"])
+        usage = self._usage("decisions", json.dumps([body["input"], body["questions"]]), page, "")
+        return {"model": body["model"], "answers": answers, "usage": usage}
+
+    def _usage(self, spelling: str, prompt: str, page: Page, content: str) -> dict[str, Any]:
+        able = self.abilities
+        pictures = [url for example in page.examples for url in example.pictures]
+        if pictures and not able.sees:
+            raise Rejected(400, "Invalid content type. image_url is only supported by certain models.")
+        if able.forbidden and able.forbidden in prompt:
+            raise Rejected(400, "flagged by our content policy", "content_policy_violation")
+        given = (len(prompt) - sum(map(len, pictures))) // 4 + 85 * len(pictures)
+        if given > able.context:
+            message = f"This model's maximum context length is {able.context} tokens, you asked for {given}"
+            raise Rejected(400, message, "context_length_exceeded")
+        written = len(content) // 4 + 1 + able.reasoning if spelling == "chat" else 0
+        names = ("prompt", "completion") if spelling == "chat" else ("input", "output")
+        return {
+            f"{names[0]}_tokens": given,
+            f"{names[1]}_tokens": written,
+            "total_tokens": given + written,
+            f"{names[0]}_tokens_details": {"cached_tokens": int(given * able.cached), "cache_write_tokens": 0},
+            f"{names[1]}_tokens_details": {"reasoning_tokens": able.reasoning if written else 0},
+        }

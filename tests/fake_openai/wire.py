@@ -1,0 +1,124 @@
+"""HTTP/1.1 over real sockets, small enough to misbehave on purpose: it can cut, hang and answer half."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        data = json.loads(self.body or b"{}")
+        assert isinstance(data, dict)
+        return data
+
+
+@dataclass
+class Response:
+    body: bytes
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    sent: float = 1.0  # share of the body that is sent before the connection is cut
+    silent: bool = False  # the connection is closed without a word
+
+    @classmethod
+    def of(cls, data: object, status: int = 200, **headers: str) -> Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return cls(json.dumps(data).encode(), status, {"content-type": "application/json", **named})
+
+
+class Server:
+    """Runs in a thread for as long as the `with` block."""
+
+    def __init__(self, answer: Callable[[Request], Response]) -> None:
+        self._answer = answer
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._connections: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    def __enter__(self) -> Server:
+        self._thread.start()
+        self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._listen())
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._close())
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=2**26, backlog=1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._ready.set()
+
+    async def _close(self) -> None:
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while (request := await _read(reader)) is not None and await self._respond(request, writer):
+                pass
+        except (ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection is still good afterwards."""
+        response = self._answer(request)
+        if response.delay:
+            await asyncio.sleep(response.delay)
+        if response.silent:
+            return False
+        head = [f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Status')}"]
+        head += [f"{name}: {value}" for name, value in response.headers.items()]
+        head.append(f"content-length: {len(response.body)}")
+        body = response.body[: int(len(response.body) * response.sent)]
+        writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+        await writer.drain()
+        return response.sent == 1.0
+
+
+async def _read(reader: asyncio.StreamReader) -> Request | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.split("\r\n")
+    method, target, _ = first.split(" ", 2)
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    parts = urlsplit(target)
+    return Request(method, parts.path, dict(parse_qsl(parts.query)), headers, body)
