@@ -64,8 +64,9 @@ def record(connection: Connection, records: Sequence[AnswerRecord], now: float) 
     Returns, for questions that had been answered before, the answer that is kept."""
     records = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
     _book(connection, records, now)
-    numbers = _identity_numbers(connection, records)
-    rows = {one.key: _answer_row(one, numbers[_digest(one)], now) for one in reversed(records)}
+    digests = _Digests()
+    numbers = _identity_numbers(connection, {digests.of(one): one for one in records})
+    rows = {one.key: _answer_row(one, numbers[digests.of(one)], now) for one in reversed(records)}
     first = insert_new_returning(connection, answers, [rows[key] for key in sorted(rows)], answers.c.key)
     return lookup(connection, [key for key in rows if key not in first])
 
@@ -91,9 +92,8 @@ def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -
         if row.state == PAID:
             continue
         settled.append(_settlement(one, now))
-        back = {UNKNOWN: Balance(-row.reserved, 0)} | {state: Balance(0, -row.reserved) for state in LIVE}
-        change = back.get(row.state, Balance()) + Balance(one.cost, 0)
-        changes[row.scope] = changes.get(row.scope, Balance()) + change
+        undone = Balance(-row.reserved if row.state == UNKNOWN else 0, -row.reserved if row.state in LIVE else 0)
+        changes[row.scope] = changes.get(row.scope, Balance()) + undone + Balance(one.cost, 0)
     if settled:
         connection.execute(_SETTLE, settled)
         move(connection, changes)
@@ -143,16 +143,25 @@ def _answer_row(one: AnswerRecord, identity: int, now: float) -> dict[str, Any]:
     }
 
 
-def _digest(one: AnswerRecord) -> str:
-    return hashlib.sha256(json.dumps([one.oracle, one.identity], sort_keys=True).encode()).hexdigest()
+class _Digests:
+    """Digests of identities. The records of a batch mostly share one object, which is digested once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], str] = {}
+
+    def of(self, one: AnswerRecord) -> str:
+        at = (one.oracle, id(one.identity))
+        if at not in self._known:
+            text = json.dumps([one.oracle, dict(one.identity)], sort_keys=True)
+            self._known[at] = hashlib.sha256(text.encode()).hexdigest()
+        return self._known[at]
 
 
 _IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
 
 
-def _identity_numbers(connection: Connection, records: Sequence[AnswerRecord]) -> dict[str, int]:
+def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
     """The rows of who answered, entered where they are new."""
-    distinct = {_digest(one): one for one in records}
     wanted = {"keys": sorted(distinct)}
     numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
     if len(numbers) < len(distinct):

@@ -168,8 +168,9 @@ _END = (
 )
 _SENT = (
     update(charges)
-    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+    .where(_IS_LIVE, charges.c.key.in_(KEYS), charges.c.owner == bindparam("mine"))
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds)
+    .returning(charges.c.key)
 )
 
 
@@ -197,10 +198,10 @@ def _mine(connection: Connection, owner: str, keys: Iterable[str]) -> Sequence[R
 
 def sent(connection: Connection, owner: str, keys: Iterable[str], now: float) -> set[str]:
     """Note that these are about to be sent, and start their leases anew. A key missing from the result was lost."""
-    mine = _mine(connection, owner, keys)
-    if mine:
-        connection.execute(_SENT, [{"of_key": row.key, "of_fence": row.fence, "at": now} for row in mine])
-    return {row.key for row in mine}
+    mine = set[str]()
+    for part in chunks(sorted(set(keys))):
+        mine.update(connection.execute(_SENT, {"keys": part, "mine": owner, "at": now}).scalars())
+    return mine
 
 
 def release(connection: Connection, owner: str, keys: Iterable[str], now: float) -> None:

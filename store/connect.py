@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from store.errors import StoreError, masked
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
+_A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
 _PRAGMAS = {"synchronous": 2, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}  # 2 is FULL
 
 
@@ -46,7 +48,7 @@ def connect(url: str, *, library: ModuleType | None = None) -> Engine:
         raise StoreError(
             "store '' is empty: give a path, sqlite:///path or postgresql://user@host/database with --store"
         )
-    if not separator:
+    if not separator and not _A_SCHEME.match(url):
         return _sqlite(url, store_name(url), library or sqlite_library())
     if scheme in {"sqlite", "sqlite3"} and rest.startswith("/"):
         return _sqlite(rest[1:], store_name(url), library or sqlite_library())
@@ -98,6 +100,8 @@ def _set_pragmas(connection: Any, name: str, wanted_journal: str) -> None:
 
 def _postgresql(url: str) -> Engine:
     name = store_name(url)
+    if url.partition("?")[0].count("@") > 1:
+        raise StoreError(f"store {name} has an @ too many: write those of the user and the password as %40")
     try:
         parsed = make_url(url).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_USER_PART = re.compile(r"(?<=://)[^/?#]*(?=@)")
+_USER_PART = re.compile(r"(?<=://)([^:@\s]*):\S*(?=@)")  # up to the last @: a password may hold any character
 _PASSWORD_OPTION = re.compile(r"(?i)(password|passfile|sslpassword)=[^&\s]*")
 
 
@@ -14,8 +14,7 @@ class StoreError(Exception):
 
 def masked(text: str) -> str:
     """The text without passwords of connection URLs."""
-    without_user_secret = _USER_PART.sub(lambda user: user[0].split(":", 1)[0] + ":***", text)
-    return _PASSWORD_OPTION.sub(r"\1=***", without_user_secret)
+    return _PASSWORD_OPTION.sub(r"\1=***", _USER_PART.sub(r"\1:***", text))
 
 
 def first_line(error: BaseException) -> str:
@@ -50,7 +49,8 @@ _REMEDIES = (
     ("unable to open", ("cannot be opened", "give a file in a folder that can be written with --store")),
     ("disk i/o", ("cannot be read or written", "check its disk and run again")),
     ("password authentication", ("refused the user", "correct the user and password in --store")),
-    ("does not exist", ("is not there", "create the database or correct the name in --store")),
+    ("does not exist", ("is not there", "create the database and the user or correct the names in --store")),
+    ("connection option", ("has an unknown option", "correct what follows the ? in --store")),
     ("permission denied", ("refused the user", "grant the right to create tables or give another --store")),
     ("connect", _AWAY),
     ("could not translate host", _AWAY),

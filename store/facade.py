@@ -16,6 +16,7 @@ from store.claims import Claimed, Request
 from store.connect import connect, store_name
 from store.costs import Cost
 from store.errors import StoreError
+from store.examine import examine
 from store.owners import is_dead
 from store.schema import storable
 from store.transactions import Transactions
@@ -44,7 +45,8 @@ class Store:
         name = store_name(url)
         store = cls(connect(url), name, clock=clock, patience=patience)
         try:
-            store._transactions.once(lambda connection: migrations.migrate(connection, name))
+            examine(store.engine, name)
+            store._transactions.first(lambda connection: migrations.migrate(connection, name))
         except StoreError:
             store.close()
             raise

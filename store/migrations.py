@@ -60,14 +60,11 @@ def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS) ->
     dialect = connection.dialect.name
     if dialect == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
-    at = _present_version(connection, name)
-    if at > len(steps):
-        raise StoreError(
-            f"store {name} has schema {at}, this program knows up to {len(steps)}: "
-            "update the program or give another --store"
-        )
+    at = present_version(connection, name, steps)
     if at == len(steps):
         return
+    if at == 0:
+        connection.exec_driver_sql("CREATE TABLE twothirds_schema (version BIGINT PRIMARY KEY)")
     for step in steps[at:]:
         for statement in step:
             connection.exec_driver_sql(statement.format_map(_WORDS[dialect]))
@@ -75,13 +72,18 @@ def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS) ->
     connection.execute(insert(version), {"version": len(steps)})
 
 
-def _present_version(connection: Connection, name: str) -> int:
-    """The version that is there; 0 for an empty database, which gets the table of versions."""
+def present_version(connection: Connection, name: str, steps: Sequence[Step] = STEPS) -> int:
+    """The version that is there, 0 for an empty database. Raises StoreError for one that is newer or foreign."""
     tables = set(inspect(connection).get_table_names())
     if version.name in tables:
         at = connection.execute(select(version.c.version)).scalar_one_or_none()
         if at is None:
             raise StoreError(f"store {name} has lost its schema version: restore a copy of it or give another --store")
+        if at > len(steps):
+            raise StoreError(
+                f"store {name} has schema {at}, this program knows up to {len(steps)}: "
+                "update the program or give another --store"
+            )
         return int(at)
     ours = {table.name for table in version.metadata.sorted_tables}
     foreign = tables if connection.dialect.name == "sqlite" else tables & ours
@@ -90,5 +92,4 @@ def _present_version(connection: Connection, name: str) -> int:
             f"store {name} is a database of something else (table {min(foreign)}): "
             "give a database of its own with --store"
         )
-    connection.exec_driver_sql("CREATE TABLE twothirds_schema (version BIGINT PRIMARY KEY)")
     return 0

@@ -17,7 +17,8 @@ from store.errors import explained
 
 T = TypeVar("T")
 
-_TRANSIENT_STATES = {"40001", "40P01", "55P03", "53300", "57P01", "57P02", "57P03"}
+_CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_AWAY = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
@@ -34,48 +35,52 @@ class Transactions:
         self._queue = queue
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        return self._patiently(lambda: self._run(self.engine, work))
+        return self._patiently(lambda: self._run(self.engine, work), is_transient)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         def queued() -> T:
             with self._queue:
                 return self._run(self._writers, work)
 
-        return self._patiently(queued)
+        return self._patiently(queued, is_transient)
 
-    def once(self, work: Callable[[Connection], T]) -> T:
-        """A write that fails at the first refusal, for the moment when the store is opened."""
-        try:
-            return self._run(self._writers, work)
-        except SQLAlchemyError as error:
-            raise explained(self.name, error) from error
+    def first(self, work: Callable[[Connection], T]) -> T:
+        """A write with which the store is opened: it waits for others, but not for a server that is not there."""
+        return self._patiently(lambda: self._run(self._writers, work), is_conflict)
 
     @staticmethod
     def _run(engine: Engine, work: Callable[[Connection], T]) -> T:
         with engine.begin() as connection:
             return work(connection)
 
-    def _patiently(self, attempt: Callable[[], T]) -> T:
+    def _patiently(self, attempt: Callable[[], T], worth_waiting: Callable[[SQLAlchemyError], bool]) -> T:
         deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
                 return attempt()
             except SQLAlchemyError as error:
-                if not is_transient(error) or time.monotonic() + pause > deadline:
+                if not worth_waiting(error) or time.monotonic() + pause > deadline:
                     raise explained(self.name, error) from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def is_transient(error: SQLAlchemyError) -> bool:
-    """Whether the same work may succeed in a moment: locks, conflicts and connections that were cut."""
+def is_conflict(error: SQLAlchemyError) -> bool:
+    """Whether another process was in the way, so that the same work may succeed in a moment."""
     if not isinstance(error, DBAPIError):
         return False
-    if error.connection_invalidated:
+    return getattr(error.orig, "sqlstate", None) in _CONFLICTS or "is locked" in str(error.orig)
+
+
+def is_transient(error: SQLAlchemyError) -> bool:
+    """A conflict, or a connection that was cut or could not be made."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if error.connection_invalidated or is_conflict(error):
         return True
-    if hasattr(error.orig, "sqlstate"):
-        state: str | None = getattr(error.orig, "sqlstate", None)
-        if state is None:  # the server could not be reached at all
-            return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
-        return state in _TRANSIENT_STATES or state.startswith("08")
-    return "is locked" in str(error.orig)
+    if not hasattr(error.orig, "sqlstate"):
+        return False
+    state: str | None = getattr(error.orig, "sqlstate", None)
+    if state is None:  # no server answered
+        return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
+    return state in _AWAY or state.startswith("08")
