@@ -38,7 +38,7 @@ RELATIONS = {
 }
 NEVER_SINGULAR = {
     *("glasses", "sunglasses", "eyeglasses", "goggles", "shorts", "pants", "trousers", "jeans", "tights", "clothes"),
-    *("scissors", "news", "series", "species", "gas", "lens", "plus", "always", "arms", "colors", "stairs", "sales"),
+    *("scissors", "news", "series", "species", "gas", "lens"),
 }
 SPELLINGS = {
     word: spelling

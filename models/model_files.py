@@ -1,0 +1,79 @@
+"""Where a transformers model is, a folder or an id on the hub, and which version of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from models.oracle import OracleUnavailable
+
+HUB_SECONDS = 10.0  # to learn whether the hub can be reached
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    name: str  # for people: a folder's name or a hub id
+    location: str  # what from_pretrained takes
+    revision: str | None  # a hub commit; None for a folder
+    version: str  # another one when the weights, the tokenizer or any other file differs
+
+
+def find_model(model: str, revision: str | None = None) -> ModelFiles:
+    """Raises OracleUnavailable. A copy in the hub's cache is used before the hub is asked."""
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise OracleUnavailable(f"{model!r} holds no model (no config.json): give a folder made by save_pretrained")
+        return ModelFiles(folder.resolve().name, str(folder), None, _content_digest(folder))
+    if model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model:
+        raise OracleUnavailable(f"there is no folder {model!r}: give the path of a saved model, or a hub id")
+    commit = _hub_commit(model, revision)
+    return ModelFiles(model, model, commit, commit)
+
+
+def _content_digest(folder: Path) -> str:
+    """Of every file's name and bytes: a folder that was copied is the same model, a fine-tuned one is not."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".md")
+    whole = hashlib.sha256()
+    for path in files:
+        status = path.stat()
+        whole.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+        whole.update(_file_digest(path, status.st_size, status.st_mtime_ns))
+    return whole.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _file_digest(path: Path, _size: int, _changed: int) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _hub_commit(model: str, revision: str | None) -> str:
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.errors import RevisionNotFoundError as NoSuchRevision
+
+    try:
+        return Path(hf_hub_download(model, "config.json", revision=revision, local_files_only=True)).parent.name
+    except HFValidationError:
+        raise OracleUnavailable(f"{model!r} is neither a folder nor a hub id: give a path or OWNER/NAME") from None
+    except (EntryNotFoundError, OSError):
+        pass  # not in the cache
+    try:
+        commit = HfApi().model_info(model, revision=revision, timeout=HUB_SECONDS).sha
+    except GatedRepoError:
+        raise OracleUnavailable(f"{model!r} is gated: accept its terms on the hub and run `hf auth login`") from None
+    except (RepositoryNotFoundError, NoSuchRevision):
+        wanted = model if revision is None else f"{model} at {revision}"
+        raise OracleUnavailable(f"the hub has no model {wanted!r} for you: check its name and your login") from None
+    except Exception as error:  # the hub's client lets errors of its HTTP library through
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise OracleUnavailable(
+            f"{model!r} is no folder, not in the hub's cache, and the hub cannot be reached ({reason}): "
+            f"connect, or download it elsewhere (`hf download {model}`) and give the folder"
+        ) from None
+    if commit is None:
+        raise OracleUnavailable(f"the hub names no commit for {model!r}: give a revision")
+    return commit
