@@ -100,6 +100,8 @@ def run_discovery(
     try:
         with display().counting(settings.queries, "queries"):
             progress = loop.run(show)
+        if progress.message:
+            display().say(progress.message)
         outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id)
         outcome.write(prepared.folder)
         status = f"stopped: {progress.stopped}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from uuid import UUID
 
@@ -23,10 +24,13 @@ class ProgressArtifact:
     def __init__(self, description: str) -> None:
         created = create_progress_artifact(progress=0.0, description=description)
         self._id = created if isinstance(created, UUID) else None
+        self._updated = time.monotonic()
 
     def update(self, share: float, description: str) -> None:
-        if self._id is not None:
+        """At most once a second, for each update is a request; the last one always."""
+        if self._id is not None and (share >= 1 or time.monotonic() - self._updated > 1):
             update_progress_artifact(self._id, progress=round(100 * share, 1), description=description)
+            self._updated = time.monotonic()
 
 
 def announce_feature(dataset: str, name: str, payload: dict[str, Any]) -> None:

@@ -1,0 +1,34 @@
+"""What tests share: an environment of their own, and one Prefect server per worker for those that need it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+    del os.environ[name]  # the user's own server and profile are not for tests
+os.environ.update(HF_HUB_OFFLINE="1", DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is read from or written to the user's folders."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PREFECT_HOME"):
+            patch.setenv(variable, str(home / variable.lower()))
+        yield
+
+
+@pytest.fixture(scope="session")
+def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    from flows.local_server import own_server
+    from flows.settings import prefect_environment
+
+    os.environ.update(prefect_environment())
+    with own_server(Path(tmp_path_factory.mktemp("server"))) as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PREFECT_API_URL", url)
+        yield url

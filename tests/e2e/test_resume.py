@@ -1,0 +1,80 @@
+"""A run that is killed and repeated ends like one that was left alone, and pays for nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from store import Store
+
+ROOT = Path(__file__).parents[2]
+KILLS = 10
+PRICE_MICRO = 1000
+OPTIONS = [
+    *("--oracle", "simulated?latency=0.02&price=0.001&flip=0.1&width=8"),
+    *("--queries", "12", "--votes", "3", "--batch", "2", "--json"),
+]
+
+
+def start(folder: Path, prefect_url: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows", "discover", "datasets/faces", *OPTIONS]
+        + ["--store", str(folder / "store.sqlite"), "--out", str(folder / "run")],
+        cwd=ROOT,
+        env=os.environ | {"PREFECT_API_URL": prefect_url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def kept(folder: Path) -> int:
+    if not (folder / "store.sqlite").exists():
+        return 0
+    with Store.open(str(folder / "store.sqlite")) as store:
+        return sum(1 for _ in store.every_answer())
+
+
+def finish(process: subprocess.Popen[str]) -> dict[str, float]:
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    summary: dict[str, float] = json.loads(out)
+    return summary
+
+
+def test_killed_ten_times_it_ends_like_an_undisturbed_run_and_pays_nothing_twice(
+    prefect_url: str, tmp_path: Path
+) -> None:
+    calm, stormy = tmp_path / "calm", tmp_path / "stormy"
+    calm.mkdir()
+    stormy.mkdir()
+    undisturbed = finish(start(calm, prefect_url))
+    total = int(undisturbed["paid_calls"])
+
+    moments = random.Random(2015)
+    for kill in range(KILLS):
+        process = start(stormy, prefect_url)
+        enough = kept(stormy) + moments.randrange(1, total // KILLS)
+        while process.poll() is None and kept(stormy) < enough:
+            time.sleep(0.05)
+        assert process.poll() is None, f"it ended before it could be killed for the {kill + 1}. time"
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    committed = kept(stormy)
+    last = finish(start(stormy, prefect_url))
+
+    assert last["cached_calls"] == committed
+    assert last["paid_calls"] == total - committed
+    for name in ("labels.csv", "features.csv", "answers.jsonl"):
+        assert (stormy / "run" / name).read_bytes() == (calm / "run" / name).read_bytes(), name
+    with Store.open(str(stormy / "store.sqlite")) as store:
+        assert not store.integrity_check()
+        lines = store.costs()
+        assert sum(line.paid_calls for line in lines) == total
+        assert sum(line.paid for line in lines) == total * PRICE_MICRO

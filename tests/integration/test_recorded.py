@@ -1,0 +1,157 @@
+"""Recorded on a real store: nothing is paid twice, nothing is spent beyond the budget, nothing that came is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from models.oracle import Answer, BudgetExhausted, Feature, Label, Money, OracleUnavailable, Question, Verdict
+from models.recorded import Recorded
+from models.simulated import SimulatedOracle
+from store import Store
+from tests.made import crowd_of, random_truth, texts
+
+TRUTH = random_truth(50, 6)
+PRICE = 10_000
+SCOPE = "the same run"
+
+
+def labels(n: int, voters: int = 1) -> list[Label]:
+    return [Label(Feature("feature a"), example, v) for example in texts(50)[:n] for v in range(voters)]
+
+
+def recorded(oracle: SimulatedOracle, store: Store, *, budget: Money | None = None, scope: str = SCOPE) -> Recorded:
+    run_id = uuid.uuid4().hex
+    store.begin_run(run_id, scope, name="t", flow="test", dataset="d", oracle="o", settings={})
+    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def test_what_is_known_is_not_asked_again(store: Store) -> None:
+    first = recorded(crowd_of(TRUTH, price=PRICE), store)
+    answers = {a.question: a.verdict for a in first.ask(labels(20))}
+    again = recorded(crowd_of(TRUTH, price=PRICE), store)
+    repeated = list(again.ask(labels(25)))
+    assert {a.question: a.verdict for a in repeated if a.question in answers} == answers
+    assert (first.paid_calls, first.cached_calls, first.cost) == (20, 0, 20 * PRICE)
+    assert (again.paid_calls, again.cached_calls, again.cost) == (5, 20, 5 * PRICE)
+
+
+def test_a_question_given_twice_is_paid_once_and_answered_twice(store: Store) -> None:
+    oracle = recorded(crowd_of(TRUTH, price=PRICE), store)
+    answers = list(oracle.ask(labels(3) + labels(3)))
+    assert len(answers) == 6
+    assert (oracle.paid_calls, oracle.cached_calls) == (3, 3)
+
+
+def test_another_voter_crowd_or_seed_is_another_question(store: Store) -> None:
+    for oracle in (crowd_of(TRUTH), crowd_of(TRUTH, seed=1), crowd_of(TRUTH, flip=0.1), crowd_of(1 - TRUTH)):
+        assert all(not answer.cached for answer in recorded(oracle, store).ask(labels(4, voters=2)))
+
+
+def test_a_budget_is_never_exceeded_at_32_calls_at_once_and_can_be_raised(store: Store) -> None:
+    oracle = crowd_of(TRUTH, price=PRICE, latency=0.002, width=32)
+    questions = labels(50, voters=5)
+    limited = recorded(oracle, store, budget=100 * PRICE + PRICE // 2)
+    with pytest.raises(BudgetExhausted, match="raise --budget"):
+        list(limited.ask(questions))
+    assert limited.paid_calls == 100
+    assert store.spent(SCOPE) == (100 * PRICE, 0)
+    more = recorded(oracle, store, budget=120 * PRICE)
+    with pytest.raises(BudgetExhausted):
+        list(more.ask(questions))
+    assert (more.paid_calls, more.cached_calls) == (20, 100)
+    assert recorded(oracle, store, scope="another run", budget=PRICE).budget == PRICE
+
+
+class Cautious(SimulatedOracle):
+    """Its upper bound is three times what it costs in the end."""
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        return [3 * PRICE] * len(questions)
+
+
+def test_what_was_reserved_but_not_spent_buys_more_answers(store: Store) -> None:
+    oracle = Cautious(
+        texts(50), TRUTH, [f"feature {c}" for c in "abcdef"], behaviour=crowd_of(TRUTH, price=PRICE).behaviour
+    )
+    limited = recorded(oracle, store, budget=10 * PRICE)
+    with pytest.raises(BudgetExhausted):
+        list(limited.ask(labels(50)))
+    assert limited.paid_calls == 8  # the ninth might cost three
+    assert store.spent(SCOPE) == (8 * PRICE, 0)
+
+
+class Failing(SimulatedOracle):
+    """Goes away after ten answers."""
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        for count, answer in enumerate(super().ask(questions)):
+            if count == 10:
+                raise OracleUnavailable("gone")
+            yield answer
+
+
+def test_what_came_before_a_failure_is_kept(store: Store) -> None:
+    oracle = Failing(
+        texts(50), TRUTH, [f"feature {c}" for c in "abcdef"], behaviour=crowd_of(TRUTH, price=PRICE).behaviour
+    )
+    failing = recorded(oracle, store)
+    with pytest.raises(OracleUnavailable, match="gone"):
+        list(failing.ask(labels(50)))
+    healthy = recorded(crowd_of(TRUTH, price=PRICE), store)
+    list(healthy.ask(labels(50)))
+    assert (healthy.paid_calls, healthy.cached_calls) == (40, 10)
+    assert not store.integrity_check()
+
+
+def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store) -> None:
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.005, width=4), store)
+    asking = oracle.ask(labels(50))
+    next(asking)
+    del asking  # closes it
+    spent, reserved = store.spent(SCOPE)
+    assert reserved == 0
+    assert 0 < spent < 50 * PRICE
+    again = recorded(crowd_of(TRUTH, price=PRICE), store)
+    list(again.ask(labels(50)))
+    assert again.cached_calls * PRICE == spent
+
+
+def test_a_refusal_is_an_answer_that_is_kept_and_booked(store: Store) -> None:
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, refuse=1.0), store)
+    assert {a.verdict for a in oracle.ask(labels(5))} == {Verdict.REFUSED}
+    assert oracle.cost == 5 * PRICE
+    assert all(a.cached for a in recorded(crowd_of(TRUTH, refuse=1.0), store).ask(labels(5)))
+
+
+def _ask_all(url: str, out: multiprocessing.Queue[tuple[int, int]]) -> None:
+    with Store.open(url) as opened:
+        oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.003, width=8), opened)
+        assert len(list(oracle.ask(labels(50, voters=4)))) == 200
+        out.put((oracle.paid_calls, oracle.cached_calls))
+
+
+def test_two_processes_pay_for_each_question_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    context = multiprocessing.get_context("spawn")
+    counts: multiprocessing.Queue[tuple[int, int]] = context.Queue()
+    workers = [context.Process(target=_ask_all, args=(url, counts)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    paid, cached = zip(*(counts.get(timeout=120) for _ in workers), strict=True)
+    for worker in workers:
+        worker.join()
+    assert sum(paid) == 200
+    assert sum(cached) == 200
+    with Store.open(url) as opened:
+        assert opened.spent(SCOPE) == (200 * PRICE, 0)
