@@ -66,9 +66,7 @@ def build(table: bytes, out: Path) -> None:
     lines = (HERE / "descriptions.txt").read_text(encoding="utf-8").splitlines()
     texts = {name: text for name, _, text in (line.partition(": ") for line in lines)}
     if sorted(texts) != sorted(ids):
-        raise SystemExit(
-            f"descriptions.txt and the table differ in {sorted(set(texts) ^ set(ids))}: correct the texts"
-        )
+        raise SystemExit(f"descriptions.txt and the table differ in {sorted(set(texts) ^ set(ids))}: correct the texts")
     truths = [truth_of(animal) for animal in animals]
     write_csv(out / "animals.csv", [("id", "text"), *((name, texts[name]) for name in ids)])
     rows = ((name, *truth.values()) for name, truth in zip(ids, truths, strict=True))
