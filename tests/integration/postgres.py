@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: the installed binaries, else those of a wheel; started on first use, ended after it."""
+"""A PostgreSQL server for tests: the installed binaries, else those of a wheel; started when first needed."""
 
 from __future__ import annotations
 

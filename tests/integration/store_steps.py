@@ -1,0 +1,55 @@
+"""The steps that tests of the store are made of, with what does not matter filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from store import AnswerRecord, Claimed, Store
+
+SCOPE = "the same run"
+LEASE = 60.0
+PRICE = 100_000
+
+
+def begin(store: Store, run_id: str = "run-1", scope: str = SCOPE, name: str = "a run") -> str:
+    store.begin_run(run_id, scope, name=name, flow="discover", dataset="faces", oracle="crowd", settings={"seed": 1})
+    return run_id
+
+
+def claim(
+    store: Store,
+    keys: Iterable[str],
+    *,
+    owner: str = "owner-1",
+    run_id: str = "run-1",
+    scope: str = SCOPE,
+    price: int = PRICE,
+    budget: int | None = None,
+) -> Claimed:
+    requests = [(key, price) for key in keys]
+    return store.claim(run_id, scope, requests, owner=owner, lease_seconds=LEASE, budget=budget)
+
+
+def record(key: str, fence: int, *, cost: int = PRICE, says: str = "yes", kind: str = "label") -> AnswerRecord:
+    return AnswerRecord(
+        key=key,
+        fence=fence,
+        oracle="crowd",
+        kind=kind,
+        question={"asked": key},
+        answer={"verdict": says},
+        cost=cost,
+        requests=1,
+        input_tokens=20,
+        output_tokens=3,
+        seconds=0.5,
+        identity={"kind": "crowd", "model": "m"},
+    )
+
+
+def pay(store: Store, keys: Iterable[str], *, run_id: str = "run-1", cost: int = PRICE, kind: str = "label") -> None:
+    """Claim, send and answer."""
+    owner = f"owner of {run_id}"
+    granted = claim(store, keys, owner=owner, run_id=run_id, price=cost).granted
+    store.sent(owner, granted)
+    store.answer(run_id, owner, [record(key, fence, cost=cost, kind=kind) for key, fence in granted.items()])
