@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -16,7 +16,8 @@ CLOSING_SECONDS = 3.0
 class Background:
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=_run, args=(self.loop,), name=name, daemon=True)
+        self._last: list[Callable[[], Awaitable[None]]] = []
+        thread = threading.Thread(target=_run, args=(self.loop, self._last), name=name, daemon=True)
         thread.start()
         # Runs at the latest when the interpreter exits: no thread, socket or warning is left behind.
         self._finish = weakref.finalize(self, _stop, self.loop, thread)
@@ -24,16 +25,22 @@ class Background:
     def start(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
+    def at_close(self, work: Callable[[], Awaitable[None]]) -> None:
+        """To be done in the loop before it ends."""
+        self._last.append(work)
+
     def close(self) -> None:
         self._finish()
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run(loop: asyncio.AbstractEventLoop, last: list[Callable[[], Awaitable[None]]]) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
     finally:
         loop.run_until_complete(_cancel_all())
+        for work in last:
+            loop.run_until_complete(work())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -1,6 +1,6 @@
 """Pictures as data URLs: upright, made small, and without what cameras write beside the pixels.
 
-A moving picture is a few frames, evenly spaced: GIF, WebP and PNG by Pillow, films by PyAV where it is installed."""
+A moving picture is a few frames, evenly spaced: GIF and WebP by Pillow, films by PyAV where it is installed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from sources.example import Example
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MOVING_FORMATS = ("GIF", "WEBP", "PNG")
+MOVING_FORMATS = ("GIF", "WEBP")
 FILM_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
+STILL_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff")
 FLAT_COLOURS = 256  # a drawing with no more colours stays lossless
 JPEG_QUALITY = 90
 KEPT_BYTES = 64 * 2**20
@@ -76,6 +77,11 @@ def frames_of(example: Example, size: int, count: int) -> list[Image]:
         return _film(example, size, count)
     moving = _moving(example, size, count)
     return moving or [open_image(example, longest_side=size)]
+
+
+def most_frames(example: Example, count: int) -> int:
+    """At most how many pictures an example is shown as, told by its name alone."""
+    return 1 if (example.image or "").lower().endswith(STILL_SUFFIXES) else count
 
 
 def _moving(example: Example, size: int, count: int) -> list[Image]:

@@ -3,9 +3,9 @@
 Fault
 ├── Passing        the server may do better in a moment
 ├── TooLong        these questions do not fit into one request
-├── Declined       the server will not process these questions
-└── Unsupported    the server does not know a parameter or an endpoint
-Everything else becomes OracleUnavailable, with one line that says what to do."""
+└── Declined       the server will not process these questions
+OracleUnavailable
+└── Unsupported    the server does not know a parameter or an endpoint"""
 
 from __future__ import annotations
 
@@ -55,8 +55,13 @@ class Declined(Fault):
     pass
 
 
-class Unsupported(Fault):
-    pass
+class Unsupported(OracleUnavailable):
+    """`about` holds all that the server said, to find the parameter that it does not know."""
+
+    def __init__(self, message: str, status: int, about: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.about = about
 
 
 def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
@@ -114,8 +119,10 @@ def _of_request(error: Any, status: int, said: str, config: OpenAIConfig) -> Exc
         where = f"its models are listed at {config.host}/v1/models"
         return OracleUnavailable(f"model {config.model!r} is not known to {config.host}: choose another, {where}")
     if status in (404, 405, 501):
-        return Unsupported(f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1")
-    return Unsupported(f"{config.host} does not accept the request ({said}): see docs/oracles.md for the options")
+        message = f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1"
+        return Unsupported(message, status, about)
+    message = f"{config.host} does not accept the request ({said}): see docs/oracles.md for the options"
+    return Unsupported(message, status, about)
 
 
 def _said(error: Any, config: OpenAIConfig) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +18,49 @@ from models.retry import Retry
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    text: str
+    refused: bool = False
+    cut: bool = False  # at the limit of tokens
+    note: str = ""  # what is wrong with it, where something is
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A reply with status 200. `data` is None when it is not a JSON object, `tokens` when it says no credible usage."""
 
     text: str
     data: dict[str, Any] | None
-    tokens: Tokens | None
-    seconds: float
+    tokens: Tokens | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Reply:
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            data = None
+        return cls.of(text, data if isinstance(data, dict) else None)
+
+    @classmethod
+    def of(cls, text: str, data: dict[str, Any] | None) -> Reply:
+        return cls(text, data, read_usage(data) if data else None)
+
+    @property
+    def said(self) -> Said:
+        """The message of a chat reply, whatever its shape."""
+        choices = (self.data or {}).get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            return Said("", note="the reply holds no message")
+        finish, content = choice.get("finish_reason"), message.get("content")
+        if isinstance(message.get("refusal"), str) and message["refusal"]:
+            return Said(message["refusal"], refused=True, note="the model declined to answer")
+        if finish == "content_filter":
+            return Said("", refused=True, note="the provider's content filter stopped the reply")
+        text = content if isinstance(content, str) else ""
+        cut = "the reply was cut at its longest: raise max_output_tokens"
+        return Said(text, cut=finish == "length", note=cut if finish == "length" else "" if text else "an empty reply")
 
 
 class Wire:
@@ -57,18 +92,18 @@ class Wire:
         await self.client.close()
 
     async def _reply(self, send: Callable[[], Awaitable[Any]], tokens: int) -> Reply:
-        started = time.monotonic()
         response = await self.persist(send, tokens)
-        text = redacted(response.http_response.text, self.config)
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            data = None
-        data = data if isinstance(data, dict) else None
-        return Reply(text, data, read_usage(data) if data else None, time.monotonic() - started)
+        return Reply.read(redacted(response.http_response.text, self.config))
 
-    async def persist(self, send: Callable[[], Awaitable[Any]], tokens: int = 0) -> Any:
-        """Send until there is a response, or until patience or the question's own fault ends it."""
+    async def persist(
+        self,
+        send: Callable[[], Awaitable[Any]],
+        tokens: int = 0,
+        instead: Callable[[], Awaitable[Any | None]] | None = None,
+    ) -> Any:
+        """Send until there is a response, or until patience or the question's own fault ends it.
+
+        `instead` is asked after a failure: what it finds makes another try needless."""
         failed = 0
         while True:
             try:
@@ -88,6 +123,8 @@ class Wire:
             if fault.limited:
                 self._limit.pause(delay)
             await asyncio.sleep(delay)
+            if instead is not None and (found := await instead()) is not None:
+                return found
 
 
 def _understood(error: Exception, config: OpenAIConfig) -> Exception:

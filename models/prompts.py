@@ -105,9 +105,9 @@ YES_OR_NO = (
     "Judging by the definition, is this feature true of the example? Answer with one word, yes or no.",
 )
 PREDICATES = (
-    "The example has the feature that this JSON object names and defines.",
-    "The feature that this JSON object names and defines is present in the example.",
-    "Judging by its definition, the feature in this JSON object is true of the example.",
+    "It is true of {it}: it has the feature that this JSON object names and defines.",
+    "The feature that this JSON object names and defines is present in {it}.",
+    "Judging by its definition, the feature in this JSON object holds for {it}.",
 )
 
 
@@ -183,7 +183,7 @@ def label_messages(labels: Sequence[Label]) -> list[Message]:
     """Labels that travel together: one example with many features, or one feature with many examples; one voter."""
     system = "\n".join([LABELLING[labels[0].voter % len(LABELLING)], MATERIAL, LABEL_SHAPE])
     parts: list[Part] = []
-    if len({label.example.digest for label in labels}) == 1:
+    if _share_example(labels):
         parts.extend(_example("Example", labels[0].example))
         for number, label in enumerate(labels, start=1):
             parts.append(f"Item {number}: does it have the feature {feature_json(label.feature)}\n")
@@ -219,15 +219,28 @@ def yes_no_messages(label: Label, *, feature_first: bool = False) -> list[Messag
     return [Message("system", (MATERIAL,)), Message("user", (*parts, question))]
 
 
-def predicate(label: Label) -> tuple[str, dict[str, str]]:
-    """A statement about the example for an endpoint that gives probabilities, and the JSON object that it speaks of."""
-    data = {"name": encodable(label.feature.name), "definition": encodable(label.feature.definition)}
-    return PREDICATES[label.voter % len(PREDICATES)], data
+def material_messages(labels: Sequence[Label]) -> list[Message]:
+    """The examples alone, for an endpoint that takes the questions apart from the material."""
+    if _share_example(labels):
+        return [Message("system", (MATERIAL,)), Message("user", _example("Example", labels[0].example))]
+    parts = [part for number, label in enumerate(labels, 1) for part in _example(f"Item {number}", label.example)]
+    return [Message("system", (MATERIAL,)), Message("user", tuple(parts))]
 
 
-def example_message(example: Example) -> list[Message]:
-    """The example alone, for an endpoint that takes the questions apart from the material."""
-    return [Message("system", (MATERIAL,)), Message("user", _example("Example", example))]
+def predicates(labels: Sequence[Label]) -> list[tuple[str, dict[str, str]]]:
+    """For each label a statement about its example, and the JSON object that the statement speaks of."""
+    alone = _share_example(labels)
+    return [
+        (
+            PREDICATES[label.voter % len(PREDICATES)].format(it="the example" if alone else f"item {number}"),
+            {"name": encodable(label.feature.name), "definition": encodable(label.feature.definition)},
+        )
+        for number, label in enumerate(labels, start=1)
+    ]
+
+
+def _share_example(labels: Sequence[Label]) -> bool:
+    return len({label.example.digest for label in labels}) == 1
 
 
 def repair_messages(messages: Sequence[Message], reply: str, problem: str) -> list[Message]:

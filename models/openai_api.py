@@ -1,0 +1,128 @@
+"""An oracle behind any OpenAI-compatible server: OpenAI, vLLM, Ollama, llama.cpp, transformers serve, …"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from models.background import Background
+from models.billing import Debt
+from models.media import Pictures
+from models.openai_batch import BatchErrand
+from models.openai_bounds import Bounds, Forecast
+from models.openai_config import OpenAIConfig
+from models.openai_desk import Desk
+from models.openai_errand import Errand
+from models.openai_probe import Abilities, probe, probe_key
+from models.oracle import Answer, Money, OracleIdentity, Question
+from models.prices import settled
+from models.prompts import VERSION
+
+
+class OpenAIOracle:
+    """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run asks."""
+
+    def __init__(self, config: OpenAIConfig, remembered: MutableMapping[str, Any] | None = None) -> None:
+        self.config = config
+        self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
+        self._lock = threading.RLock()
+        self._debt = Debt()
+        self._background: Background | None = None
+        Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
+        grouped = 1 if config.grouping == "none" else config.labels_per_request
+        self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped
+
+    @property
+    def identity(self) -> OracleIdentity:
+        """Asks the server what it can do unless that is remembered."""
+        return self._desk.identity
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        bounds = self._desk.bounds
+        debt = self._debt.cost
+        return [bounds.price(question) + debt for question in questions]
+
+    def forecast(self, questions: Sequence[Question]) -> Forecast:
+        """About what the questions will take. Sends nothing: it takes the server for the plainest kind."""
+        known = self._remembered.get(probe_key(self.config))
+        return Bounds.of(self.config, Abilities.from_json(known) if known else Abilities()).forecast(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        errand = BatchErrand if self.config.provider_batch else Errand
+        for answer in errand(self._desk, self._running, self.width).run(iter(questions)):
+            yield self._with_debt(answer)
+
+    def close(self) -> None:
+        """End the connections and the thread. The oracle cannot be asked afterwards."""
+        with self._lock:
+            if self._background is not None:
+                self._background.close()
+
+    def __enter__(self) -> OpenAIOracle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"OpenAIOracle({self.config.model!r} at {self.config.host})"
+
+    @property
+    def _running(self) -> Background:
+        with self._lock:
+            if self._background is None:
+                self._background = Background("openai")
+            return self._background
+
+    @cached_property
+    def _desk(self) -> Desk:
+        with self._lock:
+            return self._running.start(self._open()).result()
+
+    async def _open(self) -> Desk:
+        """Connect, and find out what the server can do."""
+        from models.openai_wire import Wire
+
+        wire = Wire(self.config)
+        self._running.at_close(wire.close)
+        key = probe_key(self.config)
+        known = self._remembered.get(key)
+        if known is not None:
+            abilities = Abilities.from_json(known)
+        else:
+            abilities, paid = await probe(wire)
+            tariff = Bounds.of(self.config, abilities).chat
+            for reply in paid:
+                if reply.tokens is not None:
+                    self._debt.add(reply.tokens, settled(tariff, reply.tokens))
+            self._remembered[key] = abilities.to_json()
+        bounds = Bounds.of(self.config, abilities)
+        pictures = Pictures(self.config.image_size, self.config.frames)
+        return Desk(self.config, abilities, bounds, wire, pictures, identity_of(bounds))
+
+    def _with_debt(self, answer: Answer) -> Answer:
+        """The first answer carries what finding out about the server has cost."""
+        with self._lock:
+            return self._debt.paid_with(answer) if self._debt.requests else answer
+
+
+def identity_of(bounds: Bounds) -> OracleIdentity:
+    config, abilities = bounds.config, bounds.abilities
+    asked = {
+        "format": abilities.format,
+        "labels": "decisions" if bounds.labels_by_decisions else "chat",
+        "missing": list(abilities.missing),
+        "temperature": config.temperature,
+        "reasoning_effort": config.reasoning_effort,
+        "image_size": config.image_size,
+        "detail": config.detail,
+        "frames": config.frames,
+        "grouping": config.grouping,
+        "labels_per_request": config.labels_per_request,
+    }
+    return OracleIdentity("openai", config.model, tuple(asked.items()), VERSION)

@@ -1,0 +1,170 @@
+"""Labels by a provider's Batch API: half the price, within a day.
+
+The provider keeps the only memory of a batch: its metadata name the oracle that asks and a file that lists the
+questions of each line. Who asks them again, after a kill or on another machine, finds and collects it by that."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from models.billing import Bill, charge
+from models.openai_batch_files import Line, batches_of, create_batch, lines_of, results_of
+from models.openai_chat import ask_label_bills, label_answer
+from models.openai_desk import Desk, Emit, all_of
+from models.openai_errand import Errand, ask_group
+from models.openai_wire import Reply
+from models.oracle import AnswersPending, Compare, Label, OracleUnavailable, Question, Verdict, digest_of
+from models.prices import settled
+from models.replies import parse_labels
+
+RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
+
+
+class BatchErrand(Errand):
+    """Comparisons go one by one, labels in batches as large as the window."""
+
+    def _leaving(self) -> list[Sequence[Question]]:
+        full = len(self._waiting) >= self._width
+        if not (full or self._exhausted or not self._under_way):
+            return []
+        labels = [label for group in self._waiting.leave(everyone=True) for label in group]
+        return [labels] if labels else []
+
+    async def _deliver(self, group: Sequence[Question], emit: Emit) -> None:
+        if isinstance(group[0], Compare):
+            await ask_group(self._desk, group, emit)
+        else:
+            labels = [question for question in group if isinstance(question, Label)]
+            await _Collection(self._desk, labels, emit).collect()
+
+
+@dataclass
+class _Sent:
+    """A batch at the provider, and those of its lines that hold questions of ours."""
+
+    id: str
+    lines: list[Line] = field(default_factory=list)
+
+
+def short_digest(question: Question) -> str:
+    return digest_of(question.content)[:16]
+
+
+class _Collection:
+    """Labels until each has its answer. A line that expired goes into a new batch; one that came back unreadable, or
+    was rejected, is asked again at once."""
+
+    def __init__(self, desk: Desk, labels: Sequence[Label], emit: Emit) -> None:
+        self._desk = desk
+        self._emit = emit
+        self._open = {short_digest(bill.question): bill for bill in desk.bills(labels)}
+        self._failed: set[tuple[str, str]] = set()  # batch and question
+        self._deadline = time.monotonic() + desk.config.batch_wait
+
+    async def collect(self) -> None:
+        for _ in range(self._desk.config.attempts):
+            sent = await self._found()
+            placed = {digest for batch in sent for line in batch.lines for digest, _ in line.questions}
+            sent += await self._submitted([digest for digest in self._open if digest not in placed])
+            pending = [unfinished for batch in sent if (unfinished := await self._take(batch))]
+            if pending:
+                raise AnswersPending("; ".join(pending) + ": run the same command again to collect it")
+            if not self._open:
+                return
+        for bill in self._open.values():
+            note = f"not reached in {self._desk.config.attempts} batches"
+            self._emit(bill.answer(Verdict.UNREADABLE, self._desk.by, note=note))
+
+    async def _found(self) -> list[_Sent]:
+        """Batches that were sent before, each question with the newest that holds it."""
+        looking, found = set(self._open), list[_Sent]()
+        async for batch in batches_of(self._desk):
+            if not looking:
+                break
+            sent = _Sent(batch["id"])
+            for line in await lines_of(self._desk, batch):
+                ours = {digest for digest, _ in line.questions if (sent.id, digest) not in self._failed}
+                if ours & looking:
+                    looking -= ours
+                    sent.lines.append(line)
+            if sent.lines:
+                found.append(sent)
+        return found
+
+    async def _submitted(self, digests: Sequence[str]) -> list[_Sent]:
+        waiting = self._desk.bounds.departures()
+        for digest in digests:
+            question = self._open[digest].question
+            if isinstance(question, Label):
+                waiting.add(question)
+        groups = [[self._open[short_digest(label)] for label in group] for group in waiting.leave(everyone=True)]
+        return [_Sent(name, lines) async for name, lines in create_batch(self._desk, groups, short_digest)]
+
+    async def _take(self, sent: _Sent) -> str:
+        """Give out what a batch has answered; or say how far it is."""
+        while (batch := await self._look(sent.id)).get("status") in RUNNING:
+            if time.monotonic() + self._desk.config.batch_poll > self._deadline:
+                counts = batch.get("request_counts") or {}
+                progress = f"{counts.get('completed', 0)} of {counts.get('total', len(sent.lines))} requests done"
+                return f"batch {sent.id} at {self._desk.config.host} is still running, {progress}"
+            await asyncio.sleep(self._desk.config.batch_poll)
+        if batch.get("status") == "failed":
+            host, reason = self._desk.config.host, _reason(batch)
+            raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without --provider-batch")
+        results = await results_of(self._desk, batch)
+        work = [self._read(sent, line, results.get(line.custom_id, {})) for line in sent.lines]
+        await all_of(work)
+        return ""
+
+    async def _look(self, name: str) -> dict[str, Any]:
+        batch = await self._desk.wire.persist(lambda: self._desk.wire.client.batches.retrieve(name))
+        data: dict[str, Any] = batch.to_dict()
+        return data
+
+    async def _read(self, sent: _Sent, line: Line, result: dict[str, Any]) -> None:
+        ours = {place: self._open[digest] for place, (digest, _) in enumerate(line.questions) if digest in self._open}
+        response = result.get("response")
+        status = response.get("status_code") if isinstance(response, dict) else None
+        if status == 200 and isinstance(response, dict) and isinstance(response.get("body"), dict):
+            self._close(line, ours)
+            await self._read_labels(line, ours, Reply.of("", response["body"]))
+        elif isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
+            self._close(line, ours)
+            await ask_label_bills(self._desk, list(ours.values()), self._desk.config.asks, self._emit)
+        else:
+            self._failed |= {(sent.id, digest) for digest, _ in line.questions}
+
+    def _close(self, line: Line, ours: Iterable[int]) -> None:
+        for place in ours:
+            del self._open[line.questions[place][0]]
+
+    async def _read_labels(self, line: Line, ours: dict[int, Bill], reply: Reply) -> None:
+        desk, said = self._desk, reply.said
+        self._book(line, ours, reply)
+        values = {} if said.refused else parse_labels(said.text, len(line.questions))
+        rest = []
+        for place, bill in ours.items():
+            if place in values:
+                self._emit(label_answer(desk, bill, values[place], raw=said.text))
+            else:
+                rest.append(bill)
+        if rest and said.refused and len(line.questions) == 1:
+            self._emit(rest[0].answer(Verdict.REFUSED, desk.by, raw=said.text, note=said.note))
+        elif rest:
+            await ask_label_bills(desk, rest, desk.config.asks - 1, self._emit)
+
+    def _book(self, line: Line, ours: dict[int, Bill], reply: Reply) -> None:
+        """The line's cost over all its questions, though some may have been answered and booked by an earlier run."""
+        first = next(iter(ours.values()))
+        bills = [ours.get(place) or Bill(first.question, weight) for place, (_, weight) in enumerate(line.questions)]
+        tokens = reply.tokens or self._desk.bounds.request([bill.question for bill in ours.values()])
+        charge(bills, tokens, settled(self._desk.bounds.chat, tokens, batch=True))
+
+
+def _reason(batch: dict[str, Any]) -> str:
+    errors = (batch.get("errors") or {}).get("data") or [{}]
+    return " ".join(str(errors[0].get("message") or "no reason given").split())[:200]

@@ -1,0 +1,128 @@
+"""Questions in, answers out: pulled as there is room, grouped, sent from the loop's thread, yielded as they come."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from models.background import Background
+from models.openai_chat import ask_comparison, ask_labels
+from models.openai_decisions import ask_decisions
+from models.openai_desk import Desk, Emit
+from models.oracle import Answer, Compare, Label, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A group has come to its end, and so many of its questions without an answer."""
+
+    unanswered: int = 0
+    error: Exception | None = None
+
+
+async def ask_group(desk: Desk, group: Sequence[Question], emit: Emit) -> None:
+    """One comparison, or labels that travel together."""
+    if isinstance(group[0], Compare):
+        await ask_comparison(desk, group[0], emit)
+        return
+    labels = [question for question in group if isinstance(question, Label)]
+    by = ask_decisions if desk.bounds.labels_by_decisions else ask_labels
+    await by(desk, labels, emit)
+
+
+class Errand:
+    """One call of `ask`. An error ends the pulling; what is under way is waited for, and then the error is raised."""
+
+    def __init__(self, desk: Desk, background: Background, width: int) -> None:
+        self._desk = desk
+        self._background = background
+        self._width = width
+        self._waiting = desk.bounds.departures()
+        self._comparisons: list[Compare] = []
+        self._under_way = 0
+        self._sent: set[Future[None]] = set()
+        self._arrived: queue.SimpleQueue[Answer | Ended] = queue.SimpleQueue()
+        self._error: Exception | None = None
+        self._exhausted = False
+
+    def run(self, questions: Iterator[Question]) -> Iterator[Answer]:
+        try:
+            while True:
+                self._pull(questions)
+                self._send()
+                if not self._under_way:
+                    break
+                yield from self._next_answers()
+        finally:
+            for future in self._sent:
+                future.cancel()
+        if self._error is not None:
+            raise self._error
+
+    def _pull(self, questions: Iterator[Question]) -> None:
+        """Questions are pulled in the caller's thread: their source may be bound to it."""
+        while not self._exhausted and self._under_way + len(self._waiting) + len(self._comparisons) < self._width:
+            try:
+                question = next(questions)
+            except StopIteration:
+                self._exhausted = True
+            except Exception as error:  # raised once what is under way has been answered
+                self._fail(error)
+            else:
+                if isinstance(question, Compare):
+                    self._comparisons.append(question)
+                else:
+                    self._waiting.add(question)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = self._error or error
+        self._exhausted = True
+
+    def _send(self) -> None:
+        if self._error is not None:
+            return
+        groups: list[Sequence[Question]] = [[question] for question in self._comparisons]
+        self._comparisons = []
+        groups.extend(self._leaving())
+        for group in groups:
+            self._under_way += len(group)
+            future = self._background.start(self._ask(group))
+            self._sent.add(future)
+            future.add_done_callback(self._sent.discard)
+
+    def _leaving(self) -> list[Sequence[Question]]:
+        """The labels that go now; those whose group is not full wait while others are under way."""
+        return list(self._waiting.leave(everyone=self._exhausted or not self._under_way))
+
+    async def _deliver(self, group: Sequence[Question], emit: Emit) -> None:
+        await ask_group(self._desk, group, emit)
+
+    async def _ask(self, group: Sequence[Question]) -> None:
+        left, error = len(group), None
+
+        def emit(answer: Answer) -> None:
+            nonlocal left
+            left -= 1
+            self._arrived.put(answer)
+
+        try:
+            await self._deliver(group, emit)
+        except Exception as problem:
+            error = problem
+        self._arrived.put(Ended(left, error))
+
+    def _next_answers(self) -> Iterator[Answer]:
+        """Whatever has arrived, at least one thing."""
+        arrived = [self._arrived.get()]
+        while not self._arrived.empty():
+            arrived.append(self._arrived.get())
+        for item in arrived:
+            if isinstance(item, Answer):
+                self._under_way -= 1
+                yield item
+            else:
+                self._under_way -= item.unanswered
+                if item.error is not None:
+                    self._fail(item.error)
