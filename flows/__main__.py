@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -55,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C
     try:
         arguments = build_parser().parse_args(argv)
         return int(arguments.run(arguments))
@@ -142,8 +144,6 @@ def _costs(arguments: argparse.Namespace) -> int:
 
 
 def _server(arguments: argparse.Namespace) -> int:
-    import signal
-
     from flows.display import TerminalDisplay, displaying
     from flows.local_server import keep_server
     from flows.settings import prefect_environment, state_folder
