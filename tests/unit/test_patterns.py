@@ -1,0 +1,57 @@
+"""Which phrase answers a comparison best."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discovery.questions import Kind
+from models.oracle import Compare
+from models.patterns import best_fit, patterns_of
+from sources.example import Example
+
+FIVE = tuple(Example(str(number), str(number), image=f"{number}.png") for number in range(5))
+SURE = 6.0
+
+
+def test_each_kind_of_comparison_has_its_ways_to_be_answered() -> None:
+    def ways(kind: Kind, shown: int, without: int = 0) -> list[list[int]]:
+        rows = patterns_of(Compare(kind, FIVE[:shown], FIVE[shown : shown + without]))
+        return [[int(has) for has in row] for row in rows]
+
+    assert ways(Kind.TWO_OF_THREE, 3) == [[1, 1, 0], [1, 0, 1], [0, 1, 1]]
+    assert ways(Kind.PAIR, 2) == [[1, 0], [0, 1]]
+    assert ways(Kind.ONE_OF_THREE, 3) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert ways(Kind.LEFT_RIGHT, 2, 3) == [[1, 1, 0, 0, 0]]
+    assert ways(Kind.TAG, 1) == [[1]]
+
+
+def test_the_phrase_with_the_largest_margin_wins() -> None:
+    question = Compare(Kind.TWO_OF_THREE, FIVE[:3])
+    logits = np.array([[SURE, 1.0], [-SURE, 1.0], [SURE, -1.0]])
+    fit = best_fit(logits, patterns_of(question), np.array([True, True]))
+    assert fit is not None
+    assert (fit.phrase, fit.shown) == (0, (0, 2))
+    assert fit.probability == pytest.approx((1 / (1 + np.exp(-SURE))) ** 3)
+
+
+def test_a_phrase_that_is_not_allowed_never_wins() -> None:
+    question = Compare(Kind.PAIR, FIVE[:2])
+    logits = np.array([[SURE, 1.0], [-SURE, -1.0]])
+    fit = best_fit(logits, patterns_of(question), np.array([False, True]))
+    assert fit is not None
+    assert fit.phrase == 1
+    assert best_fit(logits, patterns_of(question), np.array([False, False])) is None
+
+
+def test_a_phrase_that_all_three_have_fits_badly() -> None:
+    fit = best_fit(np.full((3, 1), SURE), patterns_of(Compare(Kind.TWO_OF_THREE, FIVE[:3])), np.array([True]))
+    assert fit is not None
+    assert fit.probability < 0.01
+
+
+def test_extreme_certainty_does_not_overflow() -> None:
+    logits = np.array([[900.0], [900.0], [-900.0]])
+    fit = best_fit(logits, patterns_of(Compare(Kind.TWO_OF_THREE, FIVE[:3])), np.array([True]))
+    assert fit is not None
+    assert fit.probability == 1.0
