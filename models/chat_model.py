@@ -185,8 +185,9 @@ def explained(what: str) -> Iterator[None]:
     except (OracleError, ContextOverflow, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        raise OracleUnavailable(f"{what} ({lines[0][:200]}): check its files, or choose another model") from error
+        reason = next((line.strip()[:200] for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        remedy = "install what it asks for" if isinstance(error, ImportError) else "check its files"
+        raise OracleUnavailable(f"{what} ({reason}): {remedy}, or choose another model") from error
 
 
 def device_and_dtype(device: str = "auto", dtype: str = "auto") -> tuple[str, str]:

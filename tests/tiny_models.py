@@ -52,7 +52,7 @@ def save_tiny_llava(
     ).eval()
     projector = model.model.multi_modal_projector
     with torch.no_grad():
-        # Large weights behind the vision tower, so that two pictures get visibly different answers.
+        # Large weights behind the vision tower, so that two pictures look different.
         projector.linear_1.weight.normal_(std=0.5)
         projector.linear_2.weight.normal_(std=0.5)
         projector.linear_2.weight[:2] = 0.0
@@ -88,6 +88,19 @@ def save_tiny_instruct(folder: Path, *, says: str | None = None, context: int = 
     return folder
 
 
+def save_tiny_mamba(folder: Path) -> Path:
+    """A language model that keeps a state instead of keys and values."""
+    transformers = quiet_transformers()
+    tokenizer = _tokenizer(None)
+    tokenizer.chat_template = CHAT_TEMPLATE
+    config = transformers.MambaConfig(
+        vocab_size=len(tokenizer), hidden_size=48, num_hidden_layers=2, pad_token_id=0, bos_token_id=1, eos_token_id=1
+    )
+    transformers.MambaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def _tokenizer(says: str | None) -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -114,7 +127,7 @@ def _text_config(tokenizer: Any, hidden: int, layers: int, context: int) -> Any:
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=context,
-        initializer_range=0.1,
+        initializer_range=0.2,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
@@ -130,11 +143,12 @@ def _raise_wanted_tokens(decoder: Any, output: Any, tokenizer: Any, says: str | 
             layer.self_attn.o_proj.weight[:2] = 0.0
             layer.mlp.down_proj.weight[:2] = 0.0
         output[:, :2] = 0.0
-        output[wanted, 0] = 6.0
+        output[wanted, 0] = 8.0
+        decoder.embed_tokens.weight.normal_()  # words that differ, so that different questions get different answers
         decoder.embed_tokens.weight[:, :2] = torch.tensor([CONSTANT, 0.0])
         if says is not None:
             decoder.embed_tokens.weight[wanted[0], 1] = 2 * CONSTANT
-            output[tokenizer.eos_token_id, 1] = 6.0
+            output[tokenizer.eos_token_id, 1] = 20.0
 
 
 def quiet_transformers() -> Any:
