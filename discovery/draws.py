@@ -1,50 +1,45 @@
-"""Uniform draws of unresolved triples: from a list of them all, or by trying random triples until one is unresolved.
+"""Three ways to draw an unresolved triple uniformly: from a list of all, by trial, and by joining one example.
 
-A batch of triples is an array of three rows and one column per triple, the example numbers of a column ascending."""
+Each source has `draw(rng)`, one attempt that gives a triple or None, and `add(labels)`, to be called when a feature was
+learned. Whatever a source gives is uniform over the triples that are neither resolved nor retired at that moment."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery.joins import TripleJoin
 from discovery.packed import PackedLabels
 from discovery.questions import UNKNOWN, Labels
+from discovery.survey import Batch, Survey, as_examples
 
-Batch = NDArray[np.int32]
-NOTHING: Batch = np.zeros((3, 0), np.int32)
+Triple = tuple[int, ...]
+TRIES = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most
+
+
+class Source(Protocol):
+    def add(self, labels: Labels) -> None: ...
+    def draw(self, rng: np.random.Generator) -> Triple | None: ...
 
 
 def all_triples(n: int) -> Batch:
     """Every triple of `n` examples, in lexicographic order."""
-    a, b = (ends.astype(np.int32) for ends in np.triu_indices(n, 1))
+    a, b = np.triu_indices(n, 1)
     thirds = n - 1 - b
-    c = np.arange(thirds.sum(), dtype=np.int32) - np.repeat(np.cumsum(thirds) - thirds - b - 1, thirds)
-    return np.stack([np.repeat(a, thirds), np.repeat(b, thirds), c.astype(np.int32)])
+    starts = np.cumsum(thirds) - thirds
+    c = np.arange(thirds.sum()) - np.repeat(starts - b - 1, thirds)
+    return np.stack([np.repeat(a, thirds), np.repeat(b, thirds), c]).astype(np.int32)
 
 
 def settles(labels: Labels, triples: Batch) -> NDArray[np.bool_]:
     """Which of the triples one feature resolves."""
     ones = np.where(labels == UNKNOWN, 4, labels).astype(np.uint8)  # a sum of 2 then needs three known labels
-    found: NDArray[np.bool_] = ones[triples[0]] + ones[triples[1]] + ones[triples[2]] == 2
-    return found
-
-
-class ListedTriples:
-    """All unresolved triples, one by one: 12 bytes each."""
-
-    def __init__(self, triples: Batch) -> None:
-        self.triples = triples
-
-    def add(self, labels: Labels) -> None:
-        self.triples = self.triples[:, ~settles(labels, self.triples)]
-
-    def draw(self, rng: np.random.Generator) -> Batch:
-        """One triple; nothing when the list is empty."""
-        size = self.triples.shape[1]
-        if not size:
-            return NOTHING
-        place = int(rng.integers(size))
-        return self.triples[:, place : place + 1]
+    settled: NDArray[np.bool_] = ones[triples[0]] + ones[triples[1]] + ones[triples[2]] == 2
+    return settled
 
 
 def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator) -> Batch:
@@ -54,3 +49,111 @@ def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator) -> B
     a, b, c = a[different], b[different], c[different]
     left = labels.unresolved_triples(a, b, c)
     return np.sort(np.stack([a[left], b[left], c[left]]), axis=0)
+
+
+class ListedTriples:
+    """All unresolved triples, one by one: 12 bytes each. None from `draw` means that there are none."""
+
+    def __init__(self, triples: Batch, retired: AbstractSet[Triple]) -> None:
+        self._triples = triples
+        self._retired = retired
+        self.removed = set() if triples.size else set(retired)  # retired triples that are no longer in the list
+
+    def __len__(self) -> int:
+        return int(self._triples.shape[1])
+
+    def add(self, labels: Labels) -> None:
+        self._triples = self._triples[:, ~settles(labels, self._triples)]
+
+    def draw(self, rng: np.random.Generator) -> Triple | None:
+        while len(self):
+            place = int(rng.integers(len(self)))
+            triple = tuple(self._triples[:, place].tolist())
+            if triple not in self._retired:
+                return triple
+            self._triples[:, place] = self._triples[:, -1]
+            self._triples = self._triples[:, :-1]
+            self.removed.add(triple)
+        return None
+
+
+class TriedTriples:
+    """Random triples are tried until one is unresolved. None from `draw` means that a round of tries found nothing.
+
+    What a round finds beyond the triple drawn serves later draws, as far as it is still unresolved then."""
+
+    def __init__(self, labels: PackedLabels, retired: AbstractSet[Triple]) -> None:
+        self.spent = 0  # tries so far
+        self.laborious = False  # even large rounds have found nothing
+        self._labels = labels
+        self._retired = retired
+        self._tries = TRIES[0]
+        self._found: list[Triple] = []  # the next one last
+
+    def add(self, labels: Labels) -> None:
+        found = as_batch(self._found)
+        self._found = [tuple(triple) for triple in found[:, ~settles(labels, found)].T.tolist()]
+
+    def draw(self, rng: np.random.Generator) -> Triple | None:
+        while self._found:
+            triple = self._found.pop()
+            if triple not in self._retired:
+                return triple
+        found = try_triples(self._labels, self._tries, rng).T[::-1].tolist()
+        self._found = [triple for triple in map(tuple, found) if triple not in self._retired]
+        self.spent += self._tries
+        if self._found:
+            return self._found.pop()
+        self.laborious = self._tries == TRIES[1]
+        self._tries = min(4 * self._tries, TRIES[1])
+        return None
+
+
+class JoinedTriples:
+    """Holds for each example how many triples it came first in, by a survey that may be some features old.
+
+    A draw picks one of the surveyed triples by its number, joins its first example anew, and takes the triple with that
+    number; None from `draw` means that fewer are left by now, or that it is retired."""
+
+    def __init__(self, labels: PackedLabels, surveyed: Survey, retired: AbstractSet[Triple]) -> None:
+        self.misses = 0
+        self._labels = labels
+        self._survey = surveyed
+        self._retired = retired
+        self._ends = np.cumsum(surveyed.found)
+        self._join = TripleJoin(labels, surveyed.order)
+
+    def add(self, labels: Labels) -> None:  # noqa: ARG002
+        self._join = TripleJoin(self._labels, self._survey.order)
+
+    def draw(self, rng: np.random.Generator) -> Triple | None:
+        number = int(rng.integers(self._survey.total))
+        a = int(np.searchsorted(self._ends, number, side="right"))
+        number -= int(self._ends[a] - self._survey.found[a])
+        for b, c in self._join.partners(a):
+            if number < b.size:
+                here = slice(number, number + 1)
+                triple = tuple(as_examples(self._survey.order, a, b[here], c[here])[:, 0].tolist())
+                if triple not in self._retired:
+                    return triple
+                break
+            number -= b.size
+        self.misses += 1
+        return None
+
+    def unresolved_share(self, rng: np.random.Generator, sample: int) -> float:
+        """An unbiased estimate of the share of the surveyed triples that is still unresolved."""
+        numbers = rng.integers(self._survey.total, size=sample)
+        places = np.searchsorted(self._ends, numbers, side="right").tolist()
+        return float(np.mean([sum(b.size for b, _ in self._join.partners(a)) / self._survey.found[a] for a in places]))
+
+
+def codes(triples: Batch, n: int) -> NDArray[np.int64]:
+    """One number for each triple."""
+    a, b, c = triples.astype(np.int64)
+    numbers: NDArray[np.int64] = (a * n + b) * n + c
+    return numbers
+
+
+def as_batch(triples: Iterable[Triple]) -> Batch:
+    return np.array(list(triples), np.int32).reshape(-1, 3).T

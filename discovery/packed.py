@@ -37,7 +37,15 @@ class PackedLabels:
         self.complete = self.complete and not bool((labels == UNKNOWN).any())
         self.features += 1
 
-    def two_of_three(self, word: int, a: Rows, b: Rows, c: Rows) -> Bits:
+    def take(self, examples: NDArray[np.intp]) -> PackedLabels:
+        """The labels of these examples, in this order."""
+        taken = PackedLabels(examples.size)
+        taken.features, taken.complete = self.features, self.complete
+        taken.has = [has[examples] for has in self.has]
+        taken.known = [known[examples] for known in self.known]
+        return taken
+
+    def two_of_three(self, word: int, a: Rows | int, b: Rows | int, c: Rows) -> Bits:
         """Features of this word that are known on all three and true of exactly two of them."""
         has = self.has[word]
         x, y, z = has[a], has[b], has[c]

@@ -1,59 +1,95 @@
-"""Which triples no known feature resolves, and a uniform draw from them (Algorithm 1, step 1)."""
+"""Which triples no known feature resolves, and a uniform draw from them (Algorithm 1, step 1).
+
+Up to LIST_LIMIT triples are kept in a list. Above that random triples are tried, which is quick as long as many are
+unresolved. When the tries have cost about as much as a survey of all unresolved triples would, it is made: from then on
+triples come from the list it gives or, if that would be too long, from a join on one example per draw."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import comb
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.draws import ListedTriples, all_triples, try_triples
-from discovery.fewest import fewest
+from discovery.draws import (
+    JoinedTriples,
+    ListedTriples,
+    Source,
+    TriedTriples,
+    Triple,
+    all_triples,
+    as_batch,
+    try_triples,
+)
+from discovery.fewest import SampledTriples, ScoredTriples
+from discovery.joins import TripleJoin
 from discovery.packed import PackedLabels
 from discovery.pairs import UnresolvedPairs
 from discovery.questions import Labels
+from discovery.survey import NOTHING, Survey, count_unresolved_triples, survey
 
 __all__ = ["UnresolvedPairs", "UnresolvedTriples"]
 
-Triple = tuple[int, ...]
-LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB
-SAMPLE = 1 << 18  # random triples scored by `least_resolved` when there are too many to score all
+Method = Literal["list", "tries", "join"]
+LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
+SAMPLE = 1 << 17  # random triples from which a share is estimated
+JOIN_SAMPLE = 64  # joins from which a share is estimated
+REPEATS = 100  # draws in a row of what was drawn or retired before it is checked whether anything else is left
 
 
 class UnresolvedTriples:
-    """A triple is resolved when some feature is known on all three examples and true of exactly two of them."""
+    """A triple is resolved when some feature is known on all three examples and true of exactly two of them.
 
-    def __init__(self, n: int, rng: np.random.Generator) -> None:
+    `method` fixes how triples are drawn, for small n; by default it is chosen as said above. Asking for a count or a
+    share never changes what is drawn."""
+
+    def __init__(self, n: int, rng: np.random.Generator, method: Method | None = None) -> None:
         self.n = n
         self.rng = rng
         self.total = comb(n, 3)
+        self._method = method
         self._labels = PackedLabels(n)
         self._retired: set[Triple] = set()
-        self._list = ListedTriples(all_triples(n))
+        self._survey: tuple[int, Survey] | None = None  # the last one, and of how many features
+        self._work: tuple[int, int] | None = None  # what a survey would cost, and with how many features
+        self._scores = ScoredTriples(n) if self.total <= LIST_LIMIT else SampledTriples(self._labels)
+        self._source = self._first_source()
+        self._estimates = np.random.default_rng(rng.integers(1 << 63))
+        self._estimate: tuple[int, float] | None = None
 
     def add(self, labels: Labels) -> None:
         """Learn a feature: the triples it settles are resolved from now on."""
         self._labels.add(labels)
-        self._list.add(labels)
+        self._source.add(labels)
+        self._scores.add(labels)
 
     def retire(self, triple: Triple) -> None:
         """Never draw this triple again."""
-        x, y, z = sorted(triple)
-        self._retired.add((x, y, z))
+        if len(set(triple)) != 3:
+            raise ValueError(f"{triple} is not a triple: name three different examples")
+        self._retired.add(tuple(sorted(triple)))
 
     def count(self) -> int:
-        """Exactly how many triples are neither resolved nor retired."""
-        a, b, c = np.array(sorted(self._retired), np.int32).reshape(-1, 3).T
-        return int(self._list.triples.shape[1]) - self._labels.unresolved_triples(a, b, c).size
+        """Exactly how many triples are neither resolved nor retired. Far above the list's limit this may take long."""
+        if isinstance(self._source, ListedTriples):
+            return len(self._source) - self._count_unresolved(self._retired - self._source.removed)
+        unresolved = self._surveyed().total if self._has_fresh_survey() else count_unresolved_triples(self._labels)
+        return unresolved - self._count_unresolved(self._retired)
 
     @property
     def share(self) -> float:
-        """Unresolved triples as a share of all triples."""
-        return self.count() / max(self.total, 1)
+        """Unresolved triples as a share of all triples; an estimate unless `share_is_exact`, and never 0 then."""
+        if self.share_is_exact:
+            return self.count() / max(self.total, 1)
+        if self._estimate is None or self._estimate[0] != self._labels.features:
+            self._estimate = self._labels.features, self._estimated_share()
+        return self._estimate[1]
 
     @property
     def share_is_exact(self) -> bool:
-        return True
+        return isinstance(self._source, ListedTriples) or self._has_fresh_survey()
 
     def draw(self) -> Triple | None:
         """One of the unresolved triples, each equally likely; None when there is none."""
@@ -62,32 +98,79 @@ class UnresolvedTriples:
     def draw_many(self, k: int) -> list[Triple]:
         """Up to `k` different unresolved triples; fewer only when no more are left."""
         drawn: dict[Triple, None] = {}
-        wanted = min(k, self.count())
-        while len(drawn) < wanted:
-            x, y, z = self._list.draw(self.rng)[:, 0].tolist()
-            if (x, y, z) not in self._retired:
-                drawn[(x, y, z)] = None
+        repeats = 0
+        while len(drawn) < k and (triple := self._next()) is not None:
+            repeats = repeats + 1 if triple in drawn else 0
+            drawn[triple] = None
+            if repeats == REPEATS and self.count() == len(drawn):
+                break
         return list(drawn)
 
     def candidates(self, k: int) -> NDArray[np.intp]:
-        """`k` uniform draws, one per row, possibly with repetition; no rows when nothing is unresolved."""
-        drawn = [self.draw_many(1) for _ in range(k if self.count() else 0)]
+        """`k` independent uniform draws, one per row; one may come twice. No rows when nothing is unresolved."""
+        drawn = [triple for _ in range(k) for triple in self.draw_many(1)]
         return np.array(drawn, np.intp).reshape(-1, 3)
 
     def least_resolved(self, k: int) -> list[Triple]:
         """Up to `k` triples, never retired, that the fewest known features settle; ties are broken at random.
 
-        Exact where all triples fit a list (289 examples); above that the best of SAMPLE random triples."""
-        if self.total <= LIST_LIMIT:
-            triples, scores = all_triples(self.n), self._score_all()
-        else:
-            triples = np.unique(try_triples(PackedLabels(self.n), SAMPLE, self.rng), axis=1)
-            scores = self._labels.triples_settled_by(*triples)
-        a, b, c = triples.astype(np.int64)
-        retired = np.array([(x * self.n + y) * self.n + z for x, y, z in self._retired], np.int64)
-        free = np.flatnonzero(~np.isin((a * self.n + b) * self.n + c, retired))
-        chosen = triples[:, free[fewest(scores[free], k, self.rng)]]
+        Exact up to LIST_LIMIT triples in all; above that the best of many random triples."""
+        chosen = self._scores.fewest(k, as_batch(self._retired), self.rng)
         return [tuple(triple) for triple in chosen.T.tolist()]
 
-    def _score_all(self) -> NDArray[np.int64]:
-        return self._labels.triples_settled_by(*all_triples(self.n))
+    def _first_source(self) -> Source:
+        if self._method == "join":
+            return self._surveyed_source()
+        if self._method == "tries" or self.total > LIST_LIMIT:
+            return TriedTriples(self._labels, self._retired)
+        return ListedTriples(all_triples(self.n), self._retired)
+
+    def _next(self) -> Triple | None:
+        """One uniform draw; None when nothing is left."""
+        while True:
+            if self._is_worn_out(self._source):
+                self._source = self._surveyed_source()
+            triple = self._source.draw(self.rng)
+            if triple is not None or isinstance(self._source, ListedTriples):
+                return triple
+
+    def _is_worn_out(self, source: Source) -> bool:
+        """Drawing on has cost so much that a survey, which costs no more than that, should find a better source."""
+        if isinstance(source, TriedTriples):
+            return source.laborious and source.spent > self.n**2 // 4 and source.spent > self._survey_work() // 2
+        return isinstance(source, JoinedTriples) and source.misses > self.n // 4
+
+    def _surveyed_source(self) -> Source:
+        found = self._surveyed()
+        if found.total == self._count_unresolved(self._retired):
+            return ListedTriples(NOTHING, self._retired)
+        if found.triples is not None and self._method in (None, "list"):
+            return ListedTriples(found.triples, self._retired)
+        a_try_is_cheaper = found.total * self.n > self.total
+        if self._method == "tries" or (a_try_is_cheaper and self._method is None):
+            return TriedTriples(self._labels, self._retired)
+        return JoinedTriples(self._labels, found, self._retired)
+
+    def _survey_work(self) -> int:
+        if self._work is None or self._work[0] != self._labels.features:
+            self._work = self._labels.features, TripleJoin(self._labels).work()
+        return self._work[1]
+
+    def _has_fresh_survey(self) -> bool:
+        return self._survey is not None and self._survey[0] == self._labels.features
+
+    def _surveyed(self) -> Survey:
+        if self._survey is None or not self._has_fresh_survey():
+            self._survey = self._labels.features, survey(self._labels, LIST_LIMIT)
+        return self._survey[1]
+
+    def _count_unresolved(self, triples: Iterable[Triple]) -> int:
+        return self._labels.unresolved_triples(*as_batch(triples)).size
+
+    def _estimated_share(self) -> float:
+        if isinstance(self._source, JoinedTriples) and self._survey is not None:
+            left = self._source.unresolved_share(self._estimates, JOIN_SAMPLE)
+            return max(left, 1 / self._survey[1].total) * self._survey[1].total / self.total
+        found = try_triples(self._labels, SAMPLE, self._estimates).shape[1]
+        different = SAMPLE * (self.n - 1) * (self.n - 2) / self.n**2  # tries of three different examples
+        return min(1.0, (found or 3) / different)  # with 95 % confidence at most 3 in so many when none was found

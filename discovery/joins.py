@@ -1,0 +1,144 @@
+"""All unresolved triples, found by a hash join: fix one example a; the other two must agree on what a has and share
+nothing else, so only examples with the same labels on a's features need to be compared.
+
+a is the one of the three with the most features, so that each triple is found once and keys are long. A missing label
+agrees with both values: such an example is entered under every completion of its key, and one with too many missing
+labels is compared with all others. Whatever the join brings together is tested against all known labels, so a collision
+of hashes does no harm. Time grows as n² plus the pairs compared, memory as n."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.packed import WORD, Bits, PackedLabels
+
+Places = NDArray[np.intp]
+MAX_BLANKS = 6  # missing labels in a key up to which all its completions are entered
+MAX_COPIES = 8.0  # entries per example, on average, up to which features with missing labels are used in keys
+SAMPLE = 64  # examples from which the work is estimated
+
+
+class TripleJoin:
+    """Examples are ranked by how many features they have, most first; `order[place]` is the example at a place."""
+
+    def __init__(self, labels: PackedLabels, order: Places | None = None) -> None:
+        self.order = _most_features_first(labels) if order is None else order
+        self.rows = labels.take(self.order)
+        self._low = np.uint64((1 << labels.n.bit_length()) - 1)  # the bits of an entry that hold the place
+        self._usable = _key_features(labels)
+        self._factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
+
+    def partners(self, a: int) -> Iterator[tuple[Places, Places]]:
+        """All pairs of places b, c after place a for which (a, b, c) is unresolved, in batches of at most about n."""
+        key = self._key(a)
+        entries, wild = self._entries(a, key)
+        for left, right in _pairs_within_runs(entries, self._low):
+            if not self.rows.complete:  # of several completions that two examples have in common one counts
+                counts = self._is_first_in_common(key, left, right)
+                left, right = left[counts], right[counts]
+            yield self._unresolved(a, self._place(left), self._place(right))
+        everyone = np.arange(a + 1, self.rows.n)
+        for w in wild:
+            others = everyone[(everyone > w) | ~np.isin(everyone, wild)]
+            yield self._unresolved(a, np.full(others.size, w), others)
+
+    def work(self) -> int:
+        """About how many comparisons it takes to find all triples, estimated from SAMPLE examples."""
+        n = self.rows.n
+        sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int)).tolist()
+        compared = 0
+        for a in sample:
+            entries, wild = self._entries(a, self._key(a))
+            ends = np.flatnonzero((entries[1:] ^ entries[:-1]) > self._low) + 1
+            runs = np.diff(ends, prepend=0, append=entries.size)
+            compared += int((runs * (runs - 1) // 2).sum()) + wild.size * (n - a) + entries.size
+        return compared * n // max(len(sample), 1)
+
+    def _key(self, a: int) -> list[np.uint64]:
+        return [has[a] & usable for has, usable in zip(self.rows.has, self._usable, strict=True)]
+
+    def _entries(self, a: int, key: list[np.uint64]) -> tuple[Bits, Places]:
+        """Hash of the key and place in one number for the places after a, sorted; and the places that match any key."""
+        places = np.arange(a + 1, self.rows.n)
+        hashes = self._hash(key, [has[a + 1 :] for has in self.rows.has], places.size)
+        entries = hashes & ~self._low | places.astype(np.uint64)
+        if self.rows.complete:
+            return np.sort(entries), places[:0]
+        blanks = [part & ~known[a + 1 :] for part, known in zip(key, self.rows.known, strict=True)]
+        some = np.flatnonzero(np.bitwise_or.reduce(blanks))
+        many = sum((np.bitwise_count(blank[some]) for blank in blanks), np.zeros(some.size, np.uint8)) > MAX_BLANKS
+        few = some[~many]
+        hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self._factors)
+        entries = np.concatenate([np.delete(entries, some), hashes & ~self._low | completed.astype(np.uint64)])
+        entries.sort()
+        repeated = np.flatnonzero(entries[1:] == entries[:-1])  # two completions of one key may have the same hash
+        return np.delete(entries, repeated), places[some[many]]
+
+    def _hash(self, key: list[np.uint64], has: list[Bits], size: int) -> Bits:
+        hashes = np.zeros(size, np.uint64)
+        for part, bits, factor in zip(key, has, self._factors, strict=True):
+            hashes += (bits & part) * factor
+        return hashes
+
+    def _is_first_in_common(self, key: list[np.uint64], left: Bits, right: Bits) -> NDArray[np.bool_]:
+        """The completion that the two entries share has 0 wherever both labels are missing."""
+        b, c = self._place(left), self._place(right)
+        common = self._hash(key, [has[b] | has[c] for has in self.rows.has], b.size)
+        first: NDArray[np.bool_] = (common ^ left) <= self._low
+        return first
+
+    def _place(self, entries: Bits) -> Places:
+        return (entries & self._low).astype(np.intp)
+
+    def _unresolved(self, a: int, b: Places, c: Places) -> tuple[Places, Places]:
+        for word in range(len(self.rows.has)):
+            left = self.rows.two_of_three(word, a, b, c) == 0
+            b, c = b[left], c[left]
+        return b, c
+
+
+def _most_features_first(labels: PackedLabels) -> Places:
+    features = sum((np.bitwise_count(has).astype(np.int64) for has in labels.has), np.zeros(labels.n, np.int64))
+    return np.argsort(-features, kind="stable")
+
+
+def _key_features(labels: PackedLabels) -> list[np.uint64]:
+    """The features that may be part of a key, as bits: those with few missing labels."""
+    usable = [0] * len(labels.has)
+    n, copies = max(labels.n, 1), 1.0
+    columns = [(word, bit) for word in range(len(labels.has)) for bit in range(WORD)][: labels.features]
+    factors = {}
+    for word, bit in columns:
+        known, has = ((bits[word] >> np.uint64(bit)) & np.uint64(1) for bits in (labels.known, labels.has))
+        factors[word, bit] = 1 + (1 - float(known.sum()) / n) * float(has.sum()) / n
+    for (word, bit), factor in sorted(factors.items(), key=lambda item: (item[1], item[0])):
+        copies *= factor
+        if copies <= MAX_COPIES:
+            usable[word] |= 1 << bit
+    return [np.uint64(bits) for bits in usable]
+
+
+def _completed(hashes: Bits, places: Places, blanks: list[Bits], factors: Bits) -> tuple[Bits, Places]:
+    """Enter each example with every value of its blanks: setting a bit adds that bit times the factor to the hash."""
+    for word, factor in enumerate(factors):
+        while (blank := np.flatnonzero(blanks[word])).size:
+            lowest = blanks[word][blank] & (~blanks[word][blank] + np.uint64(1))
+            blanks[word][blank] ^= lowest
+            hashes = np.concatenate([hashes, hashes[blank] + lowest * factor])
+            places = np.concatenate([places, places[blank]])
+            blanks = [np.concatenate([bits, bits[blank]]) for bits in blanks]
+    return hashes, places
+
+
+def _pairs_within_runs(entries: Bits, low: np.uint64) -> Iterator[tuple[Bits, Bits]]:
+    """All pairs of entries with the same hash: those at distance 1 in the sorted entries, at distance 2, and so on."""
+    left = np.flatnonzero((entries[1:] ^ entries[:-1]) <= low)
+    distance = 1
+    while left.size:
+        yield entries[left], entries[left + distance]
+        distance += 1
+        left = left[left < entries.size - distance]
+        left = left[(entries[left] ^ entries[left + distance]) <= low]

@@ -1,0 +1,71 @@
+"""Exactly how many triples are unresolved, and which, by one pass of the join over all examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.joins import Places, TripleJoin
+from discovery.packed import PackedLabels
+
+Batch = NDArray[np.int32]  # three rows, one column per triple: example numbers, ascending in each column
+NOTHING: Batch = np.zeros((3, 0), np.int32)
+
+
+@dataclass(frozen=True)
+class Survey:
+    order: Places  # the example at each place of the join
+    found: NDArray[np.int64]  # unresolved triples by the place of the first of the three
+    triples: Batch | None  # all of them, if they are no more than the limit
+
+    @property
+    def total(self) -> int:
+        return int(self.found.sum())
+
+
+def survey(labels: PackedLabels, limit: int) -> Survey:
+    """Find all unresolved triples, and list them as long as they are no more than `limit`: memory is bounded by it."""
+    join = TripleJoin(labels)
+    found = np.zeros(labels.n, np.int64)
+    listed: list[Batch] = []
+    total = 0
+    for a in range(labels.n):
+        for b, c in join.partners(a):
+            found[a] += b.size
+            total += b.size
+            if total > limit:
+                listed = []
+            elif b.size:
+                listed.append(as_examples(join.order, a, b, c))
+    triples = np.concatenate([NOTHING, *listed], axis=1) if total <= limit else None
+    return Survey(join.order, found, triples)
+
+
+def as_examples(order: Places, a: int, b: Places, c: Places) -> Batch:
+    """The triples at these places as example numbers, ascending."""
+    return np.sort(np.stack([np.full(b.size, order[a]), order[b], order[c]]), axis=0).astype(np.int32)
+
+
+def count_unresolved_triples(labels: PackedLabels) -> int:
+    """Join the patterns of known labels, not the examples: few features make few patterns, however many examples."""
+    first, _, size = labels.patterns()
+    join = TripleJoin(labels.take(first))
+    members = size[join.order]
+    total: int = sum(m * (m - 1) * (m - 2) // 6 for m in members.tolist())
+    for a in range(members.size):
+        alike = int(members[a])
+        total += alike * sum(int(members[b] @ members[c]) for b, c in join.partners(a))
+        if alike > 1:
+            total += alike * (alike - 1) // 2 * int(members[_join_two_alike(join.rows, a)].sum())
+    return total
+
+
+def _join_two_alike(rows: PackedLabels, a: int) -> NDArray[np.bool_]:
+    """Which other patterns make an unresolved triple with two examples of pattern a: those that have all that a has."""
+    unresolved = np.ones(rows.n, np.bool_)
+    for word in range(len(rows.has)):
+        unresolved &= rows.two_of_three(word, a, a, np.arange(rows.n)) == 0
+    unresolved[a] = False
+    return unresolved
