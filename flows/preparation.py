@@ -12,7 +12,8 @@ import numpy as np
 from discovery.questions import Kind
 from discovery.strategies import make_strategy
 from flows.display import display
-from flows.settings import DiscoverSettings, build_oracle, open_store
+from flows.oracles import build_oracle
+from flows.settings import DiscoverSettings, Environment, open_store
 from models.oracle import MICRO, Compare, Feature, Label, Oracle, Question
 from reports.run import check_writable
 from sources.dataset import Dataset
@@ -78,7 +79,7 @@ def prepare(settings: DiscoverSettings) -> Prepared:
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
         shown.say(f"left out {skipped.id}: {skipped.reason}")
-    oracle = build_oracle(settings.oracle, dataset, settings.seed)
+    oracle = build_oracle(settings.oracle, dataset, settings.seed, Environment.read())
     store = open_store(settings.store)
     settings = settings.resolved(len(dataset.examples))
     scope = settings.scope(dataset, oracle)

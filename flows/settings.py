@@ -1,17 +1,17 @@
-"""The one place that reads the environment; builds the store and the oracle from their specs."""
+"""The settings of a run, and the one place that reads the environment."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import parse_qsl
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from models.oracle import MICRO, Money, Oracle, OracleError, digest_of
+from models.oracle import MICRO, Money, Oracle, digest_of
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
@@ -29,7 +29,10 @@ class DiscoverSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
-    oracle: str = Field("simulated", description="who answers: simulated[:CROWD][?flip=0.1]")
+    oracle: str = Field(
+        "simulated",
+        description="who answers: contrastive[:MODEL], openai:MODEL, vlm:MODEL or simulated[:CROWD], with ?name=value",
+    )
     strategy: StrategyName = Field("adaptive-triple", description="how the next questions are chosen")
     queries: int = Field(35, ge=1, description="comparisons to ask at most")
     votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
@@ -80,52 +83,21 @@ def state_folder() -> Path:
     return Path(platformdirs.user_state_dir(APP))
 
 
-def build_oracle(spec: str, dataset: Dataset, seed: int) -> Oracle:
-    """`KIND[:MODEL][?name=value&…]`: the only place that tells oracles apart."""
-    head, _, query = spec.partition("?")
-    kind, _, model = head.partition(":")
-    parameters = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
-    if kind == "simulated":
-        return _simulated(spec, model, parameters, dataset, seed)
-    raise OracleError(f"unknown oracle {spec!r}: choose simulated[:CROWD]")
+@dataclass(frozen=True)
+class Environment:
+    """What the usual variables say. Secrets stay in here and in the adapters: never in settings, logs or the store."""
 
+    cache: Path
+    openai_api_key: SecretStr
+    openai_base_url: str | None
 
-def _simulated(spec: str, crowd: str, parameters: dict[str, str], dataset: Dataset, seed: int) -> Oracle:
-    from discovery.crowds import CROWDS
-    from models.simulated import Behaviour, SimulatedOracle
-
-    if dataset.truth is None:
-        raise OracleError(
-            f"oracle {spec!r} answers from truth.csv, and {dataset.name!r} has none: choose another oracle"
+    @classmethod
+    def read(cls) -> Environment:
+        return cls(
+            cache=Path(platformdirs.user_cache_dir(APP)),
+            openai_api_key=SecretStr(os.environ.get("OPENAI_API_KEY", "")),
+            openai_base_url=os.environ.get("OPENAI_BASE_URL") or None,
         )
-    if crowd and crowd not in CROWDS:
-        raise OracleError(f"oracle {spec!r}: unknown crowd {crowd!r}: choose one of {', '.join(CROWDS)}")
-    values = {name: _number(spec, name, value) for name, value in parameters.items()}
-    own_seed = int(values.pop("seed", seed))
-    if "price" in values:  # given in USD
-        values["price"] = round(values["price"] * MICRO)
-    if "width" in values:
-        values["width"] = int(values["width"])
-    unknown = set(values) - set(Behaviour.__dataclass_fields__)
-    if unknown:
-        known = ", ".join([*Behaviour.__dataclass_fields__, "seed"])
-        raise OracleError(f"oracle {spec!r}: unknown parameter {min(unknown)!r}: choose among {known}")
-    arguments: dict[str, Any] = dict(values)
-    return SimulatedOracle(
-        dataset.examples,
-        dataset.truth.matrix,
-        dataset.truth.columns,
-        crowd=crowd or "salience",
-        seed=own_seed,
-        behaviour=Behaviour(**arguments),
-    )
-
-
-def _number(spec: str, name: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise OracleError(f"oracle {spec!r}: {name}={value!r} is not a number") from None
 
 
 def prefect_environment() -> dict[str, str]:

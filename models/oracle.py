@@ -177,8 +177,13 @@ class OracleIdentity:
 
 
 class Oracle(Protocol):
-    identity: OracleIdentity
-    width: int  # how many questions travel at once: more are never pulled from `questions` ahead of being sent
+    @property
+    def identity(self) -> OracleIdentity: ...
+
+    @property
+    def width(self) -> int:
+        """How many questions travel at once."""
+        ...
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         """Yield one answer per question, in any order, each as soon as it is known.

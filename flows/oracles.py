@@ -1,0 +1,149 @@
+"""From `KIND[:MODEL][?name=value&…]` on the command line to an oracle: the only place that tells oracles apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import TypeAdapter, ValidationError
+
+from flows.remembered import Remembered
+from flows.settings import Environment
+from models.oracle import MICRO, Oracle, OracleError
+
+if TYPE_CHECKING:
+    from sources.dataset import Dataset
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What was asked for, and all that an oracle may be built from."""
+
+    text: str
+    model: str
+    parameters: dict[str, str]
+    dataset: Dataset
+    seed: int
+    environment: Environment
+
+    def config(self, made: type[Config], given: Mapping[str, Any]) -> Config:
+        """A configuration from the parameters, each read as the type of its field; `given` is not the user's to set."""
+        names = [field.name for field in fields(made) if field.name not in given]  # type: ignore[arg-type]
+        for name in self.parameters:
+            if name not in names:
+                raise OracleError(f"oracle {self.text!r}: unknown parameter {name!r}: choose among {', '.join(names)}")
+        try:
+            return TypeAdapter(made).validate_python({**self.parameters, **given})
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            name, value = ".".join(map(str, problem["loc"])), problem["input"]
+            message = problem["msg"][0].lower() + problem["msg"][1:]
+            raise OracleError(f"oracle {self.text!r}: {name}={value!r}: {message}") from None
+
+
+def build_oracle(text: str, dataset: Dataset, seed: int, environment: Environment) -> Oracle:
+    head, _, query = text.partition("?")
+    kind, _, model = head.partition(":")
+    if kind not in BUILDERS:
+        raise OracleError(f"unknown oracle {text!r}: choose one of {', '.join(BUILDERS)}")
+    try:
+        parameters = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    except ValueError:
+        raise OracleError(f"oracle {text!r}: write parameters as ?name=value&name=value") from None
+    return BUILDERS[kind](Spec(text, model, parameters, dataset, seed, environment))
+
+
+def _simulated(spec: Spec) -> Oracle:
+    from discovery.crowds import CROWDS
+    from models.simulated import Behaviour, SimulatedOracle
+
+    truth = spec.dataset.truth
+    if truth is None:
+        raise OracleError(
+            f"oracle {spec.text!r} answers from truth.csv, and {spec.dataset.name!r} has none: choose another"
+        )
+    if spec.model and spec.model not in CROWDS:
+        raise OracleError(f"oracle {spec.text!r}: unknown crowd {spec.model!r}: choose one of {', '.join(CROWDS)}")
+    seed = spec.parameters.pop("seed", str(spec.seed))
+    if not seed.isdecimal():
+        raise OracleError(f"oracle {spec.text!r}: seed={seed!r} is not a whole number")
+    price = _usd(spec, spec.parameters.pop("price", "0"))
+    behaviour = spec.config(Behaviour, {"price": price})
+    return SimulatedOracle(
+        spec.dataset.examples,
+        truth.matrix,
+        truth.columns,
+        crowd=spec.model or "salience",
+        seed=int(seed),
+        behaviour=behaviour,
+    )
+
+
+def _usd(spec: Spec, text: str) -> int:
+    try:
+        return round(float(text) * MICRO)
+    except (ValueError, OverflowError):
+        raise OracleError(f"oracle {spec.text!r}: price={text!r} is not a sum in USD") from None
+
+
+@dataclass(frozen=True)
+class _ContrastiveParameters:
+    vocabulary: str | None = None  # a file, or words separated by commas
+    threshold: float = 0.5
+    synonym: float = 0.9
+    revision: str | None = None
+
+
+def _contrastive(spec: Spec) -> Oracle:
+    from models.contrastive import ContrastiveOracle
+
+    chosen = spec.config(_ContrastiveParameters, {})
+    words: Path | list[str] | None = None
+    if chosen.vocabulary:
+        path = Path(chosen.vocabulary)
+        words = path if path.exists() else [word.strip() for word in chosen.vocabulary.split(",")]
+    return ContrastiveOracle(
+        spec.model or None,
+        vocabulary=words,
+        threshold=chosen.threshold,
+        synonym=chosen.synonym,
+        cache=spec.environment.cache / "embeddings",
+        revision=chosen.revision,
+    )
+
+
+def _openai(spec: Spec) -> Oracle:
+    from models.openai_api import OpenAIOracle
+    from models.openai_config import OpenAIConfig
+    from models.prices import parse_price, read_prices
+
+    environment = spec.environment
+    given: dict[str, Any] = {"model": spec.model, "api_key": environment.openai_api_key}
+    if "base_url" not in spec.parameters and environment.openai_base_url:
+        given["base_url"] = environment.openai_base_url
+    if "price" in spec.parameters:
+        given["price"] = parse_price(spec.parameters.pop("price"))
+    if "prices" in spec.parameters:
+        given["prices"] = read_prices(Path(spec.parameters.pop("prices")))
+    return OpenAIOracle(spec.config(OpenAIConfig, given), Remembered(environment.cache / "servers.json"))
+
+
+def _vlm(spec: Spec) -> Oracle:
+    from models.local_vlm import LocalVlmConfig, LocalVlmOracle
+
+    if not spec.model:
+        raise OracleError("oracle 'vlm' names no model: say which, as in vlm:PATH_OR_HUB_ID")
+    return LocalVlmOracle(spec.config(LocalVlmConfig, {"model": spec.model}))
+
+
+BUILDERS: dict[str, Callable[[Spec], Oracle]] = {
+    "simulated": _simulated,
+    "contrastive": _contrastive,
+    "openai": _openai,
+    "vlm": _vlm,
+}
