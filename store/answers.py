@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, bindparam, literal, select, update
 
 from store.errors import StoreError
 from store.inserting import KEYS, chunks, insert_new, insert_new_returning, insert_or_nothing
-from store.ledger import Balance, RunRow, move
+from store.ledger import Balance, RunRow, locked_balance, move
 from store.schema import LIVE, PAID, UNKNOWN, answers, charges, identities, runs, uses
 
 
@@ -58,11 +58,14 @@ def lookup(connection: Connection, keys: Sequence[str]) -> dict[str, dict[str, A
     return found
 
 
-def record(connection: Connection, records: Sequence[AnswerRecord], now: float) -> dict[str, dict[str, Any]]:
+def record(
+    connection: Connection, run: RunRow, records: Sequence[AnswerRecord], now: float
+) -> dict[str, dict[str, Any]]:
     """Book every charge, keep every answer that is the first to its question, and end the claims that are still open.
 
     Returns, for questions that had been answered before, the answer that is kept."""
     records = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
+    locked_balance(connection, run.scope)
     _book(connection, records, now)
     digests = _Digests()
     numbers = _identity_numbers(connection, {digests.of(one): one for one in records})

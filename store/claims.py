@@ -1,6 +1,6 @@
 """Who may ask what. A claim reserves the price of a question and keeps others from asking it while its lease lasts.
 
-The order in which rows are locked is the same everywhere: charges, then balances, then new charges by key."""
+Whoever settles or claims locks the balance of the scope first, then charges by key: nobody waits in a circle."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
 
 from store.inserting import KEYS, chunks, insert_new_returning
-from store.ledger import Balance, RunRow, locked_balances, move, reserve
+from store.ledger import Balance, RunRow, lock_free_scopes, locked_balance, move, reserve
 from store.schema import CLAIMED, LIVE, RELEASED, SENT, UNKNOWN, answers, charges, runs
 
 # Written out, so that the databases see that the partial indexes serve the query.
@@ -53,11 +53,10 @@ def claim(
     """Free what the dead have left, then claim in order what nobody has answered or holds, while the budget lasts.
 
     Once one does not fit the budget, nothing after it that costs anything is granted either."""
+    balance = locked_balance(connection, run.scope)
     latest = _latest_charges(connection, sorted({request.key for request in requests}))
-    dead = _dead_claims(connection, latest.values(), terms.now, is_dead)
-    balances = locked_balances(connection, [run.scope, *(row.scope for row in dead)])
-    freed = _end(connection, dead, terms.now)
-    balance = balances[run.scope] + freed.get(run.scope, Balance())
+    dead = _dead_claims(connection, run.scope, latest.values(), terms.now, is_dead)
+    balance += _end(connection, dead, terms.now).get(run.scope, Balance())
     ended = {(row.key, row.fence) for row in dead}
     result, wanted = _decide(requests, latest, ended, terms, balance)
     taken = insert_new_returning(
@@ -127,15 +126,8 @@ def _new_charge(request: Request, fence: int, run: RunRow, terms: Terms) -> dict
 _CLAIM_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
 _LIVE_CLAIMS = select(*_CLAIM_COLUMNS).join(runs, runs.c.id == charges.c.run).where(_IS_LIVE).order_by(charges.c.key)
 _MINE = _LIVE_CLAIMS.where(charges.c.key.in_(KEYS), charges.c.owner == bindparam("mine")).with_for_update(of=charges)
-# A row that another transaction has locked is being settled or freed by it.
-_ENDED = (
-    _LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now"))
-    .order_by(None)
-    .with_for_update(of=charges, skip_locked=True)
-)
-_OF_THE_DEAD = _LIVE_CLAIMS.where(
-    charges.c.lease_until > bindparam("now"), charges.c.owner.in_(bindparam("gone", expanding=True))
-).with_for_update(of=charges, skip_locked=True)
+_ENDED = _LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
+_OF_OWNERS = _LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("gone", expanding=True)))
 # Every answer has a charge, so the charges tell which questions are answered.
 _CHARGES = (
     select(*(charges.c[name] for name in ("key", "fence", "state", "owner", "token")), answers.c.id.label("answered"))
@@ -146,12 +138,23 @@ _CHARGES = (
 
 
 def _dead_claims(
-    connection: Connection, wanted: Iterable[Row[Any]], now: float, is_dead: Callable[[str], bool]
+    connection: Connection, scope: int, wanted: Iterable[Row[Any]], now: float, is_dead: Callable[[str], bool]
 ) -> Sequence[Row[Any]]:
     """Claims whose lease ended, and all claims of those holders of what is wanted that are known to have died."""
     gone = [owner for owner in {row.owner for row in wanted if row.state in LIVE} if is_dead(owner)]
-    ended = connection.execute(_ENDED, {"now": now}).all()
-    return [*ended, *connection.execute(_OF_THE_DEAD, {"now": now, "gone": gone})] if gone else ended
+    searches: list[tuple[Select[Any], dict[str, Any]]] = [(_ENDED, {"now": now})]
+    if gone:
+        searches.append((_OF_OWNERS, {"gone": gone}))
+    seen = [row for search, values in searches for row in connection.execute(search, values)]
+    if not seen:
+        return []
+    free = {scope, *lock_free_scopes(connection, [row.scope for row in seen if row.scope != scope])}
+    dead = {}
+    for search, values in searches:  # a row that another transaction has locked is being settled by it
+        for row in connection.execute(search.with_for_update(of=charges, skip_locked=True), values):
+            if row.scope in free:
+                dead[row.key] = row
+    return list(dead.values())
 
 
 def _latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:

@@ -113,9 +113,13 @@ class Store:
         """Keep answers, book what they cost, end their claims. Late answers, whose claim was lost, are booked as well.
 
         Returns the kept answer of each question that someone else had answered first: that is the one to use."""
-        del run_id, owner  # the fence says under whose claim it was asked
+        del owner  # the fence says under whose claim it was asked
         now = self._clock()
-        return self._transactions.write(lambda connection: answers.record(connection, records, now)) if records else {}
+
+        def work(connection: Connection) -> dict[str, dict[str, Any]]:
+            return answers.record(connection, self._run(connection, run_id), records, now)
+
+        return self._transactions.write(work) if records else {}
 
     def release(self, owner: str, keys: Iterable[str]) -> None:
         """Give back claims for which certainly nothing was charged."""

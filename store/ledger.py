@@ -74,18 +74,20 @@ def balance_of(connection: Connection, scope: str) -> Balance:
     return Balance(row.spent, row.reserved) if row else Balance()
 
 
-_BALANCES = (
-    select(scopes.c.id, scopes.c.spent, scopes.c.reserved)
-    .where(scopes.c.id.in_(KEYS))
-    .order_by(scopes.c.id)
-    .with_for_update(key_share=True)
-)
+_BALANCE = select(scopes.c.spent, scopes.c.reserved).where(scopes.c.id == bindparam("at"))
+_BALANCE_LOCKED = _BALANCE.with_for_update(key_share=True)
+_FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
 
 
-def locked_balances(connection: Connection, scope_rows: Iterable[int]) -> dict[int, Balance]:
-    """The balances, which nobody else can change until the transaction ends; locked in order against deadlocks."""
-    rows = connection.execute(_BALANCES, {"keys": sorted(set(scope_rows))})
-    return {row.id: Balance(row.spent, row.reserved) for row in rows}
+def locked_balance(connection: Connection, scope: int) -> Balance:
+    """The balance, which nobody else can change until the transaction ends."""
+    row = connection.execute(_BALANCE_LOCKED, {"at": scope}).one()
+    return Balance(row.spent, row.reserved)
+
+
+def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
+    """Lock those scopes that nobody else has locked: without waiting there is no deadlock."""
+    return set(connection.execute(_FREE_SCOPES, {"keys": sorted(set(wanted))}).scalars())
 
 
 _MOVE = (

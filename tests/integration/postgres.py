@@ -46,7 +46,7 @@ class PostgresServer:
             raise
 
     def close(self) -> None:
-        self.stop()
+        self.stop(signal.SIGQUIT)  # nobody needs the data any more
         self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -69,10 +69,10 @@ class PostgresServer:
                 raise PostgresMissing(f"{self._binaries / 'postgres'} did not start: {self._last_words()}")
             time.sleep(0.05)
 
-    def stop(self) -> None:
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Cut every connection at once, as a restart of the server does."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(how)
             self._process.wait(timeout=SECONDS_TO_START)
             self._process = None
 

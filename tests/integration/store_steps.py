@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from store import AnswerRecord, Claimed, Store
+from store import AnswerRecord, Claimed, Request, Store
 
 SCOPE = "the same run"
 LEASE = 60.0
@@ -26,7 +26,7 @@ def claim(
     price: int = PRICE,
     budget: int | None = None,
 ) -> Claimed:
-    requests = [(key, price) for key in keys]
+    requests = [Request(key, price, "crowd", "label") for key in keys]
     return store.claim(run_id, scope, requests, owner=owner, lease_seconds=LEASE, budget=budget)
 
 

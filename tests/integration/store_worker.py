@@ -1,0 +1,67 @@
+"""A process of its own that uses a store: prints `ready`, waits for a line, works, prints what it got as JSON."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from store import Store, new_owner
+from tests.integration.store_steps import PRICE, SCOPE, begin, claim, record
+
+
+def reserve(store: Store, name: str, count: int, budget: int) -> int:
+    """How many of `count` single reservations were granted."""
+    begin(store, name)
+    wait_for_go()
+    claims = (claim(store, [f"{name} {number}"], owner=name, run_id=name, budget=budget) for number in range(count))
+    return sum(len(claimed.granted) for claimed in claims)
+
+
+def share(store: Store, name: str, count: int) -> list[str]:
+    """The keys that this process was granted and answered, of the same ones that others want at the same time."""
+    begin(store, name)
+    keys = [f"key {number}" for number in range(count)]
+    random.Random(name).shuffle(keys)
+    wait_for_go()
+    mine: list[str] = []
+    for start in range(0, count, 8):
+        granted = claim(store, keys[start : start + 8], owner=name, run_id=name).granted
+        store.sent(name, granted)
+        store.answer(name, name, [record(key, fence, says=name) for key, fence in granted.items()])
+        mine += granted
+    return mine
+
+
+def hold(store: Store, name: str) -> None:
+    """Claim `a` and `b`, send `b`, and hang."""
+    begin(store, name)
+    owner = new_owner()
+    claim(store, ["a", "b"], owner=owner, run_id=name, price=PRICE)
+    store.sent(owner, ["b"])
+    wait_for_go()
+
+
+def wait_for_go() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def main(work: str, url: str, *arguments: str) -> None:
+    if work == "open":
+        wait_for_go()
+    with Store.open(url) as store:
+        works: dict[str, Callable[..., Any]] = {"reserve": reserve, "share": share, "hold": hold, "open": open_only}
+        name, *numbers = arguments
+        print(json.dumps(works[work](store, name, *map(int, numbers))), flush=True)
+
+
+def open_only(store: Store, name: str) -> str:
+    begin(store, name, scope=SCOPE)
+    return name
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
