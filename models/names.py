@@ -29,15 +29,16 @@ _INSTRUCTION = re.compile(
     r"|\bi (cannot|can['’]t|am unable)\b|\b(jailbreak|prompt injection)\b|^(system|assistant|user|developer)\s*:",
     re.IGNORECASE,
 )
+_MARKS = " \"'“”‘’«»*_`;:,"
 _MARKUP = re.compile(r"[{}<>\[\]|\\`]|://")
 _POINTING = re.compile(r"\b(examples?|images?|pictures?|items?|texts?|groups?) ([A-C]|[1-9])\b|^[A-C]( and|,) [A-C]$")
 
 
 def clean(text: str) -> str:
-    """One line of visible characters, in one Unicode form, without the quotation marks and full stop around it."""
+    """One line of visible characters, in one Unicode form, without quotation marks and the like around it."""
     whole = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
     visible = "".join(" " if character.isspace() else character for character in whole if _is_visible(character))
-    return re.sub(r"\s+", " ", visible).strip().strip("\"'“”‘’«»*_` ").rstrip(";:, ")
+    return re.sub(r"\s+", " ", visible).strip(_MARKS)
 
 
 def _is_visible(character: str) -> bool:

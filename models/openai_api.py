@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +15,7 @@ from models.openai_bounds import Bounds, Forecast
 from models.openai_config import OpenAIConfig
 from models.openai_desk import Desk
 from models.openai_errand import Errand
-from models.openai_probe import Abilities, probe, probe_key
+from models.openai_probe import Abilities, Paid, probe, probe_key
 from models.oracle import Answer, Money, OracleIdentity, Question
 from models.prices import settled
 from models.prompts import VERSION
@@ -28,9 +27,10 @@ class OpenAIOracle:
     def __init__(self, config: OpenAIConfig, remembered: MutableMapping[str, Any] | None = None) -> None:
         self.config = config
         self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._debt = Debt()
         self._background: Background | None = None
+        self._desk: Desk | None = None
         Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
         grouped = 1 if config.grouping == "none" else config.labels_per_request
         self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped
@@ -38,21 +38,20 @@ class OpenAIOracle:
     @property
     def identity(self) -> OracleIdentity:
         """Asks the server what it can do unless that is remembered."""
-        return self._desk.identity
+        return self._opened()[0].identity
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        bounds = self._desk.bounds
+        bounds = self._opened()[0].bounds
         debt = self._debt.cost
         return [bounds.price(question) + debt for question in questions]
 
     def forecast(self, questions: Sequence[Question]) -> Forecast:
         """About what the questions will take. Sends nothing: it takes the server for the plainest kind."""
-        known = self._remembered.get(probe_key(self.config))
-        return Bounds.of(self.config, Abilities.from_json(known) if known else Abilities()).forecast(questions)
+        return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         errand = BatchErrand if self.config.provider_batch else Errand
-        for answer in errand(self._desk, self._running, self.width).run(iter(questions)):
+        for answer in errand(*self._opened(), self.width).run(iter(questions)):
             yield self._with_debt(answer)
 
     def close(self) -> None:
@@ -72,38 +71,34 @@ class OpenAIOracle:
     def __repr__(self) -> str:
         return f"OpenAIOracle({self.config.model!r} at {self.config.host})"
 
-    @property
-    def _running(self) -> Background:
+    def _opened(self) -> tuple[Desk, Background]:
         with self._lock:
             if self._background is None:
                 self._background = Background("openai")
-            return self._background
+            if self._desk is None:
+                self._desk = self._background.start(self._open(self._background)).result()
+            return self._desk, self._background
 
-    @cached_property
-    def _desk(self) -> Desk:
-        with self._lock:
-            return self._running.start(self._open()).result()
-
-    async def _open(self) -> Desk:
+    async def _open(self, background: Background) -> Desk:
         """Connect, and find out what the server can do."""
         from models.openai_wire import Wire
 
         wire = Wire(self.config)
-        self._running.at_close(wire.close)
-        key = probe_key(self.config)
-        known = self._remembered.get(key)
-        if known is not None:
-            abilities = Abilities.from_json(known)
-        else:
-            abilities, paid = await probe(wire)
-            tariff = Bounds.of(self.config, abilities).chat
-            for reply in paid:
-                if reply.tokens is not None:
-                    self._debt.add(reply.tokens, settled(tariff, reply.tokens))
-            self._remembered[key] = abilities.to_json()
+        background.at_close(wire.close)
+        abilities, spent = self._known_abilities(), list[Paid]()
+        if abilities is None:
+            abilities, spent = await probe(wire)
+            self._remembered[probe_key(self.config)] = abilities.to_json()
         bounds = Bounds.of(self.config, abilities)
+        for paid in spent:
+            tariff = bounds.decisions if paid.endpoint == "decisions" else bounds.chat
+            self._debt.add(paid.tokens, settled(tariff, paid.tokens))
         pictures = Pictures(self.config.image_size, self.config.frames)
         return Desk(self.config, abilities, bounds, wire, pictures, identity_of(bounds))
+
+    def _known_abilities(self) -> Abilities | None:
+        known = self._remembered.get(probe_key(self.config))
+        return None if known is None else Abilities.from_json(known)
 
     def _with_debt(self, answer: Answer) -> Answer:
         """The first answer carries what finding out about the server has cost."""
@@ -116,7 +111,7 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
     asked = {
         "format": abilities.format,
         "labels": "decisions" if bounds.labels_by_decisions else "chat",
-        "missing": list(abilities.missing),
+        "missing": ",".join(abilities.missing),
         "temperature": config.temperature,
         "reasoning_effort": config.reasoning_effort,
         "image_size": config.image_size,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from models.image_tokens import image_tokens, text_tokens
 from models.media import most_frames
 from models.openai_config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai_probe import PROBE_TOKENS, Abilities
+from models.openai_probe import Abilities
 from models.oracle import Compare, Label, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompts import (
@@ -92,10 +92,6 @@ class Bounds:
             # Labels whose line in a batch cannot be read are asked again at the full price.
             price += self.weight(question) - bound(self.chat, self.request([question]))
         return price
-
-    def probe(self) -> Money:
-        """At most what finding out about the server costs."""
-        return 8 * bound(self.chat, PROBE_TOKENS)
 
     def forecast(self, questions: Sequence[Question]) -> Forecast:
         groups: list[list[Question]] = [[question] for question in questions if isinstance(question, Compare)]

@@ -56,7 +56,7 @@ class Errand:
                     break
                 yield from self._next_answers()
         finally:
-            for future in self._sent:
+            for future in list(self._sent):
                 future.cancel()
         if self._error is not None:
             raise self._error

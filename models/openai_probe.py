@@ -41,19 +41,29 @@ class Abilities:
         return asdict(self) | {"missing": list(self.missing)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Abilities:
-        return cls(**(data | {"missing": tuple(data["missing"])}))
+    def from_json(cls, data: Any) -> Abilities | None:
+        """None for what `to_json` did not write."""
+        try:
+            return cls(**(data | {"missing": tuple(data["missing"])}))
+        except (TypeError, KeyError):
+            return None
 
 
-async def probe(wire: Wire) -> tuple[Abilities, list[Reply]]:
+async def probe(wire: Wire) -> tuple[Abilities, list[Paid]]:
     """What the server can do, and the replies that it cost to learn it."""
     asked = _Probe(wire)
     return await asked.abilities(), asked.paid
 
 
+@dataclass(frozen=True, slots=True)
+class Paid:
+    endpoint: str
+    tokens: Tokens
+
+
 class _Probe:
     def __init__(self, wire: Wire) -> None:
-        self.paid: list[Reply] = []
+        self.paid: list[Paid] = []
         self._wire = wire
         self._config = wire.config
         self._limit = "max_completion_tokens"
@@ -61,7 +71,7 @@ class _Probe:
 
     async def abilities(self) -> Abilities:
         form = await self._form()
-        thinks = any(reply.tokens is not None and reply.tokens.reasoning > 0 for reply in self.paid)
+        thinks = any(paid.tokens.reasoning > 0 for paid in self.paid)
         wanted = self._config.output
         decisions = wanted in ("auto", "decisions") and await self._has_decisions()
         if wanted == "decisions" and not decisions:
@@ -92,8 +102,12 @@ class _Probe:
                 if may_fail and fault.status in (400, 422):
                     return None
                 raise
-            self.paid.append(reply)
+            self._pay("chat", reply)
             return reply
+
+    def _pay(self, endpoint: str, reply: Reply) -> None:
+        if reply.tokens is not None:
+            self.paid.append(Paid(endpoint, reply.tokens))
 
     def _can_do_without(self, fault: Unsupported) -> bool:
         """Whether the server names a parameter that can be spelled differently or left out."""
@@ -134,7 +148,7 @@ class _Probe:
                 reply = await self._wire.decide(body, PROBE_TOKENS.input)
             except OracleUnavailable:
                 return False
-            self.paid.append(reply)
+            self._pay("decisions", reply)
             answers = (reply.data or {}).get("answers")
             if isinstance(answers, list) and len(answers) == 1:
                 return True

@@ -46,7 +46,7 @@ def parse_feature(reply: str, question: Compare) -> Reading:
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
         return _unreadable("it holds no JSON object with the keys found, name, definition, have and lack")
     raw_name, raw_definition = data.get("name"), data.get("definition")
-    name = clean(raw_name) if isinstance(raw_name, str) else ""
+    name = clean(raw_name).rstrip(".") if isinstance(raw_name, str) else ""
     if data.get("found") is False or (data.get("found") is not True and name.casefold() in _NOTHING):
         return Reading(Verdict.NONE)
     if not isinstance(raw_name, str) or not isinstance(raw_definition, str):
