@@ -18,10 +18,12 @@ INTERRUPTED = 130
 DISCOVER_EXAMPLE = "example: python -m flows discover datasets/faces --oracle simulated --queries 35 --votes 3"
 ESTIMATE_EXAMPLE = "example: python -m flows estimate datasets/faces --oracle simulated?price=0.0001 --votes 5"
 COSTS_EXAMPLE = "example: python -m flows costs --store sqlite:///answers.sqlite"
+REPLICATE_EXAMPLE = "example: python -m flows replicate --quick --out replication"
 SERVER_EXAMPLE = "example: python -m flows server --port 4200"
 
 
 def build_parser() -> argparse.ArgumentParser:
+    from flows.replicate_settings import ReplicateSettings
     from flows.settings import DiscoverSettings
 
     parser = Parser(prog="python -m flows", description="Discover named, labelled features in a data set.")
@@ -49,6 +51,11 @@ def build_parser() -> argparse.ArgumentParser:
     costs = command("costs", "what runs have cost, by oracle and kind of question", COSTS_EXAMPLE, _costs)
     costs.add_argument("which", nargs="?", metavar="RUN", help="a run folder, its name or its id (default: all)")
     costs.add_argument("--store", metavar="STORE", help="URL or path of the store")
+    add_options(
+        command("replicate", "test the paper's claims on simulated crowds", REPLICATE_EXAMPLE, _replicate),
+        ReplicateSettings,
+        positional="",
+    )
     server = command("server", "keep a Prefect server running, so that runs start at once", SERVER_EXAMPLE, _server)
     server.add_argument("--port", type=int, default=4200, metavar="PORT", help="(default: 4200)")
     return parser
@@ -140,6 +147,26 @@ def _costs(arguments: argparse.Namespace) -> int:
         _print_json([asdict(row) for row in rows])
     else:
         print_costs(rows)
+    return DONE
+
+
+def _replicate(arguments: argparse.Namespace) -> int:
+    from flows.replicate_settings import ReplicateSettings
+
+    settings = read_options(arguments, ReplicateSettings)
+    from flows.display import TerminalDisplay, displaying
+    from flows.terminal import messages, results
+
+    with displaying(TerminalDisplay(messages())):
+        from flows.replicate import run_flow
+
+        summary = run_flow(settings)
+    if arguments.json:
+        _print_json(summary)
+    else:
+        for row in summary:
+            results().print(f"{row['verdict']}: {row['claim']} ({row['runs']:,} runs)", highlight=False, markup=False)
+        results().print(f"written to {settings.out}", highlight=False)
     return DONE
 
 

@@ -7,24 +7,22 @@ import contextvars
 import re
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from prefect import flow, tags
+from prefect import flow
 from prefect.runtime import flow_run
 
 from discovery.strategies import make_strategy
 from flows.display import display
-from flows.history import send_history, wait_for_history
-from flows.local_server import prefect_api
 from flows.loop import Finding, Limits, Loop, Progress
 from flows.outcome import Outcome
 from flows.preparation import Prepared, prepare
-from flows.settings import DiscoverSettings, prefect_environment, state_folder
+from flows.running import run_with_api
+from flows.settings import DiscoverSettings
 from models.oracle import MICRO, Compare, Feature
 from models.recorded import Recorded
 from models.voting import Elicited, Labelled, Panel
@@ -119,21 +117,16 @@ def _detail(progress: Progress) -> str:
 
 def run_flow(prepared: Prepared) -> Run:
     """The flow against the API it is pointed at, a server that is kept, or one of its own for as long as it runs."""
-    with (
-        display().waiting("starting Prefect"),
-        ExitStack() as opened,
-    ):
-        opened.enter_context(prefect_api(state_folder(), prefect_environment()))
-        stack = opened.pop_all()
-    with stack, tags("twothirds", prepared.dataset.name, prepared.oracle.identity.kind):
-        token = _prepared.set(prepared)
-        try:
-            state = discover_flow(prepared.settings, return_state=True)
-            send_history()
-            if state.is_completed() and state.state_details.flow_run_id:
-                wait_for_history(state.state_details.flow_run_id, publish.name)
-        finally:
-            _prepared.reset(token)
+    token = _prepared.set(prepared)
+    try:
+        state = run_with_api(
+            lambda: discover_flow(prepared.settings, return_state=True),
+            publish.name,
+            prepared.dataset.name,
+            prepared.oracle.identity.kind,
+        )
+    finally:
+        _prepared.reset(token)
     state.result()
     return Run(prepared.folder)
 

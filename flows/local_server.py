@@ -19,6 +19,7 @@ from pathlib import Path
 
 START_SECONDS = 120.0
 STOP_SECONDS = 8.0
+BUSY_SECONDS = 30.0  # a server that is there but busy may take so long
 _SERVE = [
     "--factory",
     "prefect.server.api.server:create_app",
@@ -42,7 +43,7 @@ def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[str]:
     _quieten_console()
     pointed_at = get_current_settings().api.url
     if pointed_at:
-        if not answers(pointed_at):
+        if not answers(pointed_at, BUSY_SECONDS):
             raise ServerError(
                 f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
                 "or unset PREFECT_API_URL to let the run bring its own"
@@ -92,7 +93,7 @@ def kept_server(state: Path) -> str | None:
         url = str(json.loads((state / "server.json").read_text())["url"])
     except (OSError, ValueError, KeyError):
         return None
-    return url if answers(url) else None
+    return url if answers(url, BUSY_SECONDS) else None
 
 
 @contextmanager

@@ -80,3 +80,14 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
         lines = store.costs()
         assert sum(line.paid_calls for line in lines) == total
         assert sum(line.paid for line in lines) == total * PRICE_MICRO
+
+
+def test_two_processes_with_the_same_settings_pay_for_every_question_once(prefect_url: str, tmp_path: Path) -> None:
+    both = [start(tmp_path, prefect_url) for _ in range(2)]
+    one, other = (finish(process) for process in both)
+    assert one["g_curve"] == other["g_curve"]
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        answers = sum(1 for _ in store.every_answer())
+        assert sum(line.paid_calls for line in store.costs()) == answers
+    assert one["paid_calls"] + other["paid_calls"] == answers
+    assert one["paid_calls"] + one["cached_calls"] == answers
