@@ -14,8 +14,13 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reports.cells import defused, restored
+
 if TYPE_CHECKING:
     import pandas as pd
+
+    from reports.findings import Findings
+    from reports.page import Page
 
 FEATURE_COLUMNS = (
     "order",
@@ -29,6 +34,8 @@ FEATURE_COLUMNS = (
     "consistent",
     "cost_usd",
 )
+CURATION = "curation.jsonl"
+FEATURE_ID = "id (feature)"
 
 
 class RunError(Exception):
@@ -56,16 +63,47 @@ class Run:
 
     @cached_property
     def features(self) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.read_csv(self.folder / "features.csv", keep_default_na=False)
+        """As curated, where somebody has renamed, merged, split or dropped some."""
+        curated = (self.folder / CURATION).exists()
+        return self.findings.feature_table() if curated else self.found_features
 
     @cached_property
     def labels(self) -> pd.DataFrame:
-        """One row per example, one nullable 0/1 column per feature."""
+        """One row per example, one nullable 0/1 column per feature, as curated."""
+        curated = (self.folder / CURATION).exists()
+        return self.findings.label_table() if curated else self.found_labels
+
+    @cached_property
+    def findings(self) -> Findings:
+        """The features with their labels, votes and questions, as curated."""
+        from reports.curation import curated_findings
+
+        return curated_findings(self)
+
+    @cached_property
+    def found_features(self) -> pd.DataFrame:
+        """As discovered."""
         import pandas as pd
 
-        return pd.read_parquet(self.folder / "labels.parquet").set_index("id").astype("Int8")
+        texts = dict.fromkeys(("name", "definition", "question", "examples"), str)
+        return self._read("features.csv", lambda path: restored(pd.read_csv(path, keep_default_na=False, dtype=texts)))
+
+    @cached_property
+    def found_labels(self) -> pd.DataFrame:
+        return self._read("labels.parquet", _read_labels)
+
+    def report(self, **options: Any) -> Page:
+        """Write report.html and return it; a notebook shows the page. Options as in `reports.page.write_page`."""
+        from reports.page import write_page
+
+        return write_page(self, **options)
+
+    def _read(self, name: str, read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+        try:
+            return read(self.folder / name)
+        except (OSError, ValueError, KeyError) as error:
+            reason = " ".join(str(error).split())
+            raise RunError(f"{self.folder / name} cannot be read ({reason}): run discover again") from None
 
     def __repr__(self) -> str:
         found, queries = self.summary["features"], self.summary["queries"]
@@ -94,15 +132,26 @@ def write_run(
     """Every file replaces its predecessor at once, run.json last."""
     import pandas as pd
 
-    table = pd.DataFrame({"id": ids} | {name: _nullable(values) for name, values in labels.items()})
+    table = pd.DataFrame({"id": ids} | {column_of(name): _nullable(values) for name, values in labels.items()})
     listed = pd.DataFrame(list(features), columns=list(FEATURE_COLUMNS))
-    _replace(folder / "features.csv", lambda file: listed.to_csv(file, index=False))
-    _replace(folder / "labels.csv", lambda file: table.to_csv(file, index=False))
-    _replace(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
-    _replace(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
+    replace_file(folder / "features.csv", lambda file: defused(listed).to_csv(file, index=False))
+    replace_file(folder / "labels.csv", lambda file: defused(table).to_csv(file, index=False))
+    replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
+    replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
     text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
-    _replace(folder / "run.json", lambda file: file.write(text))
+    replace_file(folder / "run.json", lambda file: file.write(text))
     return Run(folder)
+
+
+def column_of(feature: str) -> str:
+    """The feature's column in a table that also has the examples' `id`."""
+    return FEATURE_ID if feature == "id" else feature
+
+
+def _read_labels(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_parquet(path).set_index("id").rename(columns={FEATURE_ID: "id"}).astype("Int8")
 
 
 def _nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
@@ -116,7 +165,8 @@ def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _replace(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:
+def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:
+    """Written whole or not at all."""
     options: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": ""}
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

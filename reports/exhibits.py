@@ -1,0 +1,183 @@
+"""What the page shows of each feature: its question, its extent, its votes and its minimal pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from discovery.metrics import interesting, interesting_and_distinct
+from discovery.questions import UNKNOWN, Kind
+from reports.findings import MICRO, Findings, Found
+from reports.nearest import minimal_pairs
+from reports.svg import share_bar
+from reports.truths import AgainstTruth, Matched
+
+STRIP = 12  # examples of either side in a card
+ASKED_FOR = {
+    Kind.TWO_OF_THREE: "What do two of the three share that the third lacks?",
+    Kind.PAIR: "What does one of the two have that the other lacks?",
+    Kind.ONE_OF_THREE: "What does one of the three have that the other two lack?",
+    Kind.LEFT_RIGHT: "What do all on the left have that none on the right has?",
+    Kind.TAG: "What is there to say about this one?",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An example in a card: its place in the page's data, and whether the votes contradict where it stands."""
+
+    place: int
+    name: str
+    text: str
+    contradicted: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    having: Shown
+    lacking: Shown
+    differing: list[str]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    order: int
+    found: Found
+    question: str
+    having: list[Shown]
+    lacking: list[Shown]
+    yes: int
+    no: int
+    unknown: int
+    bar: Markup
+    positives: list[Shown]
+    negatives: list[Shown]
+    pairs: list[Pair]
+    votes: int
+    voted_twice: int  # examples with two votes or more
+    unanimous: int  # of these
+    abstained: int
+    doubtful_labels: int
+    marks: list[tuple[str, str]] = field(default_factory=list)  # style and words
+    truth: Matched | None = None
+
+    @property
+    def share(self) -> float:
+        return self.yes / max(self.yes + self.no, 1)
+
+    @property
+    def usd(self) -> float:
+        return self.found.cost / MICRO
+
+
+class Gallery:
+    """Places the examples that the page carries; an example that it does not carry has place -1."""
+
+    def __init__(self, names: list[str], texts: list[str | None], rows: NDArray[np.intp]) -> None:
+        self._names, self._texts = names, texts
+        self._place = {int(row): place for place, row in enumerate(rows)}
+        self._row_of = {name: row for row, name in enumerate(names)}
+
+    def row(self, name: str) -> int | None:
+        return self._row_of.get(name)
+
+    def show(self, row: int, contradicted: bool = False) -> Shown:
+        return Shown(self._place.get(row, -1), self._names[row], self._texts[row] or "", contradicted)
+
+    def carries(self, row: int) -> bool:
+        return row in self._place
+
+
+def exhibits_of(
+    findings: Findings, gallery: Gallery, carried: NDArray[np.intp], truth: AgainstTruth | None
+) -> list[Exhibit]:
+    compared = findings.compared
+    matrix = findings.matrix
+    counting = interesting_and_distinct(matrix[:, compared])
+    in_page = matrix[:, carried]
+    return [
+        _exhibit(findings, number, gallery, carried, in_page, counting[number], compared, truth)
+        for number in range(len(findings.found))
+    ]
+
+
+def _exhibit(
+    findings: Findings,
+    number: int,
+    gallery: Gallery,
+    carried: NDArray[np.intp],
+    in_page: NDArray[np.int8],
+    counts: bool,
+    compared: NDArray[np.bool_],
+    truth: AgainstTruth | None,
+) -> Exhibit:
+    found = findings.found[number]
+    tally, labels = found.tally, found.labels
+    yes, no = int((labels == 1).sum()), int((labels == 0).sum())
+    unknown = int((labels[compared] == UNKNOWN).sum())
+    voted = tally.yes + tally.no
+    having, lacking = _question(found, gallery)
+    pairs = [
+        Pair(
+            gallery.show(int(carried[pair.having])),
+            gallery.show(int(carried[pair.lacking])),
+            [findings.found[other].name for other in pair.differing],
+        )
+        for pair in minimal_pairs(in_page, number, found.doubtful[carried])
+    ]
+    return Exhibit(
+        order=number + 1,
+        found=found,
+        question=ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
+        having=having,
+        lacking=lacking,
+        yes=yes,
+        no=no,
+        unknown=unknown,
+        bar=share_bar(yes, no, unknown),
+        positives=_strip(in_page[number] == 1, carried, gallery),
+        negatives=_strip(in_page[number] == 0, carried, gallery),
+        pairs=pairs,
+        votes=int(tally.votes.sum()),
+        voted_twice=int((voted >= 2).sum()),
+        unanimous=int(((voted >= 2) & (np.minimum(tally.yes, tally.no) == 0)).sum()),
+        abstained=int(tally.abstained.sum()),
+        doubtful_labels=int(found.doubtful.sum()),
+        marks=_marks(found, interesting(labels[compared]), counts),
+        truth=truth.matches[number] if truth else None,
+    )
+
+
+def _question(found: Found, gallery: Gallery) -> tuple[list[Shown], list[Shown]]:
+    """The examples asked about: those said to have the feature, and those said to lack it."""
+    asked = found.asked
+    if asked is None:
+        return [], []
+    rows = {name: row for name in (*asked.examples, *asked.without) if (row := gallery.row(name)) is not None}
+    having = asked.having or [name for name, row in rows.items() if found.labels[row] == 1]
+    lacking = [name for name in rows if name not in having]
+    return (
+        [gallery.show(rows[name], bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
+        [gallery.show(rows[name], bool(found.labels[rows[name]] == 1)) for name in lacking],
+    )
+
+
+def _strip(chosen: NDArray[np.bool_], carried: NDArray[np.intp], gallery: Gallery) -> list[Shown]:
+    """A few at random, the same on every writing."""
+    rows = carried[chosen]
+    shuffled = np.random.default_rng(len(carried)).permutation(len(rows))[:STRIP]
+    return [gallery.show(int(rows[place])) for place in sorted(shuffled)]
+
+
+def _marks(found: Found, is_interesting: bool, counts: bool) -> list[tuple[str, str]]:
+    marks = [("good", "interesting") if is_interesting else ("plain", "rare or nearly always")]
+    if is_interesting:
+        marks.append(("good", "distinct") if counts else ("plain", "much like an earlier one"))
+    if found.is_doubtful:
+        marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))
+    if found.made:
+        marks.append(("plain", found.made))
+    return marks

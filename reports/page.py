@@ -1,0 +1,215 @@
+"""report.html: one file that holds the whole story of a run, and a browser of its examples by their features."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN
+from reports.correlations import correlations, heat_map, strongest
+from reports.curation import effective, read_log
+from reports.exhibits import Gallery, exhibits_of
+from reports.findings import Findings, names_of
+from reports.payload import browser_data, script_json
+from reports.pictures import thumbnails
+from reports.progress import History, history_of, outlook_of
+from reports.run import Run, replace_file
+from reports.svg import Series, curve
+from reports.troubles import troubles_of
+from reports.truths import AgainstTruth, against_truth
+from reports.wording import FILTERS
+from sources.dataset import Dataset, Truth
+from sources.errors import DatasetError
+from sources.example import Example
+from sources.load import load_dataset
+
+ASSETS = Path(__file__).parent / "assets"
+STOPPED = {
+    "queries": "questions used up",
+    "budget": "budget used up",
+    "target-g": "wanted g reached",
+    "nones": "NONE after NONE",
+    "nothing-unresolved": "nothing unresolved",
+}
+MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that was written; a notebook shows it in a frame."""
+
+    path: Path
+
+    def _repr_html_(self) -> str:
+        content = html.escape(self.path.read_text(encoding="utf-8"))
+        return f'<iframe srcdoc="{content}" style="width:100%;height:820px;border:1px solid #8886"></iframe>'
+
+
+def write_page(
+    run: Run,
+    *,
+    dataset: Dataset | str | None = None,
+    path: Path | None = None,
+    sections: dict[str, Any] | None = None,
+) -> Page:
+    """Write the report of a run. `dataset` says where the data set is now, if not where the run found it; `sections`
+    holds further results for the template."""
+    read, problem = dataset_of(run, dataset)
+    context = page_context(run, read) | (sections or {})
+    context["notices"] = [notice for notice in (problem, *context["notices"]) if notice]
+    written = path or run.folder / "report.html"
+    replace_file(written, lambda file: file.write(render(context)))
+    return Page(written)
+
+
+def dataset_of(run: Run, given: Dataset | str | None) -> tuple[Dataset | None, str]:
+    """The run's data set, or None and why there is none: a report can do without pictures."""
+    if isinstance(given, Dataset):
+        return given, ""
+    spec = given or str(run.summary["settings"]["dataset"])
+    try:
+        return load_dataset(spec), ""
+    except DatasetError as error:
+        if given:
+            raise
+        return None, f"The examples are not shown, because their data set cannot be read: {error}"
+
+
+def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
+    """Everything that the template shows, the results of further analyses apart."""
+    findings = run.findings
+    examples = _examples(findings, dataset)
+    carried = _carried(findings, run.summary["dataset"]["digest"])
+    texts = [example.text if example else None for example in examples]
+    pictures = thumbnails([examples[row] for row in carried])
+    matrix = findings.matrix
+    truth = _truth(findings, dataset)
+    history = history_of(run, findings)
+    related = correlations(matrix[:, findings.compared])
+    gallery = Gallery(findings.ids, texts, carried)
+    return {
+        "summary": run.summary,
+        "spent": history.usd[-1] if history.usd else 0.0,
+        "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
+        "stopped": STOPPED.get(run.summary["stopped_because"], run.summary["stopped_because"]),
+        "findings": findings,
+        "exhibits": exhibits_of(findings, gallery, carried, truth),
+        "history": history,
+        "outlook": outlook_of(history),
+        "curves": _curves(history),
+        "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
+        "together": strongest(related),
+        "truth": truth,
+        "troubles": troubles_of(run, findings),
+        "curation": effective(read_log(run.folder)),
+        "kind": "texts" if any(texts) else "images",
+        "gallery": gallery,
+        "carried": len(carried),
+        "notices": _notices(findings, examples, carried, dataset, run),
+        "data": script_json(browser_data(findings, carried, texts, pictures)),
+        "pictures": script_json(pictures if any(pictures) else []),
+        "target": None,
+        "groups": None,
+    }
+
+
+def render(context: dict[str, Any]) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(FILTERS)
+    style = (ASSETS / "report.css").read_text(encoding="utf-8")
+    script = "".join((ASSETS / name).read_text(encoding="utf-8") for name in ("browser.js", "report.js"))
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    own = {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - files of this project
+    text = environment.get_template("report.html").render(context | own)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _fingerprint(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:
+    by_id = {example.id: example for example in dataset.examples} if dataset else {}
+    return [by_id.get(name) for name in findings.ids]
+
+
+def _carried(findings: Findings, digest: str) -> NDArray[np.intp]:
+    """The rows that the page carries: all, or those of the questions and others at random, the same every time."""
+    n = len(findings.ids)
+    if n <= MOST_EXAMPLES:
+        return np.arange(n)
+    row_of = {name: row for row, name in enumerate(findings.ids)}
+    needed = {
+        row_of[name]
+        for feature in findings.found
+        if feature.asked
+        for name in (*feature.asked.examples, *feature.asked.without)
+        if name in row_of
+    }
+    shuffled = np.random.default_rng(int(digest[:8], 16)).permutation(n)
+    labelled = findings.compared
+    rest = sorted((int(row) for row in shuffled if int(row) not in needed), key=lambda row: not labelled[row])
+    chosen = [*sorted(needed), *rest][:MOST_EXAMPLES]
+    return np.array(sorted(chosen), np.intp)
+
+
+def _truth(findings: Findings, dataset: Dataset | None) -> AgainstTruth | None:
+    if dataset is None or dataset.truth is None or not findings.found:
+        return None
+    row_of = {example.id: row for row, example in enumerate(dataset.examples)}
+    rows = [row_of.get(name, -1) for name in findings.ids]
+    known = np.where(np.array(rows)[:, None] >= 0, dataset.truth.matrix[rows], np.int8(UNKNOWN))
+    return against_truth(findings.matrix, Truth(dataset.truth.columns, known.astype(np.int8)))
+
+
+def _curves(history: History) -> list[tuple[str, Markup]]:
+    asked = list(range(1, len(history.features) + 1))
+    if not asked:
+        return []
+
+    def both(x: list[Any], label: str) -> list[tuple[str, Markup]]:
+        lines = [Series("all features", x, history.features, "faint")]
+        lines.append(Series("interesting and distinct", x, history.counting))
+        return [
+            (f"Features against {label}", curve(f"Features found against {label}", label, lines)),
+            (f"g against {label}", curve(f"g against {label}", label, [Series("g", x, history.g)], start=1.0)),
+        ]
+
+    return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
+
+
+def _notices(
+    findings: Findings, examples: list[Example | None], carried: NDArray[np.intp], dataset: Dataset | None, run: Run
+) -> list[str]:
+    """What the reader must know before believing the page."""
+    notices = []
+    if len(carried) < len(findings.ids):
+        notices.append(
+            f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "
+            "others at random. Pictures, strips and the browser are of these; all other figures count every example."
+        )
+    missing = sum(example is None for example in examples)
+    if dataset is not None and missing:
+        notices.append(f"{missing:,} examples of the run are no longer in the data set and are shown by their ids.")
+    elif dataset is not None and dataset.digest != run.summary["dataset"]["digest"]:
+        notices.append("The data set has changed since the run: what is shown is what it holds now.")
+    return notices

@@ -1,0 +1,131 @@
+"""Small drawings as SVG elements: colours come from the page's style sheet, and every text is escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+Place = Callable[[float, float], tuple[float, float]]  # from values to the drawing
+
+WIDTH, HEIGHT = 440, 230
+LEFT, RIGHT, TOP, BOTTOM = 46, 14, 14, 40
+TICKS = 4
+
+
+@dataclass(frozen=True)
+class Series:
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    style: str = "main"  # a class of the style sheet
+
+
+def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
+    """`class_` is class and `stroke_width` is stroke-width; texts among the children are escaped."""
+    written = Markup("").join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _short(value)) for key, value in attributes.items()
+    )
+    return Markup("<{}{}>{}</{}>").format(name, written, Markup("").join(map(escape, children)), name)
+
+
+def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool = False, start: float = 0.0) -> Markup:
+    """Steps over questions or dollars; the axis of values begins at 0. `start` is the value before the first step."""
+    x_max = max((max(one.x, default=0.0) for one in series), default=0.0) or 1.0
+    y_max = max([start, *(value for one in series for value in one.y)]) or 1.0
+    y_ticks, x_ticks = nice_ticks(y_max), nice_ticks(x_max)
+    y_top = max(y_ticks[-1], y_max)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return (
+            LEFT + (WIDTH - LEFT - RIGHT) * x / x_max,
+            TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top),
+        )
+
+    drawn = [_grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
+    label = element("text", x_label, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle")
+    return element(
+        "svg",
+        element("title", title),
+        *drawn,
+        label,
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        class_="curve",
+    )
+
+
+def nice_ticks(top: float) -> list[float]:
+    """0 and a few round steps up to `top`."""
+    step = 10 ** math.floor(math.log10(top / TICKS)) if top > 0 else 1.0
+    step = next(step * factor for factor in (1, 2, 2.5, 5, 10, 20) if top / (step * factor) <= TICKS + 0.5)
+    return [step * number for number in range(math.floor(top / step + 1e-9) + 1)]
+
+
+def share_bar(yes: int, no: int, unknown: int) -> Markup:
+    """Of all examples, those that have a feature, those that lack it, and those nobody knows about."""
+    total = max(yes + no + unknown, 1)
+    parts, x = [], 0.0
+    for count, style in ((yes, "yes"), (no, "no"), (unknown, "unknown")):
+        width = 100 * count / total
+        if count:
+            parts.append(element("rect", x=x, y=0, width=width, height=6, class_=style))
+        x += width
+    label = f"{yes} have it, {no} lack it" + (f", {unknown} unknown" if unknown else "")
+    return element(
+        "svg",
+        element("title", label),
+        *parts,
+        viewBox="0 0 100 6",
+        preserveAspectRatio="none",
+        role="img",
+        class_="share",
+    )
+
+
+def interval_bar(low: float, middle: float, high: float, *, least: float, most: float) -> Markup:
+    """An estimate with its interval on a common scale, with a line at 0 where the scale has one."""
+    span = (most - least) or 1.0
+
+    def at(value: float) -> float:
+        return 100 * (min(max(value, least), most) - least) / span
+
+    parts = [element("rect", x=at(low), y=3.5, width=max(at(high) - at(low), 0.5), height=1, class_="range")]
+    if least < 0 < most:
+        parts.insert(0, element("rect", x=at(0) - 0.15, y=0, width=0.3, height=8, class_="zero"))
+    parts.append(element("rect", x=at(middle) - 0.8, y=1.5, width=1.6, height=5, class_="middle"))
+    return element(
+        "svg", *parts, viewBox="0 0 100 8", preserveAspectRatio="none", class_="interval", aria_hidden="true"
+    )
+
+
+def _grid(place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool) -> Markup:
+    parts = []
+    for value in y_ticks:
+        _, y = place(0, value)
+        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        text = f"{100 * value:g} %" if percent else _number(value)
+        parts.append(element("text", text, x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
+    for value in x_ticks:
+        x, _ = place(value, 0)
+        parts.append(element("text", _number(value), x=x, y=HEIGHT - BOTTOM + 17, class_="tick", text_anchor="middle"))
+    return element("g", *parts)
+
+
+def _steps(place: Place, one: Series, start: float) -> Markup:
+    points, before = [place(0, start)], start
+    for x, y in zip(one.x, one.y, strict=True):
+        points += [place(x, before), place(x, y)]
+        before = y
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return element("path", element("title", one.name), d=path, class_=f"line {one.style}")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+def _short(value: object) -> object:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
