@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -80,7 +81,8 @@ def _check_words(config: OpenAIConfig) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise OracleError(f"base URL {config.base_url!r} is not an http address: give one such as {OPENAI_URL}")
+        shown = re.sub(r"://[^/@]*@", "://", config.url)
+        raise OracleError(f"base URL {shown!r} is not an http address: give one such as {OPENAI_URL}")
     for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))

@@ -45,7 +45,8 @@ class Errand:
         self._sent: set[Future[None]] = set()
         self._arrived: queue.SimpleQueue[Answer | Ended] = queue.SimpleQueue()
         self._error: Exception | None = None
-        self._exhausted = False
+        self._exhausted = False  # nothing more is pulled
+        self._useless = False  # nor sent: the oracle cannot be used
 
     def run(self, questions: Iterator[Question]) -> Iterator[Answer]:
         try:
@@ -68,20 +69,17 @@ class Errand:
                 question = next(questions)
             except StopIteration:
                 self._exhausted = True
-            except Exception as error:  # raised once what is under way has been answered
-                self._fail(error)
+            except Exception as error:  # raised once what was pulled has been answered
+                self._error = error
+                self._exhausted = True
             else:
                 if isinstance(question, Compare):
                     self._comparisons.append(question)
                 else:
                     self._waiting.add(question)
 
-    def _fail(self, error: Exception) -> None:
-        self._error = self._error or error
-        self._exhausted = True
-
     def _send(self) -> None:
-        if self._error is not None:
+        if self._useless:
             return
         groups: list[Sequence[Question]] = [[question] for question in self._comparisons]
         self._comparisons = []
@@ -125,4 +123,5 @@ class Errand:
             else:
                 self._under_way -= item.unanswered
                 if item.error is not None:
-                    self._fail(item.error)
+                    self._error = self._error or item.error
+                    self._exhausted = self._useless = True

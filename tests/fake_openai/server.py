@@ -76,6 +76,11 @@ class FakeOpenAI:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._server.port}/v1"
 
+    @property
+    def most_at_once(self) -> int:
+        """The most requests that were being answered at the same time."""
+        return self._server.most_at_once
+
     def script(self, path: str, faults: Iterable[str | None]) -> None:
         """The next requests to a path fail in this order; None is a good reply."""
         self._scripts[path].extend(faults)

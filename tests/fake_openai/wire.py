@@ -53,6 +53,8 @@ class Server:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
+        self.most_at_once = 0
+        self._at_once = 0
 
     def __enter__(self) -> Server:
         self._thread.start()
@@ -97,9 +99,14 @@ class Server:
 
     async def _respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection is still good afterwards."""
-        response = self._answer(request)
-        if response.delay:
-            await asyncio.sleep(response.delay)
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            response = self._answer(request)
+            if response.delay:
+                await asyncio.sleep(response.delay)
+        finally:
+            self._at_once -= 1
         if response.silent:
             return False
         head = [f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Status')}"]

@@ -1,0 +1,195 @@
+"""Money is exact: a charge is usage × price, a bound is never below it, and a split loses nothing."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.billing import Bill, Debt, charge
+from models.image_tokens import image_tokens, text_tokens
+from models.oracle import Feature, Label, OracleError, Verdict
+from models.prices import (
+    Price,
+    Tokens,
+    UnknownPrice,
+    bound,
+    parse_price,
+    read_prices,
+    read_usage,
+    settled,
+    shares,
+    tariff_of,
+)
+from sources.example import Example
+
+CHEAP = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"), Decimal("0.20"))
+COUNTS = st.integers(0, 2_000_000)
+
+
+def test_a_charge_is_usage_times_price_to_the_micro_dollar() -> None:
+    tokens = Tokens(input=1000, output=100, cached=400, cache_write=200)
+    assert settled(CHEAP, tokens) == 400 * 0.15 + 400 * 0.075 + 200 * 0.20 + 100 * 0.60
+    assert settled(CHEAP, tokens, batch=True) == 95
+
+
+def test_cached_tokens_cost_as_much_as_others_where_nothing_is_said_of_them() -> None:
+    plain = Price(Decimal(1), Decimal(2))
+    assert settled(plain, Tokens(1000, 0, cached=900)) == settled(plain, Tokens(1000, 0)) == 1000
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS)
+def test_no_charge_exceeds_the_bound(given_tokens: int, written: int, cached: int, stored: int) -> None:
+    cached = min(cached, given_tokens)
+    tokens = Tokens(given_tokens, written, cached, min(stored, given_tokens - cached))
+    assert settled(CHEAP, tokens) <= bound(CHEAP, Tokens(given_tokens, written))
+
+
+@given(st.integers(0, 10**9), st.lists(st.integers(0, 10**6), min_size=1, max_size=50))
+def test_shares_add_up_to_the_last_unit_and_keep_the_proportion(total: int, weights: list[int]) -> None:
+    parts = shares(total, weights)
+    assert sum(parts) == total
+    whole = sum(weights)
+    if whole:
+        assert all(abs(part - total * weight / whole) < 1.001 for part, weight in zip(parts, weights, strict=True))
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50), st.data())
+def test_no_share_exceeds_its_weight_while_the_total_does_not(weights: list[int], data: st.DataObject) -> None:
+    total = data.draw(st.integers(0, sum(weights)))
+    assert all(part <= weight for part, weight in zip(shares(total, weights), weights, strict=True))
+
+
+def bills(*weights: int) -> list[Bill]:
+    label = Label(Feature("hat"), Example("a", "a", text="a"))
+    return [Bill(label, weight) for weight in weights]
+
+
+def test_a_request_is_booked_on_its_questions_without_loss() -> None:
+    group = bills(10, 10, 30)
+    charge(group, Tokens(101, 53, 7, 0, 11), 1_003)
+    answers = [bill.answer(Verdict.YES, "m") for bill in group]
+    assert sum(answer.cost for answer in answers) == 1_003
+    assert sum(answer.usage.input_tokens for answer in answers) == 101
+    assert sum(answer.usage.output_tokens for answer in answers) == 53
+    assert sum(answer.usage.cached_tokens for answer in answers) == 7
+    assert sum(answer.usage.reasoning_tokens for answer in answers) == 11
+    assert sum(answer.usage.requests for answer in answers) == 1
+
+
+def test_a_debt_is_paid_once() -> None:
+    debt = Debt()
+    debt.add(Tokens(10, 1), 5)
+    debt.add(Tokens(20, 2), 7)
+    answer = bills(1)[0].answer(Verdict.YES, "m")
+    paid = debt.paid_with(answer)
+    assert (paid.cost, paid.usage.requests, paid.usage.input_tokens) == (12, 2, 30)
+    assert debt.paid_with(answer) == answer
+
+
+def test_listed_prices_are_found_by_address_and_by_name() -> None:
+    assert settled(tariff_of("gpt-4o-mini", base_url=None, prices={}), Tokens(1_000_000, 1_000_000)) == 750_000
+    local = tariff_of("gpt-4o-mini", base_url="http://127.0.0.1:1/v1", prices={})
+    assert settled(local, Tokens(1_000_000, 0)) == 150_000
+    assert settled(local, Tokens(1_000_000, 0, cached=1_000_000)) == 75_000
+
+
+def test_decisions_have_their_own_price() -> None:
+    decisions = tariff_of("gpt-6-luna", base_url=None, prices={}, endpoint="decisions")
+    chat = tariff_of("gpt-6-luna", base_url=None, prices={})
+    tokens = Tokens(100_000, 1_000)
+    assert settled(decisions, tokens) < settled(chat, tokens)
+
+
+def test_an_unknown_model_is_an_error_that_says_how_to_give_its_price() -> None:
+    with pytest.raises(UnknownPrice, match=r"'my-own-model' is not known: give it .*\?price=0.15,0.60") as caught:
+        tariff_of("my-own-model", base_url="http://127.0.0.1:1/v1", prices={})
+    assert "\n" not in str(caught.value)
+
+
+def test_the_user_s_price_wins_over_the_list() -> None:
+    free = Price(Decimal(0), Decimal(0))
+    assert tariff_of("gpt-4o-mini", base_url=None, prices={"gpt-4o-mini": free}) == free
+    assert tariff_of("anything", base_url=None, prices={"*": free}) == free
+
+
+def test_a_price_is_read_from_words_and_from_a_file(tmp_path: Path) -> None:
+    assert parse_price("0.15, 0.60") == Price(Decimal("0.15"), Decimal("0.60"))
+    assert parse_price("1,2,0.5") == Price(Decimal(1), Decimal(2), Decimal("0.5"))
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"m": {"input": 0.1, "output": 1, "cached": 0.05}}))
+    assert read_prices(file) == {"m": Price(Decimal("0.1"), Decimal(1), Decimal("0.05"))}
+
+
+@pytest.mark.parametrize("text", ["1", "", "1,2,3,4,5", "a,b", "-1,2", "nan,1", "inf,1"])
+def test_a_price_that_is_none_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(OracleError, match="price") as caught:
+        parse_price(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"m": 3}', '{"m": {"input": 1}}', '{"m": {"in": 1, "output": 2}}'])
+def test_a_price_file_that_is_wrong_is_refused_with_its_name(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(content)
+    with pytest.raises(OracleError, match=r"prices\.json"):
+        read_prices(file)
+    with pytest.raises(OracleError, match=r"absent\.json.*check the path"):
+        read_prices(tmp_path / "absent.json")
+
+
+def test_usage_is_read_in_both_spellings() -> None:
+    details = {"cached_tokens": 30, "cache_write_tokens": 5}
+    chat = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": details}
+    chat["completion_tokens_details"] = {"reasoning_tokens": 15}
+    newer = {"input_tokens": 100, "output_tokens": 20, "input_tokens_details": details}
+    newer["output_tokens_details"] = {"reasoning_tokens": 15}
+    assert read_usage({"usage": chat}) == read_usage({"usage": newer}) == Tokens(100, 20, 30, 5, 15)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        [],
+        {},
+        {"prompt_tokens": 5},
+        {"prompt_tokens": -1, "completion_tokens": 1},
+        {"prompt_tokens": "5", "completion_tokens": 1},
+        {"prompt_tokens": True, "completion_tokens": 1},
+        {"prompt_tokens": 10**15, "completion_tokens": 1},
+        {"prompt_tokens": float("nan"), "completion_tokens": 1},
+    ],
+)
+def test_missing_and_absurd_usage_is_none(usage: object) -> None:
+    assert read_usage({"usage": usage}) is None
+
+
+def test_details_that_contradict_the_total_are_cut_to_it() -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 99}}
+    assert read_usage({"usage": usage}) == Tokens(10, 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "side", "detail", "published"),
+    [
+        ("gpt-4o", 1024, "low", 85),
+        ("gpt-4o", 768, "high", 765),
+        ("gpt-4o-mini", 512, "high", 2833 + 5667),
+        ("gpt-4.1-nano", 1024, "high", 2520),
+        ("some-model", 512, "auto", 630),
+    ],
+)
+def test_image_tokens_are_never_below_what_is_published(model: str, side: int, detail: str, published: int) -> None:
+    assert image_tokens(model, side, detail) >= published - 1
+
+
+def test_text_tokens_are_an_upper_bound() -> None:
+    assert text_tokens("") == 0
+    assert text_tokens("plain words of a text") >= 5
+    assert text_tokens("犬" * 10) == 30
+    assert text_tokens("$%&/()=?!#" * 3) == 30
