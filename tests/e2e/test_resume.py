@@ -23,8 +23,8 @@ OPTIONS = [
 ]
 
 
-def start(folder: Path, prefect_url: str) -> subprocess.Popen[str]:
-    places = ["--store", str(folder / "store.sqlite"), "--out", str(folder / "run")]
+def start(folder: Path, prefect_url: str, out: str = "run") -> subprocess.Popen[str]:
+    places = ["--store", str(folder / "store.sqlite"), "--out", str(folder / out)]
     return subprocess.Popen(
         [sys.executable, "-m", "flows", "discover", "datasets/faces", *OPTIONS, *places],
         cwd=ROOT,
@@ -83,7 +83,7 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
 
 
 def test_two_processes_with_the_same_settings_pay_for_every_question_once(prefect_url: str, tmp_path: Path) -> None:
-    both = [start(tmp_path, prefect_url) for _ in range(2)]
+    both = [start(tmp_path, prefect_url, out) for out in ("one", "other")]
     one, other = (finish(process) for process in both)
     assert one["g_curve"] == other["g_curve"]
     with Store.open(str(tmp_path / "store.sqlite")) as store:
