@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -200,13 +200,3 @@ def kept_answers(connection: Connection, after: int, limit: int) -> tuple[list[K
         for row in rows
     ]
     return kept, rows[-1].id if rows else after
-
-
-def every_answer(read_page: Any, page: int = 1000) -> Iterator[KeptAnswer]:
-    """All answers, a page at a time, so that no transaction stays open meanwhile."""
-    after = 0
-    while True:
-        kept, after = read_page(lambda connection, start=after: kept_answers(connection, start, page))
-        if not kept:
-            return
-        yield from kept

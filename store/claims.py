@@ -55,10 +55,13 @@ def claim(
     Once one does not fit the budget, nothing after it that costs anything is granted either."""
     balance = locked_balance(connection, run.scope)
     latest = _latest_charges(connection, sorted({request.key for request in requests}))
-    dead = _dead_claims(connection, run.scope, latest.values(), terms.now, is_dead)
-    balance += _end(connection, dead, terms.now).get(run.scope, Balance())
-    ended = {(row.key, row.fence) for row in dead}
-    result, wanted = _decide(requests, latest, ended, terms, balance)
+    holders = {row.owner for row in latest.values() if row.state in LIVE}
+    ended, freed = _bury(connection, run.scope, filter(is_dead, holders), terms.now)
+    result, wanted = _decide(requests, latest, ended, terms, balance + freed)
+    if result.refused:  # the dead may hold more of the budget
+        spenders = connection.execute(_OWNERS_IN, {"in_scope": run.scope}).scalars().all()
+        more, freed_more = _bury(connection, run.scope, filter(is_dead, spenders), terms.now)
+        result, wanted = _decide(requests, latest, ended | more, terms, balance + freed + freed_more)
     taken = insert_new_returning(
         connection,
         charges,
@@ -128,6 +131,12 @@ _LIVE_CLAIMS = select(*_CLAIM_COLUMNS).join(runs, runs.c.id == charges.c.run).wh
 _MINE = _LIVE_CLAIMS.where(charges.c.key.in_(KEYS), charges.c.owner == bindparam("mine")).with_for_update(of=charges)
 _ENDED = _LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
 _OF_OWNERS = _LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("gone", expanding=True)))
+_OWNERS_IN = (
+    select(charges.c.owner)
+    .distinct()
+    .join(runs, runs.c.id == charges.c.run)
+    .where(_IS_LIVE, runs.c.scope == bindparam("in_scope"))
+)
 # Every answer has a charge, so the charges tell which questions are answered.
 _CHARGES = (
     select(*(charges.c[name] for name in ("key", "fence", "state", "owner", "token")), answers.c.id.label("answered"))
@@ -137,24 +146,23 @@ _CHARGES = (
 )
 
 
-def _dead_claims(
-    connection: Connection, scope: int, wanted: Iterable[Row[Any]], now: float, is_dead: Callable[[str], bool]
-) -> Sequence[Row[Any]]:
-    """Claims whose lease ended, and all claims of those holders of what is wanted that are known to have died."""
-    gone = [owner for owner in {row.owner for row in wanted if row.state in LIVE} if is_dead(owner)]
+def _bury(
+    connection: Connection, scope: int, owners: Iterable[str], now: float
+) -> tuple[set[tuple[str, int]], Balance]:
+    """End the claims whose lease is over and those of these owners; which they were, and what the scope got back."""
     searches: list[tuple[Select[Any], dict[str, Any]]] = [(_ENDED, {"now": now})]
-    if gone:
+    if gone := list(owners):
         searches.append((_OF_OWNERS, {"gone": gone}))
     seen = [row for search, values in searches for row in connection.execute(search, values)]
     if not seen:
-        return []
+        return set(), Balance()
     free = {scope, *lock_free_scopes(connection, [row.scope for row in seen if row.scope != scope])}
     dead = {}
     for search, values in searches:  # a row that another transaction has locked is being settled by it
         for row in connection.execute(search.with_for_update(of=charges, skip_locked=True), values):
             if row.scope in free:
-                dead[row.key] = row
-    return list(dead.values())
+                dead[row.key, row.fence] = row
+    return set(dead), _end(connection, list(dead.values()), now).get(scope, Balance())
 
 
 def _latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:

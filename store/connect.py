@@ -110,7 +110,7 @@ def _postgresql(url: str) -> Engine:
         parsed,
         isolation_level="READ COMMITTED",
         pool_size=8,
-        max_overflow=56,
+        max_overflow=8,  # a server takes 100 connections in all by default
         hide_parameters=True,
         connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS},
     )

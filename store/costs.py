@@ -50,9 +50,8 @@ def _chosen(run: str | None) -> ColumnElement[bool]:
     return runs.c.id.is_not(None) if run is None else or_(runs.c.run_id == run, runs.c.name == run)
 
 
-_CHARGED = (
-    *("paid_calls", "requests", "input_tokens", "output_tokens", "paid", "unknown_calls", "unknown", "questions"),
-)
+_CALLS = ("questions", "paid_calls", "unknown_calls", "requests")
+_CHARGED = (*_CALLS, "input_tokens", "output_tokens", "paid", "unknown")
 
 
 def _charged(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row[Any]]:

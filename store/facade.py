@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -163,7 +164,13 @@ class Store:
         return self._transactions.read(lambda connection: costs.kept_count(connection, scope))
 
     def every_answer(self) -> Iterator[KeptAnswer]:
-        return answers.every_answer(self._transactions.read)
+        """All answers in the order in which they were kept; no transaction stays open between pages of them."""
+        after = 0
+        while True:
+            kept, after = self._transactions.read(partial(answers.kept_answers, after=after, limit=1000))
+            if not kept:
+                return
+            yield from kept
 
     def integrity_check(self) -> list[str]:
         """One line per thing that is wrong with the file or the books; empty when all is well."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from store import Store
+import pytest
+
+from store import Store, StoreError
+from store.ledger import find_run, reserve
 from tests.integration.conftest import Clock
 from tests.integration.store_steps import LEASE, PRICE, SCOPE, begin, claim, record
 
@@ -67,3 +70,11 @@ def test_a_price_beyond_its_bound_is_booked_in_full_and_stops_the_rest(store: St
 
 def test_nothing_is_known_of_a_scope_that_never_ran(store: Store) -> None:
     assert store.spent("unheard of") == (0, 0)
+
+
+def test_the_statement_that_reserves_knows_the_cap_itself(store: Store) -> None:
+    begin(store)
+    writing = store.engine.execution_options(writes=True).begin()
+    with pytest.raises(StoreError, match="does not fit the budget of 99"), writing as connection:
+        reserve(connection, find_run(connection, "run-1").scope, 100, cap=99)
+    assert store.spent(SCOPE) == (0, 0)

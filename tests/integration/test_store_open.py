@@ -43,6 +43,18 @@ def test_every_sqlite_connection_has_the_settings_that_durability_needs(tmp_path
     engine.dispose()
 
 
+def test_a_write_locks_the_file_before_it_reads(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    library = sqlite_library()
+    with (
+        Store.open(str(path)) as store,
+        store.engine.execution_options(writes=True).begin(),
+        closing(library.connect(str(path), timeout=0, isolation_level=None)) as other,
+        pytest.raises(library.OperationalError, match="database is locked"),
+    ):
+        other.execute("BEGIN IMMEDIATE")
+
+
 def test_a_library_in_which_wal_is_unsafe_turns_wal_off(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with Store.open(str(path)) as store:

@@ -94,6 +94,19 @@ def test_the_claims_of_a_killed_process_are_free_before_their_lease_ends(store_u
         assert (unknown.unknown_calls, unknown.unknown) == (1, PRICE)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process started")
+def test_what_a_killed_process_had_reserved_and_not_sent_can_be_spent_on_other_questions(store_url: str) -> None:
+    with Store.open(store_url) as store, workers(store_url, [("hold", "killed")]) as (process,):
+        begin(store, "run-1")
+        assert claim(store, ["c"], budget=2 * PRICE).refused == ["c"]
+        process.kill()
+        process.wait()
+        claimed = claim(store, ["c", "d"], budget=2 * PRICE)
+        assert (claimed.granted, claimed.refused) == ({"c": 1}, ["d"])
+        assert store.spent(SCOPE) == (PRICE, PRICE)
+        assert store.integrity_check() == []
+
+
 def test_threads_share_one_store(store: Store) -> None:
     begin(store)
     keys = [f"key {number}" for number in range(64)]
