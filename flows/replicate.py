@@ -1,0 +1,83 @@
+"""Test the paper's claims, tables and figures on simulated crowds, and write the page that says what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from flows.display import display
+from flows.replicate_settings import ReplicateSettings
+from flows.running import run_with_api
+from reports.replication import TOPICS, write_page
+from reports.replication_claim import FULL, QUICK, Finding, Job, Scale, Topic
+from reports.replication_jobs import processes, run_jobs
+from reports.run import check_writable
+from tasks.publish import publish
+from tasks.replicate import replicate_topic
+
+Judge = Callable[[str, Topic, Scale, list[Job], Callable[[str, list[Job]], list[Any]]], Finding]
+
+
+@flow(name="replicate", flow_run_name="seed{settings.seed}", persist_result=False)
+def replicate_flow(settings: ReplicateSettings) -> list[dict[str, Any]]:
+    """Every claim of the paper as a task; the summary as an artifact."""
+    summary = run_replication(settings, QUICK if settings.quick else FULL, judge=replicate_topic)
+    publish("replication", summary, f"The paper, replicated: {settings.command}")
+    return summary
+
+
+def run_replication(settings: ReplicateSettings, scale: Scale, *, judge: Judge | None = None) -> list[dict[str, Any]]:
+    """The whole replication as plain Python; the flow hands in a task, tests hand in nothing."""
+    folder = Path(settings.out)
+    check_writable(folder)
+    planned = [(topic, topic.plan(scale, settings.seed)) for topic in TOPICS]
+    total = sum(len(jobs) for _, jobs in planned)
+    with processes(settings.processes) as pool, display().counting(total, "simulations"):
+        run = _Counted(pool, total).run
+        findings = [(judge or _judge)(topic.name, topic, scale, jobs, run) for topic, jobs in planned]
+    written = f"Written on {datetime.now(UTC).date()} by `{settings.command}` ({scale.name} run)."
+    write_page(folder, findings, written)
+    return [{"claim": found.title, "runs": found.runs, "verdict": str(found.verdict)} for found in findings]
+
+
+def _judge(
+    name: str,  # noqa: ARG001 (a task run is named by it)
+    topic: Topic,
+    scale: Scale,
+    jobs: list[Job],
+    run: Callable[[str, list[Job]], list[Any]],
+) -> Finding:
+    return topic.judge(scale, run(topic.name, jobs))
+
+
+class _Counted:
+    """Runs the jobs of one topic after another and shows how far all of them are."""
+
+    def __init__(self, pool: Executor | None, total: int) -> None:
+        self._pool, self._total = pool, total
+        self._done, self._began = 0, time.monotonic()
+
+    def run(self, name: str, jobs: list[Job]) -> list[Any]:
+        def count() -> None:
+            self._done += 1
+            left = (time.monotonic() - self._began) / self._done * (self._total - self._done)
+            display().update(self._done, f"{name}, about {_minutes(left)} left")
+
+        return run_jobs(jobs, self._pool, count)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def run_flow(settings: ReplicateSettings) -> list[dict[str, Any]]:
+    check_writable(Path(settings.out))
+    state = run_with_api(lambda: replicate_flow(settings, return_state=True), publish.name, "replication")
+    summary: list[dict[str, Any]] = state.result()
+    return summary

@@ -1,0 +1,31 @@
+"""How every flow of the command line is run: against the API it is pointed at, a kept server, or one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from prefect import tags
+from prefect.client.schemas.objects import State
+
+from flows.display import display
+from flows.history import send_history, wait_for_history
+from flows.local_server import prefect_api
+from flows.settings import prefect_environment, state_folder
+
+
+def run_with_api(start: Callable[[], State[Any]], last_task: str, *labels: str) -> State[Any]:
+    """Start a flow (with `return_state=True`) and keep the API until the history of the run has reached it."""
+    with (
+        display().waiting("starting Prefect"),
+        ExitStack() as opened,
+    ):
+        opened.enter_context(prefect_api(state_folder(), prefect_environment()))
+        stack = opened.pop_all()
+    with stack, tags("twothirds", *labels):
+        state = start()
+        send_history()
+        if state.is_completed() and state.state_details.flow_run_id:
+            wait_for_history(state.state_details.flow_run_id, last_task)
+    return state
