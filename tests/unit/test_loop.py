@@ -14,11 +14,16 @@ from tests.made import crowd_of, random_truth, texts
 
 
 def discovered(
-    truth: NDArray[np.int8], limits: Limits, votes: int = 1, strategy: str = "adaptive-triple", **behaviour: Any
+    truth: NDArray[np.int8],
+    limits: Limits,
+    votes: int = 1,
+    strategy: str = "adaptive-triple",
+    options: dict[str, Any] | None = None,
+    **behaviour: Any,
 ) -> Progress:
     examples = texts(len(truth))
     panel = Panel(crowd_of(truth, **behaviour), examples, votes)
-    made = make_strategy(strategy, len(examples), np.random.default_rng(0))
+    made = make_strategy(strategy, len(examples), np.random.default_rng(0), **(options or {}))
     return Loop(made, examples, limits, partial(Panel.compare, panel), partial(Panel.label, panel)).run()
 
 
@@ -48,6 +53,16 @@ def test_it_stops_when_nothing_is_unresolved() -> None:
     progress = discovered(random_truth(8, 30), Limits(queries=500))
     assert progress.stopped is StopReason.EXHAUSTED
     assert progress.unresolved == 0
+
+
+def test_beyond_exhaustion_it_goes_on_and_finds_more() -> None:
+    truth = random_truth(8, 30)
+    exhausted = discovered(truth, Limits(queries=30))
+    beyond = discovered(truth, Limits(queries=30), options={"beyond": True})
+    assert exhausted.stopped is StopReason.EXHAUSTED
+    assert beyond.stopped is StopReason.QUERIES
+    assert len(beyond.findings) > len(exhausted.findings)
+    assert any(comparison.other_than_known for comparison, _ in beyond.asked)
 
 
 def test_it_stops_after_nones_in_a_row() -> None:
