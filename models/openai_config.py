@@ -40,6 +40,7 @@ class OpenAIConfig:
     grouping: Grouping = "auto"  # which labels travel together
     labels_per_request: int = 20
     attempts: int = 6  # at one request, while the server fails
+    retry_delay: float = 0.5  # seconds before the second attempt; it doubles from there
     asks: int = 4  # paid replies for one question, while they cannot be used
     longest_wait: float = 120.0  # seconds that a server may ask us to wait
     provider_batch: bool = False

@@ -14,7 +14,7 @@ from models.openai_config import OpenAIConfig
 from models.openai_probe import Abilities
 from models.openai_wire import Reply, Wire
 from models.oracle import Answer, OracleIdentity, Question
-from models.prices import settled
+from models.prices import bound, settled
 from models.prompts import Message, Picture
 
 Emit = Callable[[Answer], None]
@@ -51,16 +51,19 @@ class Desk:
     def bills(self, questions: Sequence[Question]) -> list[Bill]:
         return [Bill(question, self.bounds.weight(question)) for question in questions]
 
-    def book(self, bills: Sequence[Bill], reply: Reply, *, batch: bool = False) -> None:
+    def book(self, bills: Sequence[Bill], reply: Reply) -> None:
         """Charge a reply to its questions. One that says no usage is charged with the most it can have been: it may
         have cost something, and a budget must hold. What is not even JSON did not come from the model."""
         questions = [bill.question for bill in bills]
         if reply.tokens is None and reply.data is None:
             bills[0].requests += 1
             return
-        tokens = reply.tokens or self.bounds.request(questions)
-        tariff = self.bounds.chat if batch else self.bounds.tariff(questions[0])
-        charge(bills, tokens, settled(tariff, tokens, batch=batch))
+        tariff = self.bounds.tariff(questions[0])
+        if reply.tokens is not None:
+            charge(bills, reply.tokens, settled(tariff, reply.tokens))
+        else:
+            most = self.bounds.request(questions)
+            charge(bills, most, bound(tariff, most))
 
     async def messages(self, messages: Sequence[Message], spelling: Spelling) -> list[dict[str, Any]]:
         return [{"role": one.role, "content": await self._content(one, spelling)} for one in messages]

@@ -76,7 +76,7 @@ class Wire:
             timeout=config.timeout,
             max_retries=0,
         )
-        self._retry = Retry(config.attempts, config.longest_wait)
+        self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
         self._limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
         self._places = asyncio.Semaphore(config.concurrency)
         self._dice = random.Random()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-FIRST_DELAY = 0.5
 LONGEST_DELAY = 20.0
 
 
@@ -17,7 +16,7 @@ LONGEST_DELAY = 20.0
 class Retry:
     attempts: int
     longest_wait: float
-    first_delay: float = FIRST_DELAY
+    first_delay: float = 0.5
 
     def delay(self, attempt: int, asked_for: float | None, dice: random.Random) -> float | None:
         """Seconds until the next try after the failed one numbered `attempt` (from 1); None to give up.

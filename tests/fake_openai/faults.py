@@ -31,9 +31,9 @@ def _refuse(reply: Data) -> None:
 
 
 def _shifted(content: str) -> str:
-    """Every label under another item's number."""
+    """Every label under a number that nobody asked about, every field of a feature under another name."""
     data = json.loads(content)
-    return json.dumps({str(int(key) + 1000): value for key, value in data.items()} if "found" not in data else [data])
+    return json.dumps({str(int(key) + 1000) if key.isdigit() else f"the {key}": data[key] for key in data})
 
 
 def _long_name(content: str) -> str:
