@@ -62,7 +62,7 @@ def test_reservations_started_together_admit_exactly_what_the_budget_holds(store
 
 
 def test_processes_that_want_the_same_keys_pay_each_once(store_url: str) -> None:
-    got = work_together(store_url, [("share", f"process {n}", 120) for n in range(3)])
+    got = work_together(store_url, [("share", f"process {n}", 120) for n in range(2)])
     assert sorted(key for keys in got for key in keys) == sorted(f"key {number}" for number in range(120))
     with Store.open(store_url) as store:
         assert store.spent(SCOPE) == (120 * PRICE, 0)
@@ -71,7 +71,7 @@ def test_processes_that_want_the_same_keys_pay_each_once(store_url: str) -> None
 
 
 def test_processes_that_open_a_new_store_at_once_all_find_it_ready(store_url: str) -> None:
-    names = [f"process {n}" for n in range(4)]
+    names = [f"process {n}" for n in range(3)]
     assert work_together(store_url, [("open", name) for name in names]) == names
     with Store.open(store_url) as store:
         assert {run["run_id"] for run in store.run_overview()} == set(names)
