@@ -28,6 +28,7 @@ class BatchManners:
     spoiled: float = 0.0  # share of the lines whose content is prose
     foreign: bool = False  # a line of another batch is among the results
     ends: str = "completed"
+    loses_create: bool = False  # the first batch is made, but its maker is cut off before hearing of it
     seed: int = 0
 
 
@@ -97,6 +98,8 @@ class Batches:
         }
         batch = Batch(f"batch_{next(fresh_numbers)}", lines, about, self.manners.polls, self.manners)
         self.made.append(batch)
+        if self.manners.loses_create and len(self.made) == 1:
+            return Response(b"", silent=True)
         return Response.of(self._shown(batch))
 
     def _list(self, request: Request) -> Response:
@@ -116,7 +119,7 @@ class Batches:
         return {"id": batch.id, "status": "in_progress", **batch.about, **batch.done}
 
     def _run(self, batch: Batch) -> None:
-        manners, dice = batch.manners, random.Random(batch.manners.seed)
+        manners, dice = batch.manners, random.Random(f"{batch.manners.seed}:{len(self.made)}")
         good, bad = [], []
         for line in batch.lines:
             chance = dice.random()

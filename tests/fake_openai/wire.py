@@ -69,6 +69,7 @@ class Server:
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._listen())
+        self._loop.call_soon(self._ready.set)
         self._loop.run_forever()
         self._loop.run_until_complete(self._close())
         self._loop.close()
@@ -76,7 +77,6 @@ class Server:
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=2**26, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
-        self._ready.set()
 
     async def _close(self) -> None:
         self._server.close()
