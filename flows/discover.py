@@ -6,8 +6,10 @@ import asyncio
 import contextvars
 import re
 import threading
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from flows.settings import DiscoverSettings
 from models.oracle import MICRO, Compare, Feature
 from models.recorded import Recorded
 from models.voting import Elicited, Labelled, Panel
+from reports.progress import picture_of
 from reports.run import Run
 from tasks.elicit import elicit
 from tasks.label import label
@@ -56,7 +59,11 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any]:
 
     outcome = run_discovery(prepared, run_id=str(flow_run.id), compare=elicit, label=label, on_round=publish_round)
     artifact.update(1.0, _detail(outcome.progress))
-    publish(f"features-{re.sub(r'[^a-z0-9]+', '-', name.lower())}", outcome.features(), f"Features of {name}")
+    with display().waiting("writing the report"):
+        run = Run(prepared.folder)
+        page = run.report(dataset=prepared.dataset)
+    key = f"features-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"
+    publish(key, outcome.features(), f"Features of {name}", picture=picture_of(run), link=page.path.resolve().as_uri())
     return outcome.summary()
 
 
@@ -70,6 +77,7 @@ def run_discovery(
 ) -> Outcome:
     """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     settings, store = prepared.settings, prepared.store
+    started = time.monotonic()
     store.begin_run(
         run_id,
         prepared.scope,
@@ -100,7 +108,8 @@ def run_discovery(
             progress = loop.run(show)
         if progress.message:
             display().say(progress.message)
-        outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id)
+        took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
+        outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now)
         outcome.write(prepared.folder)
         status = f"stopped: {progress.stopped}"
         return outcome

@@ -30,6 +30,8 @@ class Outcome:
     recorded: Recorded
     progress: Progress
     run_id: str
+    seconds: float  # that the run took, waiting included
+    finished_at: str
 
     def features(self) -> list[dict[str, Any]]:
         return [
@@ -78,6 +80,8 @@ class Outcome:
             "cost_usd": recorded.cost / MICRO,
             "paid_calls": recorded.paid_calls,
             "cached_calls": recorded.cached_calls,
+            "seconds": self.seconds,
+            "finished_at": self.finished_at,
             "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONS},
         }
         if progress.stopped is StopReason.NONES:

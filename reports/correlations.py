@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discovery.twins import correlation
 from reports.svg import element
 
-CELL = 14
+CELL = 16
 FAINT = 0.05  # correlations below are left white
 STRONG = 0.4  # and above are told in words
 MOST_TOLD = 12
@@ -61,9 +61,11 @@ def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
     for row, a in enumerate(order):
         y = 18 + CELL * row
         text = names[a] if len(names[a]) <= 26 else names[a][:25] + "…"
-        parts.append(element("text", text, x=label - 6, y=y + 10.5, class_="tick", text_anchor="end"))
+        parts.append(element("text", text, x=label - 6, y=y + 11.5, class_="tick", text_anchor="end"))
         parts.append(
-            element("text", str(a + 1), x=label + CELL * row + CELL / 2, y=12, class_="tick", text_anchor="middle")
+            element(
+                "text", str(a + 1), x=label + CELL * row + CELL / 2, y=12, class_="tick place", text_anchor="middle"
+            )
         )
         for column, b in enumerate(order):
             if a == b or abs(table[a, b]) >= FAINT:

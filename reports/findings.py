@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MICRO = 1_000_000
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
-DOUBTFUL_SHARE = 0.1  # of a feature's labels in doubt, from which the feature is
+DOUBTFUL_SHARE = 0.2  # of a feature's labels in doubt, from which the feature is
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,8 @@ from reports.exhibits import Gallery, exhibits_of
 from reports.findings import Findings, names_of
 from reports.payload import browser_data, script_json
 from reports.pictures import thumbnails
-from reports.progress import History, history_of, outlook_of
+from reports.progress import curves_of, history_of, outlook_of
 from reports.run import Run, replace_file
-from reports.svg import Series, curve
 from reports.troubles import troubles_of
 from reports.truths import AgainstTruth, against_truth
 from reports.wording import FILTERS
@@ -32,6 +31,14 @@ from sources.example import Example
 from sources.load import load_dataset
 
 ASSETS = Path(__file__).parent / "assets"
+UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
+HOW_CHOSEN = {
+    "auto": UNANSWERABLE,
+    "adaptive-triple": UNANSWERABLE,
+    "adaptive-pair": UNANSWERABLE,
+    "random-triple": " about examples drawn at random",
+    "tagging": " about one example each",
+}
 STOPPED = {
     "queries": "questions used up",
     "budget": "budget used up",
@@ -99,12 +106,13 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
         "summary": run.summary,
         "spent": history.usd[-1] if history.usd else 0.0,
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
+        "how_chosen": HOW_CHOSEN.get(run.summary["settings"]["strategy"], ""),
         "stopped": STOPPED.get(run.summary["stopped_because"], run.summary["stopped_because"]),
         "findings": findings,
         "exhibits": exhibits_of(findings, gallery, carried, truth),
         "history": history,
         "outlook": outlook_of(history),
-        "curves": _curves(history),
+        "curves": curves_of(history),
         "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
         "together": strongest(related),
         "truth": truth,
@@ -178,23 +186,8 @@ def _truth(findings: Findings, dataset: Dataset | None) -> AgainstTruth | None:
     row_of = {example.id: row for row, example in enumerate(dataset.examples)}
     rows = [row_of.get(name, -1) for name in findings.ids]
     known = np.where(np.array(rows)[:, None] >= 0, dataset.truth.matrix[rows], np.int8(UNKNOWN))
-    return against_truth(findings.matrix, Truth(dataset.truth.columns, known.astype(np.int8)))
-
-
-def _curves(history: History) -> list[tuple[str, Markup]]:
-    asked = list(range(1, len(history.features) + 1))
-    if not asked:
-        return []
-
-    def both(x: list[Any], label: str) -> list[tuple[str, Markup]]:
-        lines = [Series("all features", x, history.features, "faint")]
-        lines.append(Series("interesting and distinct", x, history.counting))
-        return [
-            (f"Features against {label}", curve(f"Features found against {label}", label, lines)),
-            (f"g against {label}", curve(f"g against {label}", label, [Series("g", x, history.g)], start=1.0)),
-        ]
-
-    return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
+    truth = Truth(dataset.truth.columns, known.astype(np.int8))
+    return against_truth(names_of(findings.found), findings.matrix, truth)
 
 
 def _notices(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from markupsafe import Markup
 
 from reports.findings import MICRO, Findings
 from reports.run import Run
+from reports.svg import Series, curve, data_url
 
 Number = TypeVar("Number", int, float)
 
@@ -74,6 +77,29 @@ def outlook_of(history: History, recent: int = RECENT) -> Outlook | None:
         questions_each=last / features if features else None,
         usd_each=usd / features if features else None,
     )
+
+
+def curves_of(history: History) -> list[tuple[str, Markup]]:
+    """Titles and drawings: against questions and, where answers cost something, against dollars."""
+    asked = list(range(1, len(history.features) + 1))
+    if not asked:
+        return []
+
+    def both(x: list[Any], label: str) -> list[tuple[str, Markup]]:
+        lines = [Series("all features", x, history.features, "faint")]
+        lines.append(Series("interesting and distinct", x, history.counting))
+        return [
+            (f"Features against {label}", curve(f"Features found against {label}", label, lines)),
+            (f"g against {label}", curve(f"g against {label}", label, [Series("g", x, history.g)], start=1.0)),
+        ]
+
+    return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
+
+
+def picture_of(run: Run) -> str:
+    """The curves against questions as a data URL, for pages that are not ours."""
+    drawings = curves_of(history_of(run, run.findings))[:2]
+    return data_url(*(drawing for _, drawing in drawings)) if drawings else ""
 
 
 def _gain(totals: Sequence[Number], last: int) -> Number:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool =
     """Steps over questions or dollars; the axis of values begins at 0. `start` is the value before the first step."""
     x_max = max((max(one.x, default=0.0) for one in series), default=0.0) or 1.0
     y_max = max([start, *(value for one in series for value in one.y)]) or 1.0
-    y_ticks, x_ticks = nice_ticks(y_max), nice_ticks(x_max)
-    y_top = max(y_ticks[-1], y_max)
+    y_ticks, x_ticks = nice_ticks(y_max, beyond=True), nice_ticks(x_max)
+    y_top = y_ticks[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
         return (
@@ -57,11 +58,12 @@ def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool =
     )
 
 
-def nice_ticks(top: float) -> list[float]:
-    """0 and a few round steps up to `top`."""
+def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
+    """0 and a few round steps up to `top`, or to the first step that is not below it."""
     step = 10 ** math.floor(math.log10(top / TICKS)) if top > 0 else 1.0
     step = next(step * factor for factor in (1, 2, 2.5, 5, 10, 20) if top / (step * factor) <= TICKS + 0.5)
-    return [step * number for number in range(math.floor(top / step + 1e-9) + 1)]
+    last = math.ceil(top / step - 1e-9) if beyond else math.floor(top / step + 1e-9)
+    return [step * number for number in range(last + 1)]
 
 
 def share_bar(yes: int, no: int, unknown: int) -> Markup:
@@ -129,3 +131,27 @@ def _number(value: float) -> str:
 
 def _short(value: object) -> object:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def data_url(*drawings: Markup) -> str:
+    """The drawings side by side as a picture of its own, which brings its colours along."""
+    style = (
+        ".grid{stroke:#ddd}.line{fill:none;stroke:#0d7a70;stroke-width:2}.line.faint{stroke:#777;stroke-dasharray:3 3}"
+        ".tick,.axis{fill:#555;font:11px sans-serif}"
+    )
+    width = len(drawings) * (WIDTH + 20)
+    placed = [
+        element("svg", drawing, x=number * (WIDTH + 20), width=WIDTH, height=HEIGHT)
+        for number, drawing in enumerate(drawings)
+    ]
+    whole = element(
+        "svg",
+        element("style", style),
+        element("rect", width=width, height=HEIGHT, fill="#fff"),
+        *placed,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {HEIGHT}",
+        width=width,
+        height=HEIGHT,
+    )
+    return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.metrics import matches_with_truth
+from discovery.metrics import LabelMatrix, matches_with_truth
+from discovery.questions import Labels
 from sources.dataset import Truth
 
 ENOUGH = 0.9  # balanced accuracy from which an attribute counts as found
@@ -30,7 +32,6 @@ class Matched:
 class Missed:
     attribute: str
     positives: int
-    best: float  # balanced accuracy of the feature that comes closest
 
     @property
     def why(self) -> str:
@@ -50,41 +51,36 @@ class AgainstTruth:
         return self.attributes - len(self.missed)
 
 
-def against_truth(matrix: NDArray[np.int8], truth: Truth) -> AgainstTruth:
-    """`matrix` is features × examples, in the order of the truth's rows."""
+def against_truth(names: Sequence[str], matrix: LabelMatrix, truth: Truth) -> AgainstTruth:
+    """A feature's best match is the attribute, or its negation, with which it correlates most; of equals the one with
+    its name. `matrix` is features × examples, in the order of the truth's rows."""
     known = truth.matrix.T
-    best = matches_with_truth(matrix, known, ENOUGH)
-    matches = [
-        _match(labels, known[column], truth.columns[column], bool(complement), float(score)) if column >= 0 else None
-        for labels, column, complement, score in zip(
-            matrix, best.best, best.complement, best.balanced_accuracy, strict=True
-        )
-    ]
+    matches = [_best_match(name, labels, truth.columns, known) for name, labels in zip(names, matrix, strict=True)]
     found = {match.attribute for match in matches if match and match.enough}
     missed = [
-        Missed(name, int((known[column] == 1).sum()), _closest(matrix, known[column]))
-        for column, name in enumerate(truth.columns)
-        if name not in found
+        Missed(name, int((known[column] == 1).sum())) for column, name in enumerate(truth.columns) if name not in found
     ]
     missed.sort(key=lambda missing: -missing.positives)
     return AgainstTruth(matches, missed, len(truth.columns))
 
 
-def _match(
-    labels: NDArray[np.int8], column: NDArray[np.int8], name: str, complement: bool, balanced_accuracy: float
-) -> Matched:
-    wanted = 0 if complement else 1
-    comparable = (labels >= 0) & (column >= 0)
-    said = (labels == 1) & comparable
-    true = (column == wanted) & comparable
-    both = int((said & true).sum())
-    return Matched(name, complement, _ratio(both, said), _ratio(both, true), balanced_accuracy)
+def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelMatrix) -> Matched | None:
+    comparable = (known >= 0) & (labels >= 0)
+    said, true = (labels == 1) & comparable, (known == 1) & comparable
+    both = (said & true).sum(axis=1)
+    said_sum, true_sum, rows = said.sum(axis=1), true.sum(axis=1), comparable.sum(axis=1)
+    spread = np.sqrt(said_sum * (rows - said_sum) * true_sum * (rows - true_sum))
+    phi = np.divide(rows * both - said_sum * true_sum, spread, out=np.zeros(len(known)), where=spread > 0)
+    if not (spread > 0).any():
+        return None
+    of_that_name = np.array([column.casefold() == name.casefold() for column in columns])
+    best = int(np.lexsort((of_that_name, np.abs(phi).round(9)))[-1])
+    complement = bool(phi[best] < 0)
+    wanted = true[best] != comparable[best] if complement else true[best]
+    hits = int((said[best] & wanted).sum())
+    accuracy = float(matches_with_truth(labels[None], known[best][None]).balanced_accuracy[0])
+    return Matched(columns[best], complement, _ratio(hits, said[best]), _ratio(hits, wanted), accuracy)
 
 
 def _ratio(part: int, whole: NDArray[np.bool_]) -> float | None:
     return part / int(whole.sum()) if whole.any() else None
-
-
-def _closest(matrix: NDArray[np.int8], column: NDArray[np.int8]) -> float:
-    scores = [float(matches_with_truth(labels[None], column[None]).balanced_accuracy[0]) for labels in matrix]
-    return max(scores, default=0.5)

@@ -7,15 +7,27 @@ from typing import Any
 from uuid import UUID
 
 from prefect import task
-from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
+from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
 
 @task(name="publish", cache_policy=NO_CACHE, persist_result=False)
-def publish(key: str, rows: list[dict[str, Any]], description: str) -> None:
-    """The table of features, readable in Prefect's own page."""
+def publish(
+    key: str, rows: list[dict[str, Any]], description: str, *, picture: str | None = None, link: str | None = None
+) -> None:
+    """The table of features, readable in Prefect's own page; the curves as a picture, and where the report is."""
     create_table_artifact(table=rows, key=key, description=description)
+    if picture:
+        create_image_artifact(image_url=picture, key=f"{key}-curves", description=f"{description}: how they were found")
+    if link:
+        create_link_artifact(link=link, link_text="report.html", key=f"{key}-report", description=description)
 
 
 class ProgressArtifact:

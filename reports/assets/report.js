@@ -140,8 +140,8 @@
   const dialog = byId("example");
   function votesOf(feature, place) {
     const [yes, no, abstained] = data.tallies[data.votes[feature][place]];
-    if (yes + no + abstained === 0) return "no votes";
-    return `${yes} yes, ${no} no` + (abstained ? `, ${abstained} abstained` : "");
+    const said = [[yes, "yes"], [no, "no"], [abstained, "abstained"]].filter(([votes]) => votes);
+    return said.map(([votes, word]) => `${votes} ${word}`).join(", ") || "no votes";
   }
   function listOf(title, style, place, features) {
     if (!features.length) return "";
