@@ -20,7 +20,7 @@ from reports.replication_estimates import mean, number
 
 HALF = "p = 1/2"
 MIXED = "a third each of p = 0.5, 0.2, 0.05"
-CHUNK = 1 << 14
+DRAWN = 512  # triples drawn at a time
 
 
 def frequencies(mixture: str, features: int) -> list[float]:
@@ -51,7 +51,7 @@ def adaptive_drawn(mixture: str, features: int, crowd: str, rng: np.random.Gener
     chance, found, queries = np.array(frequencies(mixture, features)), np.zeros(features, np.bool_), 0
     seed = int(rng.integers(1 << 31))
     while not found.all():
-        triples = (rng.random((CHUNK, 3, features)) < chance).astype(np.int8)
+        triples = (rng.random((DRAWN, 3, features)) < chance).astype(np.int8)
         for triple in triples:
             if (triple[:, found].sum(axis=0) == 2).any():
                 continue

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from discovery.worlds import independent_features
 from reports.plots import Line, Panel, Plot
-from reports.replication_adaptive import CHUNK, HALF, MIXED, expected_queries, settling
+from reports.replication_adaptive import HALF, MIXED, expected_queries, settling
 from reports.replication_claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replication_estimates import Estimate, mean, number
+
+CHUNK = 1 << 14  # triples drawn at a time
 
 
 def expected_collecting(q: NDArray[np.float64]) -> float:
