@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
 
-PICTURES_KEPT = 64  # decoded pictures that are kept for the next question about them
+PICTURES_KEPT = PROMPTS_KEPT = 64  # for the next question about the same
+Turns = tuple[tuple[str, tuple[str | None, ...]], ...]  # who says what; None is a picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,11 @@ class ChatModel:
         self.context: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._template = getattr(self._processor, "chat_template", None) or self.tokenizer.chat_template
         self._slices_logits = "logits_to_keep" in inspect.signature(self.model.forward).parameters
-        self._picture = lru_cache(PICTURES_KEPT)(lambda example: open_image(example, longest_side=longest_side))
+        # A feature meets many pictures in the same words, and a picture many features.
+        self._render: Callable[[Turns], str] = lru_cache(PROMPTS_KEPT)(self._rendered)
+        self._picture: Callable[[Example], Image] = lru_cache(PICTURES_KEPT)(
+            partial(open_image, longest_side=longest_side)
+        )
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """By the model's chat template, or as plain turns where it has none. Raises DatasetError for a bad picture."""
@@ -82,7 +87,11 @@ class ChatModel:
                 f"model {self.name!r} only reads text and example {examples[0].id!r} is an image: "
                 "choose an image-text-to-text model"
             )
-        return Prompt(self._text(messages), tuple(self._opened(example) for example in examples))
+        turns = tuple(
+            (message.role, tuple(None if isinstance(part, Picture) else part for part in message.parts))
+            for message in messages
+        )
+        return Prompt(self._render(turns), tuple(self._picture(example) for example in examples))
 
     def encode(self, prompts: Sequence[Prompt], side: Literal["left", "right"]) -> dict[str, Any]:
         """One padded batch on the model's device, in which all prompts have pictures or none has."""
@@ -95,9 +104,10 @@ class ChatModel:
             encoded = self.tokenizer(texts, **options)
         return dict(encoded.to(self._device))
 
-    def token_ids(self, prompt: Prompt) -> list[int]:
+    def token_ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Of the words alone, in which each picture is still one placeholder."""
-        ids: list[int] = self.tokenizer(prompt.text, add_special_tokens=self._adds_start(prompt.text))["input_ids"]
+        texts = [prompt.text for prompt in prompts]
+        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=self._adds_start(texts[0]))["input_ids"]
         return ids
 
     def check_room(self, lengths: Sequence[int], room: int = 1) -> None:
@@ -135,9 +145,6 @@ class ChatModel:
         written = (new != padding).sum(dim=1).tolist()
         return [Reply(*reply) for reply in zip(texts, read, written, strict=True)]
 
-    def _opened(self, example: Example) -> Image:
-        return self._picture(example)
-
     def _adds_start(self, text: str) -> bool:
         """Whether the tokenizer should add its special tokens: most templates write them already."""
         start = self.tokenizer.bos_token
@@ -145,34 +152,31 @@ class ChatModel:
             return True
         return self.sees and not (start is not None and text.startswith(start))
 
-    def _text(self, messages: Sequence[Message]) -> str:
+    def _rendered(self, turns: Turns) -> str:
         if not self._template:
-            return self._plain_turns(messages)
+            return self._plain(turns)
         try:
-            return self._by_template(messages)
+            return self._by_template(turns)
         except Exception:  # a template without a system role raises an error of its own making
-            return self._by_template(_without_system(messages))
+            return self._by_template(_without_system(turns))
 
-    def _by_template(self, messages: Sequence[Message]) -> str:
-        turns = [{"role": message.role, "content": self._content(message)} for message in messages]
+    def _by_template(self, turns: Turns) -> str:
+        messages = [{"role": role, "content": self._content(parts)} for role, parts in turns]
         # Models that can think aloud are asked not to: the answer has to be the next word.
         options = {"enable_thinking": False} if "enable_thinking" in str(self._template) else {}
-        text: str = self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, **options)
+        text: str = self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **options)
         return text
 
-    def _content(self, message: Message) -> str | list[dict[str, str]]:
+    def _content(self, parts: tuple[str | None, ...]) -> str | list[dict[str, str]]:
         if not self.sees:
-            return message.text
-        picture = {"type": "image"}
-        return [picture if isinstance(part, Picture) else {"type": "text", "text": part} for part in message.parts]
+            return "".join(part for part in parts if part is not None)
+        return [{"type": "image"} if part is None else {"type": "text", "text": part} for part in parts]
 
-    def _plain_turns(self, messages: Sequence[Message]) -> str:
+    def _plain(self, turns: Turns) -> str:
         picture = getattr(self._processor, "image_token", "<image>")
-        turns = []
-        for message in messages:
-            said = "".join(picture if isinstance(part, Picture) else part for part in message.parts)
-            turns.append(said if message.role == "system" else f"{message.role.upper()}: {said}")
-        return "\n".join([*turns, "ASSISTANT:"])
+        said = [(role, "".join(picture if part is None else part for part in parts)) for role, parts in turns]
+        lines = [text if role == "system" else f"{role.upper()}: {text}" for role, text in said]
+        return "\n".join([*lines, "ASSISTANT:"])
 
 
 @contextmanager
@@ -217,8 +221,8 @@ def _sees(kinds: Any, config: Any, name: str) -> bool:
     return sees
 
 
-def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """The instructions at the head of the first user turn."""
-    instructions = "\n".join(message.text for message in messages if message.role == "system")
-    turns = [message for message in messages if message.role != "system"]
-    return [Message(turns[0].role, (f"{instructions}\n", *turns[0].parts)), *turns[1:]]
+def _without_system(turns: Turns) -> Turns:
+    """The instructions at the head of the first turn of the user."""
+    instructions = [part for role, parts in turns if role == "system" for part in (*parts, "\n")]
+    (role, parts), *others = (turn for turn in turns if turn[0] != "system")
+    return ((role, (*instructions, *parts)), *others)

@@ -6,7 +6,7 @@ position it has alone. What the prompts of a batch begin with is computed once a
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from models.chat_model import ChatModel, ContextOverflow, Prompt
@@ -38,6 +38,18 @@ class _Batch:
     before: int = 0
 
 
+@dataclass(slots=True)
+class _Group:
+    """Prompts that are read together."""
+
+    common: int  # tokens that the prompts of each subject begin with, pictures counted as one; 0 where none are shared
+    places: list[int] = field(default_factory=list)  # in what was asked
+    prompts: list[Prompt] = field(default_factory=list)
+    ends: list[list[int]] = field(default_factory=list)  # of each prompt, what is not common
+    owners: list[int] = field(default_factory=list)  # for each prompt, which head it begins like
+    heads: list[int] = field(default_factory=list)  # for each subject, the row of its first prompt
+
+
 class YesNoReader:
     def __init__(self, model: ChatModel, *, share_prefix: bool = True) -> None:
         self._model = model
@@ -50,40 +62,43 @@ class YesNoReader:
 
         Raises ContextOverflow with the places of the prompts that are too long."""
         readings: dict[int, YesNo] = {}
-        for places, by_example in self._groups(prompts, about):
-            group = [prompts[place] for place in places]
+        for group in self._groups(prompts, about):
             try:
-                found = self._read_group(group, [about[place] for place in places] if by_example else None)
+                found = self._read_group(group)
             except ContextOverflow as overflow:
-                raise ContextOverflow({places[row]: tokens for row, tokens in overflow.lengths.items()}) from None
-            readings |= zip(places, found, strict=True)
+                raise ContextOverflow({group.places[row]: tokens for row, tokens in overflow.lengths.items()}) from None
+            readings |= zip(group.places, found, strict=True)
         return [readings[place] for place in range(len(prompts))]
 
-    def _groups(self, prompts: Sequence[Prompt], about: Sequence[Hashable]) -> list[tuple[list[int], bool]]:
-        """Places of prompts to be read together, and whether by example: such groups share beginnings of one length."""
-        subjects: dict[Hashable, list[int]] = {}
-        for place, subject in enumerate(about):
-            subjects.setdefault(subject, []).append(place)
-        groups: dict[tuple[int, Hashable], list[int]] = {}
-        for places in subjects.values():
-            sizes = tuple(picture.size for picture in prompts[places[0]].pictures)
-            common = 0
-            if self._share_prefix and len(places) > 1:
-                common = _common([self._model.token_ids(prompts[place]) for place in places])
-            key = (common, sizes) if common >= WORTH_SHARING else (0, bool(sizes))
-            groups.setdefault(key, []).extend(places)
-        return [(places, common > 0) for (common, _), places in groups.items()]
+    def _groups(self, prompts: Sequence[Prompt], about: Sequence[Hashable]) -> list[_Group]:
+        """Prompts whose examples can be shared, cut where they begin to differ, and the rest."""
+        families: dict[tuple[tuple[int, int], ...], dict[Hashable, list[int]]] = {}
+        for place, (prompt, subject) in enumerate(zip(prompts, about, strict=True)):
+            sizes = tuple(picture.size for picture in prompt.pictures)
+            families.setdefault(sizes, {}).setdefault(subject, []).append(place)
+        share = self._share_prefix and len(set(about)) < len(about)
+        words = self._model.token_ids(prompts) if share else [[] for _ in prompts]
+        groups: dict[tuple[Hashable, int], _Group] = {}
+        for sizes, subjects in families.items():
+            for places, common in _cuts(list(subjects.values()), words):
+                group = groups.setdefault((sizes if common else bool(sizes), common), _Group(common))
+                group.heads.append(len(group.places))
+                for place in places:
+                    group.places.append(place)
+                    group.prompts.append(prompts[place])
+                    group.ends.append(words[place][common:])
+                    group.owners.append(len(group.heads) - 1)
+        return list(groups.values())
 
-    def _read_group(self, prompts: list[Prompt], about: list[Hashable] | None) -> list[YesNo]:
-        """`about` is given where the prompts of a subject share its example."""
-        way = (about is not None, bool(prompts[0].pictures))
-        if len(prompts) == 1 or not self._share_prefix or not self._allowed.get(way, True):
-            return self._plain(prompts)
+    def _read_group(self, group: _Group) -> list[YesNo]:
+        way = (group.common > 0, bool(group.prompts[0].pictures))
+        if len(group.prompts) == 1 or not self._share_prefix or not self._allowed.get(way, True):
+            return self._plain(group)
         if way in self._allowed:
-            return self._sharing(prompts, about) or self._plain(prompts)
-        plain = self._plain(prompts)
+            return self._sharing(group) or self._plain(group)
+        plain = self._plain(group)
         try:
-            shared = self._sharing(prompts, about)
+            shared = self._sharing(group)
             if shared:
                 self._allowed[way] = self._agree(plain, shared)
         except Exception:  # whatever a model raises here, it says that it does not allow this
@@ -97,26 +112,23 @@ class YesNoReader:
             for one, other in zip(plain, shared, strict=True)
         )
 
-    def _plain(self, prompts: list[Prompt]) -> list[YesNo]:
-        inputs = self._model.encode(prompts, "right")
+    def _plain(self, group: _Group) -> list[YesNo]:
+        inputs = self._model.encode(group.prompts, "right")
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         self._model.check_room(lengths)
         return self._readings(_Batch(inputs, lengths))
 
-    def _sharing(self, prompts: list[Prompt], about: list[Hashable] | None) -> list[YesNo]:
+    def _sharing(self, group: _Group) -> list[YesNo]:
         """Empty where the prompts have too little in common."""
-        batch = self._behind_examples(prompts, about) if about else self._behind_instructions(prompts)
+        batch = self._behind_examples(group) if group.common else self._behind_instructions(group.prompts)
         return self._readings(batch) if batch else []
 
-    def _behind_examples(self, prompts: list[Prompt], about: list[Hashable]) -> _Batch | None:
+    def _behind_examples(self, group: _Group) -> _Batch | None:
         """Each example is looked at once; its prompts differ only in what follows it."""
         import torch
 
-        heads = [about.index(subject) for subject in dict.fromkeys(about)]
-        rows = [self._model.token_ids(prompt) for prompt in prompts]
-        common = _common([row for row, subject in zip(rows, about, strict=True) if subject == about[0]])
-        ends = [row[common:] for row in rows]
-        whole = self._model.encode([prompts[head] for head in heads], "right")
+        ends, heads = group.ends, group.heads
+        whole = self._model.encode([group.prompts[head] for head in heads], "right")
         ids = _unpadded(whole)
         length = len(ids[0]) - len(ends[heads[0]])
         if any(row[length:] != ends[head] for row, head in zip(ids, heads, strict=True)):
@@ -129,8 +141,7 @@ class YesNoReader:
                 [[1] * (length + len(end)) + [0] * (width - len(end)) for end in ends], device=device
             ),
         }
-        owners = [heads.index(about.index(subject)) for subject in about]
-        return self._behind(whole, length, owners, _Batch(inputs, [len(end) for end in ends]))
+        return self._behind(whole, length, group.owners, _Batch(inputs, [len(end) for end in ends]))
 
     def _behind_instructions(self, prompts: list[Prompt]) -> _Batch | None:
         """What all prompts begin with, up to the first picture or to where the texts begin to differ."""
@@ -140,7 +151,7 @@ class YesNoReader:
         length = _common(rows)
         if prompts[0].pictures:
             # A picture's placeholder is one token in the words alone, and grows where pictures are put in.
-            length = min(length, _common([rows[0], self._model.token_ids(prompts[0])]) - 1)
+            length = min(length, _common([rows[0], *self._model.token_ids(prompts[:1])]) - 1)
         if length < WORTH_SHARING:
             return None
         first = {"input_ids": whole["input_ids"][:1], "attention_mask": mask[:1]}
@@ -191,6 +202,18 @@ def _first_tokens(tokenizer: Any, words: Sequence[str]) -> set[int]:
     spelled = [tokenizer(form, add_special_tokens=False)["input_ids"] for form in forms]
     whole = {ids[0] for ids in spelled if len(ids) == 1}
     return whole or {ids[0] for ids in spelled if ids}
+
+
+def _cuts(subjects: list[list[int]], words: Sequence[list[int]]) -> list[tuple[list[int], int]]:
+    """For the prompts of each subject, after how many tokens to cut off what they share; 0 where that is too little.
+
+    One cut for all, so that they are read together, unless that would save less than half of what is possible."""
+    common = [_common([words[place] for place in places]) if len(places) > 1 else 0 for places in subjects]
+    savings = [(length, len(places) - 1) for places, length in zip(subjects, common, strict=True) if length]
+    least = min((length for length, _ in savings), default=0)
+    if least >= WORTH_SHARING and 2 * sum(least * n for _, n in savings) >= sum(length * n for length, n in savings):
+        common = [least if len(words[places[0]]) > least else 0 for places in subjects]
+    return [(places, cut if cut >= WORTH_SHARING else 0) for places, cut in zip(subjects, common, strict=True)]
 
 
 def _unpadded(inputs: dict[str, Any]) -> list[list[int]]:
