@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,20 @@ from reports.run import check_writable
 from tasks.publish import publish
 from tasks.replicate import replicate_topic
 
-Judge = Callable[[str, Topic, Scale, list[Job], Callable[[str, list[Job]], list[Any]]], Finding]
+Test = Callable[[str, Callable[[], Finding]], Finding]  # the name of a topic, and what tests it
 
 
 @flow(name="replicate", flow_run_name="seed{settings.seed}", persist_result=False)
 def replicate_flow(settings: ReplicateSettings) -> list[dict[str, Any]]:
     """Every claim of the paper as a task; the summary as an artifact."""
-    summary = run_replication(settings, QUICK if settings.quick else FULL, judge=replicate_topic)
+    summary = run_replication(settings, QUICK if settings.quick else FULL, test=replicate_topic)
     publish("replication", summary, f"The paper, replicated: {settings.command}")
     return summary
 
 
-def run_replication(settings: ReplicateSettings, scale: Scale, *, judge: Judge | None = None) -> list[dict[str, Any]]:
+def run_replication(
+    settings: ReplicateSettings, scale: Scale, *, test: Test = lambda _, work: work()
+) -> list[dict[str, Any]]:
     """The whole replication as plain Python; the flow hands in a task, tests hand in nothing."""
     folder = Path(settings.out)
     check_writable(folder)
@@ -40,19 +43,13 @@ def run_replication(settings: ReplicateSettings, scale: Scale, *, judge: Judge |
     total = sum(len(jobs) for _, jobs in planned)
     with processes(settings.processes) as pool, display().counting(total, "simulations"):
         run = _Counted(pool, total).run
-        findings = [(judge or _judge)(topic.name, topic, scale, jobs, run) for topic, jobs in planned]
+        findings = [test(topic.name, partial(_tested, topic, scale, jobs, run)) for topic, jobs in planned]
     written = f"Written on {datetime.now(UTC).date()} by `{settings.command}` ({scale.name} run)."
     write_page(folder, findings, written)
     return [{"claim": found.title, "runs": found.runs, "verdict": str(found.verdict)} for found in findings]
 
 
-def _judge(
-    name: str,  # noqa: ARG001 (a task run is named by it)
-    topic: Topic,
-    scale: Scale,
-    jobs: list[Job],
-    run: Callable[[str, list[Job]], list[Any]],
-) -> Finding:
+def _tested(topic: Topic, scale: Scale, jobs: list[Job], run: Callable[[str, list[Job]], list[Any]]) -> Finding:
     return topic.judge(scale, run(topic.name, jobs))
 
 
@@ -61,11 +58,12 @@ class _Counted:
 
     def __init__(self, pool: Executor | None, total: int) -> None:
         self._pool, self._total = pool, total
-        self._done, self._began = 0, time.monotonic()
+        self._done, self._began = 0, 0.0
 
     def run(self, name: str, jobs: list[Job]) -> list[Any]:
         def count() -> None:
             self._done += 1
+            self._began = self._began or time.monotonic()  # the processes have started
             left = (time.monotonic() - self._began) / self._done * (self._total - self._done)
             display().update(self._done, f"{name}, about {_minutes(left)} left")
 

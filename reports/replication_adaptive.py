@@ -90,7 +90,7 @@ def _cases(scale: Scale) -> list[tuple[Any, dict[str, Any]]]:
 def _plan(scale: Scale, seed: int) -> list[Job]:
     jobs = []
     for number_, (work, case) in enumerate(_cases(scale)):
-        repeats = scale.of(4, 60, 400) if work is adaptive_endless else scale.of(2, 20, 100)
+        repeats = scale.of(4, 60, 200) if work is adaptive_endless else scale.of(2, 20, 60)
         jobs += jobs_of(work, [case], (seed, 53, number_), repeats=repeats)
     return jobs
 
@@ -98,7 +98,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
 def _grouped(scale: Scale, results: list[Any]) -> list[tuple[Any, dict[str, Any], list[float]]]:
     groups, start = [], 0
     for work, case in _cases(scale):
-        count = scale.of(4, 60, 400) if work is adaptive_endless else scale.of(2, 20, 100)
+        count = scale.of(4, 60, 200) if work is adaptive_endless else scale.of(2, 20, 60)
         groups.append((work, case, results[start : start + count]))
         start += count
     return groups

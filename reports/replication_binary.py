@@ -38,7 +38,7 @@ def _plan_adaptive(scale: Scale, seed: int) -> list[Job]:
         {"features": features, "shape": shape, "crowd": crowd}
         for features, shape, crowd in product(sizes, BINARY_SHAPES, crowds)
     ]
-    return jobs_of(adaptive_run, cases, (seed, 41), repeats=scale.of(1, 2, 8))
+    return jobs_of(adaptive_run, cases, (seed, 41), repeats=scale.of(1, 2, 6))
 
 
 def _judge_adaptive(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
@@ -115,7 +115,7 @@ def _cases_fixed(scale: Scale) -> list[dict[str, Any]]:
 
 
 def _plan_fixed(scale: Scale, seed: int) -> list[Job]:
-    return jobs_of(queries_to_all, _cases_fixed(scale), (seed, 42), repeats=scale.of(2, 15, 100))
+    return jobs_of(queries_to_all, _cases_fixed(scale), (seed, 42), repeats=scale.of(2, 15, 50))
 
 
 def _bound(features: int, crowd: str) -> float:

@@ -51,7 +51,7 @@ def _cases_homogeneous(scale: Scale) -> list[dict[str, int]]:
 
 
 def _plan_homogeneous(scale: Scale, seed: int) -> list[Job]:
-    return jobs_of(homogeneous_finds_all, _cases_homogeneous(scale), (seed, 51), repeats=scale.of(3, 40, 200))
+    return jobs_of(homogeneous_finds_all, _cases_homogeneous(scale), (seed, 51), repeats=scale.of(3, 40, 100))
 
 
 def _judge_homogeneous(scale: Scale, results: list[Any]) -> Finding:

@@ -34,7 +34,7 @@ def exhausted_run(like: str, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _plan(scale: Scale, seed: int) -> list[Job]:
-    return jobs_of(exhausted_run, [{"like": like} for like in SKEWED], (seed, 30), repeats=scale.of(2, 10, 50))
+    return jobs_of(exhausted_run, [{"like": like} for like in SKEWED], (seed, 30), repeats=scale.of(2, 10, 24))
 
 
 def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001

@@ -81,7 +81,7 @@ def _cases(scale: Scale) -> list[dict[str, int]]:
 
 
 def _plan(scale: Scale, seed: int) -> list[Job]:
-    return jobs_of(finds_one, _cases(scale), (seed, 44), repeats=scale.of(5, 60, 400))
+    return jobs_of(finds_one, _cases(scale), (seed, 44), repeats=scale.of(5, 60, 200))
 
 
 def _judge(scale: Scale, results: list[Any]) -> Finding:

@@ -75,7 +75,7 @@ def _cases(scale: Scale) -> list[tuple[Any, dict[str, Any]]]:
 def _plan(scale: Scale, seed: int) -> list[Job]:
     jobs = []
     for number_, (work, case) in enumerate(_cases(scale)):
-        jobs += jobs_of(work, [case], (seed, 54, number_), repeats=scale.of(4, 60, 300))
+        jobs += jobs_of(work, [case], (seed, 54, number_), repeats=scale.of(4, 60, 150))
     return jobs
 
 

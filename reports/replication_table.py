@@ -72,7 +72,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
         dataset = name.removesuffix("-like").removesuffix(" (shipped)")
         truth = None if made_up else shipped_truth(dataset)
         for place, strategy in enumerate(RIVALS + OWN):
-            for turn in range(scale.of(2, 12, 96)):
+            for turn in range(scale.of(2, 12, 48)):
                 case = {
                     "dataset": dataset,
                     "truth": truth,
