@@ -18,10 +18,13 @@ from reports.correlations import correlations, heat_map, strongest
 from reports.curation import effective, read_log
 from reports.exhibits import Gallery, exhibits_of
 from reports.findings import Findings, names_of
+from reports.groups import GroupsResult, compare_groups, compare_runs
 from reports.payload import browser_data, script_json
 from reports.pictures import thumbnails
 from reports.progress import curves_of, history_of, outlook_of
 from reports.run import Run, replace_file
+from reports.svg import interval_bar
+from reports.target import TargetResult, predict_target
 from reports.troubles import troubles_of
 from reports.truths import AgainstTruth, against_truth
 from reports.wording import FILTERS
@@ -54,6 +57,8 @@ class Page:
     """A report that was written; a notebook shows it in a frame."""
 
     path: Path
+    target: TargetResult | None = None
+    groups: GroupsResult | None = None
 
     def _repr_html_(self) -> str:
         content = html.escape(self.path.read_text(encoding="utf-8"))
@@ -65,16 +70,31 @@ def write_page(
     *,
     dataset: Dataset | str | None = None,
     path: Path | None = None,
-    sections: dict[str, Any] | None = None,
+    target: str | None = None,
+    tagging: Run | None = None,
+    by: str | None = None,
+    against: Run | None = None,
 ) -> Page:
-    """Write the report of a run. `dataset` says where the data set is now, if not where the run found it; `sections`
-    holds further results for the template."""
+    """Write the report of a run.
+
+    `dataset` says where the data set is now, if not where the run found it. `target` is a column to predict from the
+    features, with `tagging` for a control; `by` a column whose groups are compared, or `against` another run."""
     read, problem = dataset_of(run, dataset)
-    context = page_context(run, read) | (sections or {})
+    context = page_context(run, read)
     context["notices"] = [notice for notice in (problem, *context["notices"]) if notice]
+    if target is not None:
+        context["target"] = predict_target(run.findings, read, target, tagging.findings if tagging else None)
+    if by is not None:
+        context["groups"] = compare_groups(run.findings, read, by)
+    elif against is not None:
+        context["groups"] = compare_runs(run.findings, _name(run), against.findings, _name(against))
     written = path or run.folder / "report.html"
     replace_file(written, lambda file: file.write(render(context)))
-    return Page(written)
+    return Page(written, context["target"], context["groups"])
+
+
+def _name(run: Run) -> str:
+    return str(run.summary["dataset"]["name"])
 
 
 def dataset_of(run: Run, given: Dataset | str | None) -> tuple[Dataset | None, str]:
@@ -140,6 +160,7 @@ def render(context: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS)
+    environment.globals["interval_bar"] = interval_bar
     style = (ASSETS / "report.css").read_text(encoding="utf-8")
     script = "".join((ASSETS / name).read_text(encoding="utf-8") for name in ("browser.js", "report.js"))
     policy = (
