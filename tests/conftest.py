@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("suite", deadline=None, print_blob=True)  # a busy machine is no failure
+settings.load_profile("suite")
 
 for name in [name for name in os.environ if name.startswith("PREFECT_")]:
     del os.environ[name]  # the user's own server and profile are not for tests
