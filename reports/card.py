@@ -35,8 +35,8 @@ def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
     parts = [
         f"---\n{yaml}\n---",
         f"# {plain(name)} with discovered features",
-        f"{len(findings.found)} features of {len(findings.ids):,} examples. Each was named by an oracle that was shown a "
-        "few examples and asked what sets them apart; then every example was labelled with it: 1 has it, 0 lacks it, "
+        f"{len(findings.found)} features of {len(findings.ids):,} examples. Each was named by an oracle that was shown "
+        "a few examples and asked what sets them apart; then every example was labelled with it: 1 has it, 0 lacks it, "
         "empty is unknown.",
         "## Features",
         _features(findings),

@@ -1,0 +1,90 @@
+"""Write the report of a run, and make the tagging run that its analysis of a target is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from flows.display import display
+from flows.options import UsageError
+from flows.settings import DiscoverSettings
+from models.oracle import OracleError
+from reports.page import Page, write_page
+from reports.run import Run
+from sources.errors import DatasetError
+
+TAGS_PER_FEATURE = 4  # names repeat: so many questions bring about as many tags as there are features
+
+
+def report(
+    run: Run,
+    *,
+    dataset: str | None = None,
+    out: Path | None = None,
+    target: str | None = None,
+    tagging: Run | None = None,
+    budget: str | None = None,
+    by: str | None = None,
+    against: Run | None = None,
+) -> Page:
+    if target is not None and tagging is None:
+        tagging = tagging_control(run, dataset, money(budget))
+    with display().waiting("writing the report"):
+        return write_page(run, dataset=dataset, path=out, target=target, tagging=tagging, by=by, against=against)
+
+
+def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Run | None:
+    """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free or the budget allows
+    it, else None and a line that says how to get it."""
+    from flows.discover import run_discovery
+    from flows.preparation import prepare
+
+    given = run.summary["settings"]
+    wanted = {
+        "strategy": "tagging",
+        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary["dataset"]["compared"])),
+        "out": str(run.folder / "tagging"),
+        "budget": budget,
+        "beyond": False,
+        "target_g": None,
+        "nones": None,
+    }
+    settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
+    try:
+        prepared = prepare(settings)
+        cost = prepared.estimate()["usd_left"]
+        if cost > float(budget or 0):
+            display().say(
+                f"no tagging control: it may cost up to {cost:.2f} USD; allow it with --budget {cost:.2f}, or give a "
+                "tagging run with --tagging"
+            )
+            return None
+        run_discovery(prepared, run_id=str(uuid4()))
+    except (OracleError, DatasetError) as error:
+        display().say(f"no tagging control: {error}")
+        return None
+    return Run(prepared.folder)
+
+
+def money(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise UsageError(f"--budget {text!r} is not a number of USD: give one such as 2.50") from None
+    if not amount.is_finite() or amount <= 0:
+        raise UsageError(f"--budget {text!r} must be more than 0: leave it out to spend nothing")
+    return amount.quantize(Decimal("0.000001"))
+
+
+def describe(page: Page) -> dict[str, Any]:
+    """For --json: where the page is, and the figures of its analyses."""
+    return {
+        "report": str(page.path),
+        "target": asdict(page.target) if page.target else None,
+        "groups": asdict(page.groups) if page.groups else None,
+    }
