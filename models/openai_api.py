@@ -33,7 +33,10 @@ class OpenAIOracle:
         self._desk: Desk | None = None
         Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
         grouped = 1 if config.grouping == "none" else config.labels_per_request
-        self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped
+        ready = max(
+            config.concurrency, grouped
+        )  # waiting for a place, so that none stays empty while others are pulled
+        self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped + ready
 
     @property
     def identity(self) -> OracleIdentity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,11 @@ from models.prices import Price
 
 OPENAI_URL = "https://api.openai.com/v1"
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
+
+_ABOVE_ZERO = (
+    *("timeout", "concurrency", "requests_per_minute", "tokens_per_minute", "image_size", "frames"),
+    *("max_output_tokens", "labels_per_request", "attempts", "asks", "batch_questions"),
+)
 
 Detail = Literal["auto", "low", "high"]
 Output = Literal["auto", "decisions", "schema", "json", "text"]
@@ -52,9 +58,10 @@ class OpenAIConfig:
 
     def __post_init__(self) -> None:
         _check_words(self)
-        for name in ("timeout", "concurrency", "image_size", "frames", "labels_per_request", "attempts", "asks"):
-            if getattr(self, name) <= 0:
-                raise OracleError(f"{name} of openai:{self.model} is {getattr(self, name)!r}: give a number above 0")
+        for name in _ABOVE_ZERO:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise OracleError(f"{name} of openai:{self.model} is {value!r}: give a number above 0")
         if self.labels_per_request > DECISIONS_LIMIT:
             raise OracleError(f"labels_per_request of openai:{self.model} is above {DECISIONS_LIMIT}: give less")
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from models.openai_config import OpenAIConfig
@@ -172,41 +167,3 @@ def probe_key(config: OpenAIConfig) -> str:
     """Under which name the abilities are remembered: whatever could change them, and no secret."""
     asked = [config.url, config.model, config.output, config.temperature is not None, config.reasoning_effort]
     return digest_of(asked)
-
-
-class RememberedAbilities(MutableMapping[str, Any]):
-    """A small JSON file. One that cannot be read or written is no error: the server is then asked again."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __getitem__(self, key: str) -> Any:
-        return self._read()[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._write(self._read() | {key: value})
-
-    def __delitem__(self, key: str) -> None:
-        self._write({name: value for name, value in self._read().items() if name != key})
-
-    def __iter__(self) -> Any:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            data = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
-
-    def _write(self, data: dict[str, Any]) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False, encoding="utf-8") as file:
-                json.dump(data, file, indent=1, sort_keys=True)
-            os.replace(file.name, self._path)
-        except OSError:
-            return

@@ -117,7 +117,7 @@ def tariff_of(model: str, *, base_url: str | None, prices: Mapping[str, Price], 
     if listed is None:
         raise UnknownPrice(
             f"the price of model {model!r} is not known: give it in USD per million input and output tokens, as in "
-            f"openai:{model}?price=0.15,0.60 (0,0 for a server of your own), or in a file by --prices"
+            f"openai:{model}?price=0.15,0.60 (0,0 for a server of your own), or in a file, by ?prices=FILE"
         )
     return listed
 

@@ -14,9 +14,9 @@ import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
+from flows.remembered import Remembered
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
-from models.openai_probe import RememberedAbilities
 from models.oracle import Answer, Compare, Label, Oracle, Question, Verdict, question_key
 from models.prices import Price, read_usage, settled
 from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
@@ -168,7 +168,7 @@ def test_questions_are_pulled_as_there_is_room_and_never_far_ahead(
     for _ in oracle.ask(lazy()):
         answered += 1
     assert answered == 160
-    assert most <= oracle.width == 8
+    assert most <= oracle.width == 12
     assert server.count(CHAT) == 41
 
 
@@ -254,12 +254,12 @@ def test_voters_differ_in_seed_words_and_order(server: FakeOpenAI, oracle_of: Ca
 def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, tmp_path: Path) -> None:
     memory = tmp_path / "deep" / "servers.json"
     for _ in range(3):
-        with OpenAIOracle(settings(server), RememberedAbilities(memory)) as oracle:
+        with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
             assert dict(oracle.identity.parameters)["format"] == "json_schema"
     assert server.count(CHAT) == 1
     assert KEY not in memory.read_text()
     memory.write_text("{broken")
-    with OpenAIOracle(settings(server), RememberedAbilities(memory)) as oracle:
+    with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
         assert str(oracle.identity)
     assert server.count(CHAT) == 2
 

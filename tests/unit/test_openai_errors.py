@@ -86,6 +86,8 @@ def test_the_key_is_not_shown_with_the_settings() -> None:
         ({"detail": "best"}, "choose from auto, low, high"),
         ({"output": "xml"}, "choose from auto, decisions"),
         ({"concurrency": 0}, "above 0"),
+        ({"timeout": float("nan")}, "above 0"),
+        ({"requests_per_minute": -1}, "above 0"),
         ({"labels_per_request": 401}, "above 400"),
     ],
 )
