@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import heading
+
 WANTED = 4.0  # times the throughput of one question at a time, for the tiny model
 SIZES = {"tiny": (48, 2), "small": (256, 4), "medium": (512, 8)}  # hidden size and layers of the language model
 
@@ -27,6 +29,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "small"])
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported
+    print(heading("python -m benchmarks.local_vlm"))
     with tempfile.TemporaryDirectory() as folder:
         slow = [
             f"{size}, {order}: {ratio:.1f}"

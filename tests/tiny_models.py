@@ -101,6 +101,18 @@ def save_tiny_mamba(folder: Path) -> Path:
     return folder
 
 
+def save_tiny_bert(folder: Path) -> Path:
+    """A model of sentences, with random weights."""
+    transformers = quiet_transformers()
+    tokenizer = _tokenizer(None)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def _tokenizer(says: str | None) -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
