@@ -88,3 +88,24 @@ def describe(page: Page) -> dict[str, Any]:
         "target": asdict(page.target) if page.target else None,
         "groups": asdict(page.groups) if page.groups else None,
     }
+
+
+def told(page: Page) -> list[str]:
+    """The same in words, for people."""
+    lines: list[str] = []
+    if page.target:
+        lines.append(f"{page.target.column}: {page.target.measure} on {page.target.examples} examples")
+        lines += [
+            f"  {one.estimate.value:5.2f} ({one.estimate.low:.2f} to {one.estimate.high:.2f}) {one.name}"
+            for one in page.target.contenders
+        ]
+        lines.append("  carried by " + ", ".join(carrier.name for carrier in page.target.carriers[:5]))
+    if page.groups:
+        different = [one for one in page.groups.differences if one.differs]
+        lines.append(f"{page.groups.by}: {len(different)} of {page.groups.tests} comparisons differ at 5 %, corrected")
+        lines += [
+            f"  {one.name}: {one.share:.0%} of {one.group}, {one.share_other:.0%} of {one.other} "
+            f"({one.low:+.0%} to {one.high:+.0%})"
+            for one in different[:10]
+        ]
+    return [*lines, f"written to {page.path}"]

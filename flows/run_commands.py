@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,31 +68,29 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from flows.report import describe, report
+    from flows.report import describe, report, told
 
-    page = report(
-        _run_of(arguments.folder),
-        dataset=arguments.dataset,
-        out=Path(arguments.out) if arguments.out else None,
-        target=arguments.target,
-        tagging=_run_of(arguments.tagging) if arguments.tagging else None,
-        budget=arguments.budget,
-        by=arguments.by,
-        against=_run_of(arguments.against) if arguments.against else None,
-    )
-    _print(arguments, describe(page), [f"written to {page.path}"])
+    with _messages():
+        page = report(
+            _run_of(arguments.folder),
+            dataset=arguments.dataset,
+            out=Path(arguments.out) if arguments.out else None,
+            target=arguments.target,
+            tagging=_run_of(arguments.tagging) if arguments.tagging else None,
+            budget=arguments.budget,
+            by=arguments.by,
+            against=_run_of(arguments.against) if arguments.against else None,
+        )
+    _print(arguments, describe(page), told(page))
     return DONE
 
 
 def _export(arguments: argparse.Namespace) -> int:
     from flows.exporting import export
 
-    written = export(
-        _run_of(arguments.folder),
-        arguments.to or ["all"],
-        dataset=arguments.dataset,
-        out=Path(arguments.out) if arguments.out else None,
-    )
+    out = Path(arguments.out) if arguments.out else None
+    with _messages():
+        written = export(_run_of(arguments.folder), arguments.to or ["all"], dataset=arguments.dataset, out=out)
     _print(arguments, [str(path) for path in written], [str(path) for path in written])
     return DONE
 
@@ -111,9 +110,18 @@ def _features(arguments: argparse.Namespace) -> int:
         store=arguments.store,
         dataset=arguments.dataset,
     )
-    result = curate(_run_of(arguments.folder), wishes)
+    with _messages():
+        result = curate(_run_of(arguments.folder), wishes)
     _print(arguments, result.data, result.lines)
     return DONE
+
+
+def _messages() -> AbstractContextManager[None]:
+    from rich.console import Console
+
+    from flows.display import TerminalDisplay, displaying
+
+    return displaying(TerminalDisplay(Console(stderr=True)))
 
 
 def _run_of(folder: str) -> Any:
