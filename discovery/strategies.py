@@ -10,6 +10,7 @@ import numpy as np
 
 from discovery.adaptive import adaptive_pair, adaptive_triple
 from discovery.asking import InParts, Parts, as_left_right, as_two_of_three
+from discovery.hybrid import AdaptiveHybrid
 from discovery.nonadaptive import RandomTriple, Tagging
 from discovery.questions import Strategy, StrategyError
 
@@ -17,6 +18,7 @@ STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "adaptive-triple": adaptive_triple,
     "random-triple": RandomTriple,
     "adaptive-pair": adaptive_pair,
+    "adaptive-hybrid": AdaptiveHybrid,
     "tagging": Tagging,
 }
 

@@ -90,6 +90,40 @@ def independent_features(examples: int, frequencies: Sequence[float], rng: np.ra
     return World((chance < np.asarray(frequencies)).astype(np.int8))
 
 
+@dataclass(frozen=True)
+class _Skew:
+    """How a salience-skewed set is made up. The classes are the most salient, then what is everywhere."""
+
+    classes: tuple[float, ...]  # the obvious partition, with the share of each class: everybody sees it first
+    everywhere: int  # features of nearly all examples: a tag names them, a comparison does not
+    shared: int  # features found in every class
+    nested: int  # features of one class only
+
+
+SKEWED = {
+    "signs": _Skew(classes=(0.55, 0.45), everywhere=8, shared=54, nested=14),
+    "faces": _Skew(classes=(0.5, 0.5), everywhere=6, shared=44, nested=26),
+    "products": _Skew(classes=(0.34, 0.33, 0.33), everywhere=5, shared=26, nested=44),
+}
+
+
+def skewed_world(like: str, rng: np.random.Generator, examples: int = 100) -> World:
+    """A set like the paper's signs, faces or products (Section 7): a few features outshine the rest."""
+    if like not in SKEWED:
+        raise ValueError(f"unknown skewed world {like!r}: choose one of {', '.join(SKEWED)}")
+    skew = SKEWED[like]
+    of_class = rng.choice(len(skew.classes), examples, p=skew.classes)
+    obvious = of_class[:, None] == np.arange(len(skew.classes))
+    everywhere = rng.random((examples, skew.everywhere)) < 0.97
+    shared = rng.random((examples, skew.shared)) < rng.uniform(0.1, 0.6, skew.shared)
+    nested = rng.random((examples, skew.nested)) < rng.uniform(0.2, 0.8, skew.nested)
+    nested &= of_class[:, None] == rng.integers(len(skew.classes), size=skew.nested)
+    rest = np.hstack([shared, nested])[:, rng.permutation(skew.shared + skew.nested)]
+    truth = np.hstack([obvious, everywhere, rest]).astype(np.int8)
+    # so steep that about 60 % of the answers to random triples of signs name the obvious classes, as in the paper
+    return World(truth, salience=np.arange(1, truth.shape[1] + 1) ** -1.5)
+
+
 def left_right_world(left: int, right: int) -> World:
     """Proposition 6.1: feature 0 (true of the first `left` examples only) needs a question with all the examples.
 
