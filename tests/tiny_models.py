@@ -32,7 +32,7 @@ def save_tiny_llava(
     hidden: int = 48,
     layers: int = 2,
     context: int = 4096,
-    template: bool = True,
+    template: str | None = CHAT_TEMPLATE,
 ) -> Path:
     """A LLaVA that prefers yes and no, or that says `says` to everything and stops."""
     import torch
@@ -65,22 +65,23 @@ def save_tiny_llava(
         patch_size=8,
         vision_feature_select_strategy="default",
         num_additional_image_tokens=1,
-        chat_template=CHAT_TEMPLATE if template else None,
+        chat_template=template,
     )
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
 
 
-def save_tiny_instruct(folder: Path, *, says: str | None = None, context: int = 4096, template: bool = True) -> Path:
+def save_tiny_instruct(
+    folder: Path, *, says: str | None = None, context: int = 4096, template: str | None = CHAT_TEMPLATE
+) -> Path:
     """An instruct language model, the LLaVA's text half."""
     import torch
 
     transformers = quiet_transformers()
     torch.manual_seed(0)
     tokenizer = _tokenizer(says)
-    if template:
-        tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer.chat_template = template
     model: Any = transformers.LlamaForCausalLM(_text_config(tokenizer, 48, 2, context)).eval()
     _raise_wanted_tokens(model.model, model.lm_head.weight, tokenizer, says)
     model.save_pretrained(folder)

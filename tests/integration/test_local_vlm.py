@@ -198,8 +198,8 @@ def test_a_batch_of_comparisons_gets_the_replies_that_each_gets_alone(llava: Pat
 def test_a_model_without_a_chat_template_is_asked_in_plain_turns(
     tmp_path: Path, pictures: list[Example], texts: list[Example]
 ) -> None:
-    seeing = save_tiny_llava(tmp_path / "llava", says=RED_HAT, template=False)
-    reading = save_tiny_instruct(tmp_path / "instruct", template=False)
+    seeing = save_tiny_llava(tmp_path / "llava", says=RED_HAT, template=None)
+    reading = save_tiny_instruct(tmp_path / "instruct", template=None)
     assert all(answer.verdict is Verdict.FEATURE for answer in oracle_of(seeing).ask(triples(pictures)))
     assert all(answer.probability is not None for answer in oracle_of(reading).ask(labels(texts)))
 
