@@ -57,7 +57,7 @@ class ListedTriples:
     def __init__(self, triples: Batch, retired: AbstractSet[Triple]) -> None:
         self._triples = triples
         self._retired = retired
-        self.removed = set() if triples.size else set(retired)  # retired triples that are no longer in the list
+        self.removed = set() if triples.size else set(retired)  # retired triples that are not in the list, or no longer
 
     def __len__(self) -> int:
         return int(self._triples.shape[1])

@@ -18,6 +18,8 @@ from discovery.packed import WORD, Bits, PackedLabels
 Places = NDArray[np.intp]
 MAX_BLANKS = 6  # missing labels in a key up to which all its completions are entered
 MAX_COPIES = 8.0  # entries per example, on average, up to which features with missing labels are used in keys
+LONG_RUN = 64  # entries with one hash above which their pairs are tested as a grid
+GRID = 1 << 15  # about so many pairs of a grid are tested at once
 SAMPLE = 64  # examples from which the work is estimated
 
 
@@ -28,6 +30,7 @@ class TripleJoin:
         self.order = _most_features_first(labels) if order is None else order
         self.rows = labels.take(self.order)
         self._low = np.uint64((1 << labels.n.bit_length()) - 1)  # the bits of an entry that hold the place
+        self._places = np.arange(labels.n, dtype=np.uint64)
         self._usable = _key_features(labels)
         self._factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
 
@@ -36,14 +39,16 @@ class TripleJoin:
         key = self._key(a)
         entries, wild = self._entries(a, key)
         for left, right in _pairs_within_runs(entries, self._low):
-            if not self.rows.complete:  # of several completions that two examples have in common one counts
+            left, right = self._unresolved(a, left, right)
+            if left.size and not self.rows.complete:  # of several completions that two examples share one counts
                 counts = self._is_first_in_common(key, left, right)
                 left, right = left[counts], right[counts]
-            yield self._unresolved(a, self._place(left), self._place(right))
-        everyone = np.arange(a + 1, self.rows.n)
-        for w in wild:
-            others = everyone[(everyone > w) | ~np.isin(everyone, wild)]
-            yield self._unresolved(a, np.full(others.size, w), others)
+            yield self._place(left), self._place(right)
+        others = np.setdiff1d(self._places[a + 1 :], wild, assume_unique=True)
+        for w in range(wild.size):
+            rest = np.concatenate([others, wild[w + 1 :]])
+            left, right = self._unresolved(a, np.minimum(rest, wild[w]), np.maximum(rest, wild[w]))
+            yield self._place(left), self._place(right)
 
     def work(self) -> int:
         """About how many comparisons it takes to find all triples, estimated from SAMPLE examples."""
@@ -60,19 +65,23 @@ class TripleJoin:
     def _key(self, a: int) -> list[np.uint64]:
         return [has[a] & usable for has, usable in zip(self.rows.has, self._usable, strict=True)]
 
-    def _entries(self, a: int, key: list[np.uint64]) -> tuple[Bits, Places]:
+    def _entries(self, a: int, key: list[np.uint64]) -> tuple[Bits, Bits]:
         """Hash of the key and place in one number for the places after a, sorted; and the places that match any key."""
-        places = np.arange(a + 1, self.rows.n)
+        places = self._places[a + 1 :]
         hashes = self._hash(key, [has[a + 1 :] for has in self.rows.has], places.size)
-        entries = hashes & ~self._low | places.astype(np.uint64)
         if self.rows.complete:
-            return np.sort(entries), places[:0]
+            entries = hashes  # this is where the time goes: work in place
+            entries &= ~self._low
+            entries |= places
+            entries.sort()
+            return entries, places[:0]
+        entries = hashes & ~self._low | places
         blanks = [part & ~known[a + 1 :] for part, known in zip(key, self.rows.known, strict=True)]
         some = np.flatnonzero(np.bitwise_or.reduce(blanks))
         many = sum((np.bitwise_count(blank[some]) for blank in blanks), np.zeros(some.size, np.uint8)) > MAX_BLANKS
         few = some[~many]
         hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self._factors)
-        entries = np.concatenate([np.delete(entries, some), hashes & ~self._low | completed.astype(np.uint64)])
+        entries = np.concatenate([np.delete(entries, some), hashes & ~self._low | completed])
         entries.sort()
         repeated = np.flatnonzero(entries[1:] == entries[:-1])  # two completions of one key may have the same hash
         return np.delete(entries, repeated), places[some[many]]
@@ -80,7 +89,9 @@ class TripleJoin:
     def _hash(self, key: list[np.uint64], has: list[Bits], size: int) -> Bits:
         hashes = np.zeros(size, np.uint64)
         for part, bits, factor in zip(key, has, self._factors, strict=True):
-            hashes += (bits & part) * factor
+            hashed = bits & part
+            hashed *= factor
+            hashes += hashed
         return hashes
 
     def _is_first_in_common(self, key: list[np.uint64], left: Bits, right: Bits) -> NDArray[np.bool_]:
@@ -93,11 +104,16 @@ class TripleJoin:
     def _place(self, entries: Bits) -> Places:
         return (entries & self._low).astype(np.intp)
 
-    def _unresolved(self, a: int, b: Places, c: Places) -> tuple[Places, Places]:
+    def _unresolved(self, a: int, left: Bits, right: Bits) -> tuple[Bits, Bits]:
+        """Of the pairs left < right, which may be a grid, those whose places make an unresolved triple with a."""
+        b, c = self._place(left), self._place(right)
+        found = left < right
         for word in range(len(self.rows.has)):
-            left = self.rows.two_of_three(word, a, b, c) == 0
-            b, c = b[left], c[left]
-        return b, c
+            found &= self.rows.two_of_three(word, a, b, c) == 0
+        if found.ndim == 2:
+            rows, columns = np.nonzero(found)
+            return left[rows, 0], right[0, columns]
+        return left[found], right[found]
 
 
 def _most_features_first(labels: PackedLabels) -> Places:
@@ -121,7 +137,7 @@ def _key_features(labels: PackedLabels) -> list[np.uint64]:
     return [np.uint64(bits) for bits in usable]
 
 
-def _completed(hashes: Bits, places: Places, blanks: list[Bits], factors: Bits) -> tuple[Bits, Places]:
+def _completed(hashes: Bits, places: Bits, blanks: list[Bits], factors: Bits) -> tuple[Bits, Bits]:
     """Enter each example with every value of its blanks: setting a bit adds that bit times the factor to the hash."""
     for word, factor in enumerate(factors):
         while (blank := np.flatnonzero(blanks[word])).size:
@@ -134,11 +150,25 @@ def _completed(hashes: Bits, places: Places, blanks: list[Bits], factors: Bits) 
 
 
 def _pairs_within_runs(entries: Bits, low: np.uint64) -> Iterator[tuple[Bits, Bits]]:
-    """All pairs of entries with the same hash: those at distance 1 in the sorted entries, at distance 2, and so on."""
-    left = np.flatnonzero((entries[1:] ^ entries[:-1]) <= low)
+    """All pairs of entries with the same hash: those of long runs as grids, the others by distance 1, 2, and so on."""
+    left = np.flatnonzero((entries[1:] ^ entries[:-1]) <= low)  # the next entry belongs to the same run
+    if left.size > LONG_RUN:
+        breaks = np.flatnonzero(np.diff(left, prepend=-2, append=-2) != 1)
+        sizes = np.diff(breaks)
+        for start, size in zip(left[breaks[:-1]].tolist(), sizes.tolist(), strict=True):
+            if size > LONG_RUN:
+                yield from _grids(entries[start : start + size + 1])
+        left = left[np.repeat(sizes <= LONG_RUN, sizes)]
     distance = 1
     while left.size:
         yield entries[left], entries[left + distance]
         distance += 1
         left = left[left < entries.size - distance]
         left = left[(entries[left] ^ entries[left + distance]) <= low]
+
+
+def _grids(run: Bits) -> Iterator[tuple[Bits, Bits]]:
+    """All pairs of a run, and a few twice, the second time with the larger entry first."""
+    step = max(1, GRID // run.size)
+    for row in range(0, run.size - 1, step):
+        yield run[row : row + step, None], run[None, row + 1 :]

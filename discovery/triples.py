@@ -36,6 +36,7 @@ Method = Literal["list", "tries", "join"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
 SAMPLE = 1 << 17  # random triples from which a share is estimated
 JOIN_SAMPLE = 64  # joins from which a share is estimated
+PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes
 REPEATS = 100  # draws in a row of what was drawn or retired before it is checked whether anything else is left
 
 
@@ -135,16 +136,19 @@ class UnresolvedTriples:
                 return triple
 
     def _is_worn_out(self, source: Source) -> bool:
-        """Drawing on has cost so much that a survey, which costs no more than that, should find a better source."""
+        """So much work was wasted on draws that a survey should find a better source. A try is about as much work as
+        a pair of the join; a survey takes at least n²/2, and how much more is only estimated when it comes to that."""
         if isinstance(source, TriedTriples):
-            return source.laborious and source.spent > self.n**2 // 4 and source.spent > self._survey_work() // 2
-        return isinstance(source, JoinedTriples) and source.misses > self.n // 4
+            waste = source.spent * PATIENCE if source.laborious else 0
+            return waste > self.n**2 // 2 and waste > self._survey_work()
+        return isinstance(source, JoinedTriples) and source.misses > self.n // PATIENCE
 
     def _surveyed_source(self) -> Source:
         found = self._surveyed()
         if found.total == self._count_unresolved(self._retired):
             return ListedTriples(NOTHING, self._retired)
-        if found.triples is not None and self._method in (None, "list"):
+        if found.triples is not None and self._method is None:
+            self._survey = None  # the list changes from now on
             return ListedTriples(found.triples, self._retired)
         a_try_is_cheaper = found.total * self.n > self.total
         if self._method == "tries" or (a_try_is_cheaper and self._method is None):
@@ -171,6 +175,9 @@ class UnresolvedTriples:
         if isinstance(self._source, JoinedTriples) and self._survey is not None:
             left = self._source.unresolved_share(self._estimates, JOIN_SAMPLE)
             return max(left, 1 / self._survey[1].total) * self._survey[1].total / self.total
-        found = try_triples(self._labels, SAMPLE, self._estimates).shape[1]
+        found = int(try_triples(self._labels, SAMPLE, self._estimates).shape[1])
         different = SAMPLE * (self.n - 1) * (self.n - 2) / self.n**2  # tries of three different examples
-        return min(1.0, (found or 3) / different)  # with 95 % confidence at most 3 in so many when none was found
+        if found:
+            return min(1.0, found / different)
+        before = self._estimate[1] if self._estimate else 1.0
+        return min(before, 3 / different)  # with 95 % confidence there are no more

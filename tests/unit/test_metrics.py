@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import balanced_accuracy_score
@@ -86,6 +86,7 @@ def test_the_curve_has_one_value_per_query_and_stands_still_at_a_none() -> None:
     assert queries_to_reach(curve, 0.05) is None
 
 
+@settings(max_examples=40, deadline=None)  # scikit-learn is slow, the first time above all
 @given(matrices)
 def test_matches_agree_with_scikit_learn(matrix: LabelMatrix) -> None:
     n = matrix.shape[1]

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+import discovery.draws
 import discovery.triples
+from discovery.draws import JoinedTriples, ListedTriples, TriedTriples
 from discovery.questions import UNKNOWN, Labels
 from discovery.triples import Method, UnresolvedTriples
 
@@ -60,7 +62,7 @@ def exhaust(triples: UnresolvedTriples) -> list[Triple]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(features=matrices())
 def test_draws_end_exactly_when_every_unresolved_triple_was_asked(method: Method, features: list[Labels]) -> None:
     n = features[0].size
@@ -103,7 +105,7 @@ def test_every_unresolved_triple_is_equally_likely(method: Method, missing: floa
         triples.retire(triples.draw_many(1)[0])
     expected = sorted(unresolved_by_brute_force(features, n) - triples._retired)
     assert len(expected) > 20
-    counts = Counter(tuple(row) for row in triples.candidates(60 * len(expected)).tolist())
+    counts = Counter(tuple(row) for row in triples.candidates(20 * len(expected)).tolist())
     assert set(counts) == set(expected)
     assert chisquare([counts[triple] for triple in expected]).pvalue > 1e-3
 
@@ -114,7 +116,7 @@ def test_a_batch_is_a_uniform_choice_without_repetition(method: Method) -> None:
     expected = sorted(unresolved_by_brute_force(features, 6))
     triples = known(features, 6, method)
     counts: Counter[frozenset[Triple]] = Counter()
-    for _ in range(3000):
+    for _ in range(1500):
         counts[frozenset(triples.draw_many(2))] += 1
     pairs = [frozenset(pair) for pair in combinations(expected, 2)]
     assert set(counts) <= set(pairs)
@@ -144,12 +146,15 @@ def test_fewer_than_three_examples_leave_nothing_to_ask(n: int) -> None:
 @pytest.mark.parametrize("limit", [50, 100_000])
 def test_the_method_changes_by_itself_and_nothing_is_missed(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery.triples, "LIST_LIMIT", limit)
+    monkeypatch.setattr(discovery.draws, "TRIES", (8, 64))
     n, rng = 120, np.random.default_rng(5)
     features = [random_labels(n, rng, 0.5, 0.01) for _ in range(22)]
     triples = known([], n)
-    asked = set()
+    asked, ways = set(), set()
     for labels in features:
         triples.add(labels)
+        assert 0 < triples.share <= 1
+        ways.add(type(triples._source))
         for triple in triples.draw_many(3):
             asked.add(triple)
             triples.retire(triple)
@@ -158,6 +163,8 @@ def test_the_method_changes_by_itself_and_nothing_is_missed(limit: int, monkeypa
     expected = {tuple(triple) for triple in everything[:, left].T.tolist()} - asked
     assert triples.count() == len(expected)
     assert set(exhaust(triples)) == expected
+    ways.add(type(triples._source))
+    assert ways == {TriedTriples, ListedTriples} | ({JoinedTriples} if limit == 50 else set())
 
 
 def test_the_same_seed_draws_the_same_and_looking_changes_nothing() -> None:
