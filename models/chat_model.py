@@ -190,7 +190,7 @@ def explained(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = next((line.strip()[:200] for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        remedy = "install what it asks for" if isinstance(error, ImportError) else "check its files, the device and the dtype"
+        remedy = "install what it asks for" if isinstance(error, ImportError) else "check its files, device and dtype"
         raise OracleUnavailable(f"{what} ({reason}): {remedy}, or choose another model") from error
 
 
