@@ -25,8 +25,8 @@ def image_tokens(model: str, side: int, detail: str) -> int:
     whole, tile = rule or (WHOLE, TILE)
     if detail == "low" and rule:
         return whole
-    # Small pictures may be enlarged until their shorter side has 768 pixels.
-    tiled = whole + tile * math.ceil(max(side, 768) / 512) ** 2
+    # The longer side is cut to 2048 pixels, the shorter one to 768.
+    tiled = whole + tile * math.ceil(min(side, 2048) / 512) * math.ceil(min(side, 768) / 512)
     return tiled if rule else max(tiled, math.ceil(math.ceil(side / PATCH) ** 2 * TOKENS_PER_PATCH))
 
 

@@ -114,7 +114,7 @@ class _Collection:
             await asyncio.sleep(self._desk.config.batch_poll)
         if batch.get("status") == "failed":
             host, reason = self._desk.config.host, _reason(batch)
-            raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without --provider-batch")
+            raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without provider_batch")
         results = await results_of(self._desk, batch)
         work = [self._read(sent, line, results.get(line.custom_id, {})) for line in sent.lines]
         await all_of(work)

@@ -166,7 +166,7 @@ def test_a_batch_that_the_provider_rejects_is_one_line(server: FakeOpenAI) -> No
     server.batches.manners = BatchManners(ends="failed")
     with (
         oracle_of(server) as oracle,
-        pytest.raises(OracleUnavailable, match=r"rejected batch .*without --provider-batch"),
+        pytest.raises(OracleUnavailable, match=r"rejected batch .*without provider_batch"),
     ):
         list(oracle.ask(labels(["cat"], EXAMPLES)))
 
