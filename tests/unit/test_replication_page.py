@@ -8,7 +8,7 @@ import numpy as np
 from discovery.worlds import leafy_tree
 from reports.plots import Line, Panel, Plot, svg_of
 from reports.replication import TOPICS, page_of
-from reports.replication_claim import Finding, Table, Verdict, jobs_of
+from reports.replication_claim import TRIAL, Finding, Table, Verdict, jobs_of
 from reports.replication_jobs import run_jobs
 from reports.replication_printed_hybrid import PrintedHybrid
 
@@ -58,6 +58,11 @@ def test_each_job_has_a_seed_of_its_own_and_results_keep_the_order_of_the_jobs()
     assert len(set(results)) == 6
     assert [result >= 1000 for result in results] == [False] * 3 + [True] * 3
     assert run_jobs(jobs, None) == results
+
+
+def test_another_seed_gives_other_runs() -> None:
+    topic = next(topic for topic in TOPICS if topic.name == "Lemma 5.3")
+    assert run_jobs(topic.plan(TRIAL, 0), None) != run_jobs(topic.plan(TRIAL, 1), None)
 
 
 def test_the_printed_hybrid_is_complete_with_specifists_and_misses_features_with_generalists() -> None:
