@@ -44,7 +44,8 @@ def run_replication(
     with processes(settings.processes) as pool, display().counting(total, "simulations"):
         run = _Counted(pool, total).run
         findings = [test(topic.name, partial(_tested, topic, scale, jobs, run)) for topic, jobs in planned]
-    written = f"Written on {datetime.now(UTC).date()} by `{settings.command}` ({scale.name} run)."
+    size = "fewer and smaller simulations than without `--quick`" if settings.quick else "the full run"
+    written = f"Written on {datetime.now(UTC).date()} by `{settings.command}`: {size}."
     write_page(folder, findings, written)
     return [{"claim": found.title, "runs": found.runs, "verdict": str(found.verdict)} for found in findings]
 
