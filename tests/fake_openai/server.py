@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from models.prices import Price, read_usage, settled
 from tests.fake_openai.batches import Batches
 from tests.fake_openai.faults import FAILURES, SPOILERS
 from tests.fake_openai.mind import Mind, Page, example_of_schema, fresh_numbers, read_page
@@ -80,6 +81,15 @@ class FakeOpenAI:
     def most_at_once(self) -> int:
         """The most requests that were being answered at the same time."""
         return self._server.most_at_once
+
+    def spent(self, price: Price) -> int:
+        """What the book comes to in micro-dollars; batches at half the price."""
+        total = 0
+        for charge in self.book:
+            tokens = read_usage({"usage": charge.usage})
+            assert tokens is not None
+            total += settled(price, tokens, batch=charge.path == "batch")
+        return total
 
     def script(self, path: str, faults: Iterable[str | None]) -> None:
         """The next requests to a path fail in this order; None is a good reply."""

@@ -18,7 +18,7 @@ from flows.remembered import Remembered
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.oracle import Answer, Compare, Label, Oracle, Question, Verdict, question_key
-from models.prices import Price, read_usage, settled
+from models.prices import Price
 from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
 
@@ -61,12 +61,6 @@ def oracle_of(server: FakeOpenAI) -> Iterator[Callable[..., OpenAIOracle]]:
         oracle.close()
 
 
-def spent(server: FakeOpenAI) -> int:
-    """What the server's own book comes to."""
-    tokens = [read_usage({"usage": charge.usage}) for charge in server.book]
-    return sum(settled(PRICE, used, batch=False) for used in tokens if used is not None)
-
-
 def comparisons() -> list[Compare]:
     """One of each kind, all with an answer."""
     cat, dog, both, bird = EXAMPLES[1:5]
@@ -93,7 +87,7 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
         assert isinstance(answer.question, Label) or answer.verdict is Verdict.FEATURE
         assert answer.cost <= bounds[answer.question]
         assert answer.by == "openai:gpt-4o-mini"
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
     assert sum(answer.usage.requests for answer in answers) == len(server.book)
     assert dict(oracle.identity.parameters)["format"] == FORMATS.get(level, "json_schema")
     assert dict(oracle.identity.parameters)["labels"] == ("decisions" if level == "decisions" else "chat")
@@ -127,7 +121,7 @@ def test_decisions_give_probabilities_and_take_many_features_at_once(
     assert wrong(answers) == []
     assert {answer.probability for answer in answers} == {0.97, 0.02}
     assert server.count(DECISIONS) == 2  # one to find out, one to ask
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 @pytest.mark.parametrize(("grouping", "requests"), [("auto", 4), ("feature", 4), ("example", 32), ("none", 64)])
@@ -284,7 +278,7 @@ def test_reasoning_and_cached_tokens_are_booked(server: FakeOpenAI, oracle_of: C
     assert sum(answer.usage.reasoning_tokens for answer in answers) == 640 * len(server.book)
     cached = sum(charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book)
     assert sum(answer.usage.cached_tokens for answer in answers) == cached > 0
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
     body = server.bodies(CHAT)[-1]
     assert body["max_completion_tokens"] > 4_000
 
@@ -309,7 +303,7 @@ def test_the_usage_of_one_request_is_split_in_proportion(
     answers = {a.question: a for a in oracle_of().ask(labels(["cat"], [EXAMPLES[0], long]))}
     short_share, long_share = (answers[question].cost for question in labels(["cat"], [EXAMPLES[0], long]))
     assert long_share > 3 * short_share
-    assert sum(a.cost for a in answers.values()) == spent(server)
+    assert sum(a.cost for a in answers.values()) == server.spent(PRICE)
 
 
 def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(

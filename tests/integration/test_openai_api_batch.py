@@ -14,7 +14,7 @@ from discovery.questions import Kind
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.oracle import Answer, AnswersPending, Compare, OracleUnavailable, Question, Verdict
-from models.prices import Price, read_usage, settled
+from models.prices import Price
 from tests.fake_openai import CHAT, BatchManners, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
 
@@ -35,15 +35,6 @@ def oracle_of(server: FakeOpenAI, memory: dict[str, Any] | None = None, **change
     return OpenAIOracle(replace(by_batch, **changes), memory)
 
 
-def spent(server: FakeOpenAI) -> int:
-    total = 0
-    for charge in server.book:
-        tokens = read_usage({"usage": charge.usage})
-        assert tokens is not None
-        total += settled(PRICE, tokens, batch=charge.path == "batch")
-    return total
-
-
 def test_labels_go_in_one_batch_at_half_the_price(server: FakeOpenAI) -> None:
     questions = labels(WORDS, EXAMPLES)
     with oracle_of(server) as oracle:
@@ -53,7 +44,7 @@ def test_labels_go_in_one_batch_at_half_the_price(server: FakeOpenAI) -> None:
     assert wrong(answers) == []
     assert len(server.batches.made) == 1
     assert server.count(CHAT) == 1  # to find out about the server
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
     assert all(answer.cost <= bounds[answer.question] for answer in answers)  # type: ignore[index]
 
 
@@ -64,7 +55,7 @@ def test_comparisons_do_not_wait_for_the_batch(server: FakeOpenAI) -> None:
         answers = list(oracle.ask(questions))
     assert answers[0].verdict is Verdict.FEATURE
     assert len(answers) == 33
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_results_in_another_order_and_of_another_batch_shift_nothing(server: FakeOpenAI) -> None:
@@ -73,7 +64,7 @@ def test_results_in_another_order_and_of_another_batch_shift_nothing(server: Fak
         answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
     assert wrong(answers) == []
     assert len(answers) == 160
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
@@ -83,7 +74,7 @@ def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
     assert wrong(answers) == []
     assert len(server.batches.made) > 1
     assert len(server.batches.made[1].lines) < len(server.batches.made[0].lines)
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
@@ -102,7 +93,7 @@ def test_lines_that_cannot_be_read_are_asked_again_at_once(server: FakeOpenAI) -
     assert wrong(answers) == []
     assert len(server.batches.made) == 1
     assert server.count(CHAT) > 5
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_a_batch_that_takes_long_is_pending_and_collected_by_the_next_run(server: FakeOpenAI) -> None:
@@ -135,7 +126,7 @@ def test_a_run_killed_while_it_collects_pays_for_nothing_twice(server: FakeOpenA
     assert len(collected) == 115
     assert wrong([*kept, *collected]) == []
     assert len(server.batches.made) == 1
-    assert sum(answer.cost for answer in [*kept, *collected]) == spent(server)
+    assert sum(answer.cost for answer in [*kept, *collected]) == server.spent(PRICE)
 
 
 def test_new_questions_beside_old_ones_go_into_a_batch_of_their_own(server: FakeOpenAI) -> None:

@@ -14,7 +14,7 @@ from discovery.questions import Kind
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
-from models.prices import Price, read_usage, settled
+from models.prices import Price
 from tests.fake_openai import CHAT, DECISIONS, FAILURES, SPOILERS, Abilities, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, text_example, texts, wrong
 
@@ -50,11 +50,6 @@ def oracle_of(server: FakeOpenAI) -> Iterator[Build]:
         oracle.close()
 
 
-def spent(server: FakeOpenAI) -> int:
-    tokens = [read_usage({"usage": charge.usage}) for charge in server.book]
-    return sum(settled(PRICE, used) for used in tokens if used is not None)
-
-
 def asked(oracle: OpenAIOracle, questions: list[Question]) -> list[Answer]:
     answers = list(oracle.ask(questions))
     assert len(answers) == len(questions)
@@ -67,7 +62,7 @@ def test_what_passes_is_tried_again(server: FakeOpenAI, oracle_of: Build, fault:
     server.script(CHAT, [fault, fault, None])
     answers = asked(oracle, [*labels(["cat"], EXAMPLES[:5])])
     assert wrong(answers) == []
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
     assert server.count(CHAT) == 4
 
 
@@ -102,7 +97,7 @@ def test_a_server_that_never_makes_sense_gives_unreadable_answers(
     assert {answer.verdict for answer in answers} == {Verdict.UNREADABLE}
     assert all(answer.note for answer in answers)
     assert all(answer.cost <= bounds[answer.question] for answer in answers)
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 @pytest.mark.parametrize("fault", REFUSALS)
@@ -112,7 +107,7 @@ def test_a_refusal_is_an_answer_with_its_cost(server: FakeOpenAI, oracle_of: Bui
     answers = asked(oracle, [TWO_OF_THREE, *labels(["cat"], EXAMPLES[:1])])
     assert [answer.verdict for answer in answers] == [Verdict.REFUSED] * 2
     assert all(answer.note for answer in answers)
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
     assert server.count(CHAT) == 3
 
 
@@ -124,7 +119,7 @@ def test_a_refused_group_is_split_until_the_others_are_answered(
     server.script(CHAT, [fault, fault, None, None, None, None])
     answers = asked(oracle, [*labels(["cat"], EXAMPLES[:16])])
     assert wrong(answers) == []
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_labels_that_a_reply_leaves_out_are_asked_again_and_no_row_is_shifted(
@@ -135,7 +130,7 @@ def test_labels_that_a_reply_leaves_out_are_asked_again_and_no_row_is_shifted(
     answers = asked(oracle, [*labels(["dog"], EXAMPLES[:16])])
     assert wrong(answers) == []
     assert server.count(CHAT) == 4
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_a_reply_that_repeats_the_prompt_is_not_an_answer(server: FakeOpenAI, oracle_of: Build) -> None:
@@ -169,7 +164,7 @@ def test_with_a_third_of_the_replies_bad_the_labels_are_the_same(
     server.misbehave(0.3, kinds, seed)
     answers = asked(oracle, [*labels(WORDS, EXAMPLES)])
     assert wrong(answers) == []
-    assert sum(answer.cost for answer in answers) == spent(server)
+    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
 
 
 def test_decisions_that_are_refused_or_missing_leave_the_others_alone(server: FakeOpenAI, oracle_of: Build) -> None:
@@ -194,7 +189,7 @@ def test_labels_too_long_for_one_request_are_split_and_one_alone_is_refused(
     assert refused == labels(["cat"], [endless])
     assert "longer than" in answers[refused[0]].note
     assert sum(answer.verdict is Verdict.YES for answer in answers.values()) == 6
-    assert sum(answer.cost for answer in answers.values()) == spent(server)
+    assert sum(answer.cost for answer in answers.values()) == server.spent(PRICE)
 
 
 def test_what_the_provider_declines_is_refused_alone(server: FakeOpenAI, oracle_of: Build) -> None:
@@ -234,7 +229,8 @@ def test_a_server_that_does_not_recover_is_one_line(
 
 def test_what_was_answered_before_the_server_broke_is_kept(server: FakeOpenAI, oracle_of: Build) -> None:
     oracle = oracle_of(attempts=2, labels_per_request=4, concurrency=1)
-    server.script(CHAT, [None, None, "500", "500"])
+    server.script(CHAT, [None, None])
+    server.misbehave(1.0, ["500"])
     answers: list[Answer] = []
     with pytest.raises(OracleUnavailable, match="run again later"):
         answers.extend(oracle.ask(labels(["cat"], EXAMPLES)))
