@@ -2,15 +2,16 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: discover test test-slow lint types bench clean help
+.PHONY: discover test test-slow lint types replicate train-faces bench clean help
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 discover: .venv/.run ## discover features of the shipped faces
-	$(BIN)/python -m flows discover datasets/faces $(ARGS)
+	$(BIN)/python -m flows discover datasets/faces --oracle contrastive $(ARGS)
 
 test: .venv/.dev lint types ## everything CI runs, under 8 minutes on two cores
+	tests/install_chromium.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: .venv/.dev ## the long tests
@@ -22,6 +23,12 @@ lint: .venv/.dev ## ruff
 
 types: .venv/.dev ## mypy, strict
 	$(BIN)/mypy .
+
+replicate: .venv/.run ## the paper's claims, tables and figures, into docs/replication
+	$(BIN)/python -m flows replicate $(ARGS)
+
+train-faces: .venv/.dev ## train the shipped model anew, under an hour on two cores
+	$(BIN)/python -m models.faces.train
 
 bench: .venv/.dev ## the figures of docs/benchmarks.md
 	$(BIN)/python -m benchmarks

@@ -17,8 +17,8 @@ BENCHMARKS = {
 }
 HEAD = """# Benchmarks
 
-Every figure comes from the command above it; `make bench` runs them all and writes this page. They are measured on a small
-shared machine: compare figures within one table rather than between tables.
+Every figure comes from the command above it; `make bench` runs them all and writes this page. The machine is small and
+shared: compare figures within one table rather than between tables.
 """
 
 

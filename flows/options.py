@@ -40,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser, model: type[BaseModel], *, posi
         choices = _choices(field.annotation)
         metavar = "|".join(choices) if choices else name.upper()
         parser.add_argument(flag, dest=name, metavar=metavar, help=about)
+    parser.set_defaults(positional=positional)
     parser.add_argument("--config", metavar="FILE", help="repeat the settings of a run.json; other options override it")
 
 
@@ -53,7 +54,7 @@ def read_options(arguments: argparse.Namespace, model: type[Settings]) -> Settin
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UsageError(_first_problem(error, model)) from None
+        raise UsageError(_first_problem(error, model, arguments.positional)) from None
 
 
 def _from_config(path: str) -> dict[str, Any]:
@@ -75,12 +76,13 @@ def _choices(annotation: Any) -> list[str]:
     return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
-def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
+def _first_problem(error: ValidationError, model: type[BaseModel], positional: str) -> str:
     problem = error.errors(include_url=False, include_context=False)[0]
     name = str(problem["loc"][0]) if problem["loc"] else ""
     flag = "--" + name.replace("_", "-") if name in model.model_fields else name
     if problem["type"] == "missing":
-        return f"{name.upper()} is missing: give it, or a run.json with --config"
+        missing = name.upper() if positional == name else flag
+        return f"{missing} is missing: give {model.model_fields[name].description}"
     if problem["type"] == "extra_forbidden":
         return f"unknown setting {name!r}: remove it from the file given with --config"
     message = problem["msg"][0].lower() + problem["msg"][1:]

@@ -30,8 +30,8 @@ class DiscoverSettings(BaseModel):
 
     dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
     oracle: str = Field(
-        "simulated",
-        description="who answers: contrastive[:MODEL], openai:MODEL, vlm:MODEL or simulated[:CROWD], with ?name=value",
+        description="who answers: contrastive (the shipped model, which knows drawn faces only), contrastive:MODEL, "
+        "openai:MODEL, vlm:MODEL or simulated[:CROWD]; parameters after a ?"
     )
     strategy: StrategyName = Field("adaptive-triple", description="how the next questions are chosen")
     queries: int = Field(35, ge=1, description="comparisons to ask at most")

@@ -15,6 +15,7 @@ from flows.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 FACES = str(ROOT / "datasets" / "faces")
+CROWD = ["--oracle", "simulated"]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -48,21 +49,22 @@ def fresh(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["discover", "no/such/folder"], "no/such/folder"),
+        (["discover", "no/such/folder", *CROWD], "no/such/folder"),
         (["discover", FACES, "--oracle", "nobody"], "'nobody'"),
         (["discover", FACES, "--oracle", "simulated:mob"], "'mob'"),
         (["discover", FACES, "--oracle", "simulated?flip=often"], "'often'"),
         (["discover", FACES, "--oracle", "simulated?flip=2"], "flip=2"),
         (["discover", FACES, "--oracle", "simulated?colour=1"], "'colour'"),
-        (["discover", FACES, "--strategy", "magic"], "'magic'"),
-        (["discover", FACES, "--queries", "0"], "--queries '0'"),
-        (["discover", FACES, "--queries", "many"], "--queries 'many'"),
-        (["discover", FACES, "--votes", "-1"], "--votes '-1'"),
-        (["discover", FACES, "--budget", "0"], "--budget '0'"),
-        (["discover", FACES, "--budget", "-3"], "--budget '-3'"),
-        (["discover", FACES, "--target-g", "7"], "--target-g '7'"),
-        (["discover", FACES, "--no-such-option"], "--no-such-option"),
-        (["discover"], "DATASET is missing"),
+        (["discover", FACES, *CROWD, "--strategy", "magic"], "'magic'"),
+        (["discover", FACES, *CROWD, "--queries", "0"], "--queries '0'"),
+        (["discover", FACES, *CROWD, "--queries", "many"], "--queries 'many'"),
+        (["discover", FACES, *CROWD, "--votes", "-1"], "--votes '-1'"),
+        (["discover", FACES, *CROWD, "--budget", "0"], "--budget '0'"),
+        (["discover", FACES, *CROWD, "--budget", "-3"], "--budget '-3'"),
+        (["discover", FACES, *CROWD, "--target-g", "7"], "--target-g '7'"),
+        (["discover", FACES, *CROWD, "--no-such-option"], "--no-such-option"),
+        (["discover", *CROWD], "DATASET is missing"),
+        (["discover", FACES], "--oracle is missing"),
         (["discover", "--config", "no.json"], "no.json"),
         (["dance"], "dance"),
     ],
@@ -76,7 +78,7 @@ def test_bad_input_is_one_line_that_names_the_value(
 
 def test_an_empty_folder_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]) -> None:
     (tmp_path / "empty").mkdir()
-    assert "empty" in bad_input(capsys, "discover", str(tmp_path / "empty"), *fresh)
+    assert "empty" in bad_input(capsys, "discover", str(tmp_path / "empty"), *CROWD, *fresh)
     assert not (tmp_path / "run").exists()
 
 
@@ -119,7 +121,7 @@ def test_truth_whose_ids_do_not_match_is_refused(
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "texts.csv").write_text("id,text\na,one\nb,two\nc,three\n")
     (tmp_path / "texts" / "truth.csv").write_text("id,f\na,1\nb,0\nzebra,1\n")
-    line = bad_input(capsys, "discover", str(tmp_path / "texts" / "texts.csv"), *fresh)
+    line = bad_input(capsys, "discover", str(tmp_path / "texts" / "texts.csv"), *CROWD, *fresh)
     assert "truth.csv" in line
 
 
