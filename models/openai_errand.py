@@ -11,7 +11,7 @@ from models.background import Background
 from models.openai_chat import ask_comparison, ask_labels
 from models.openai_decisions import ask_decisions
 from models.openai_desk import Desk, Emit
-from models.oracle import Answer, Compare, Label, Question
+from models.oracle import Answer, Compare, Label, OracleUnavailable, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,8 @@ class Errand:
         await ask_group(self._desk, group, emit)
 
     async def _ask(self, group: Sequence[Question]) -> None:
-        left, error = len(group), None
+        left = len(group)
+        error: Exception | None = OracleUnavailable("the oracle was closed while it was asked")
 
         def emit(answer: Answer) -> None:
             nonlocal left
@@ -107,9 +108,11 @@ class Errand:
 
         try:
             await self._deliver(group, emit)
+            error = None
         except Exception as problem:
             error = problem
-        self._arrived.put(Ended(left, error))
+        finally:
+            self._arrived.put(Ended(left, error))
 
     def _next_answers(self) -> Iterator[Answer]:
         """Whatever has arrived, at least one thing."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +19,7 @@ from discovery.questions import Kind
 from flows.remembered import Remembered
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
-from models.oracle import Answer, Compare, Label, Oracle, Question, Verdict, question_key
+from models.oracle import Answer, Compare, Label, Oracle, OracleUnavailable, Question, Verdict, question_key
 from models.prices import Price
 from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
@@ -227,10 +229,36 @@ def test_requests_per_minute_are_held(oracle_of: Callable[..., OpenAIOracle]) ->
     answers = oracle.ask(labels(["cat"], EXAMPLES[:8]))
     # One or two went to finding out about the server: only the rest of the minute's five come at once.
     assert len([next(answers) for _ in range(3)]) == 3
-    late = threading.Thread(target=lambda: next(answers, None), daemon=True)
+
+    def wait() -> None:
+        with suppress(OracleUnavailable):  # the oracle is closed when the test ends
+            next(answers)
+
+    late = threading.Thread(target=wait)
     late.start()
     late.join(0.5)
     assert late.is_alive()
+
+
+def test_closing_ends_whoever_still_waits(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
+    oracle = oracle_of()
+    assert str(oracle.identity)
+    server.abilities = replace(server.abilities, latency=30.0)
+    errors: list[str] = []
+
+    def ask() -> None:
+        try:
+            list(oracle.ask(labels(["cat"], EXAMPLES)))
+        except OracleUnavailable as error:
+            errors.append(str(error))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    while server.count(CHAT) < 3:
+        time.sleep(0.01)
+    oracle.close()
+    waiting.join(10)
+    assert errors == ["the oracle was closed while it was asked"]
 
 
 def test_voters_differ_in_seed_words_and_order(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
