@@ -20,6 +20,7 @@ os.environ.update(HF_HUB_OFFLINE="1", DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS
 SHARED = ("prefect_url",)  # costly to start: the tests that need one run in the same worker
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in SHARED:
