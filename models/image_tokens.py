@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 
 # Tokens of the picture as a whole and of each 512-pixel tile, by how the model's name begins; longest name first.
 TILED = {
@@ -16,6 +17,7 @@ TILED = {
 PATCH = 32
 TOKENS_PER_PATCH = 2.46  # the dearest model of those that count patches
 WHOLE, TILE = 85, 170
+_WORDS_AND_SPACE = str.maketrans("", "", string.ascii_letters + string.whitespace)
 
 
 def image_tokens(model: str, side: int, detail: str) -> int:
@@ -32,6 +34,7 @@ def image_tokens(model: str, side: int, detail: str) -> int:
 
 def text_tokens(text: str) -> int:
     """A bound: no tokenizer in use makes more than one token of a byte, nor of plain words more than one of two."""
-    encoded = text.encode("utf-8", "replace")
-    plain = sum(character.isalpha() or character.isspace() for character in text) if text.isascii() else 0
-    return math.ceil(len(encoded) / 2) if plain >= 0.8 * len(text) else len(encoded)
+    if not text.isascii():
+        return len(text.encode("utf-8", "replace"))
+    other = len(text.translate(_WORDS_AND_SPACE))
+    return math.ceil(len(text) / 2) if other <= 0.2 * len(text) else len(text)

@@ -15,8 +15,9 @@ from models.openai_bounds import Bounds, Forecast
 from models.openai_config import OpenAIConfig
 from models.openai_desk import Desk
 from models.openai_errand import Errand
+from models.openai_errors import Fault
 from models.openai_probe import Abilities, Paid, probe, probe_key
-from models.oracle import Answer, Money, OracleIdentity, Question
+from models.oracle import Answer, Money, OracleIdentity, OracleUnavailable, Question
 from models.prices import settled
 from models.prompts import VERSION
 
@@ -90,7 +91,10 @@ class OpenAIOracle:
         background.at_close(wire.close)
         abilities, spent = self._known_abilities(), list[Paid]()
         if abilities is None:
-            abilities, spent = await probe(wire)
+            try:
+                abilities, spent = await probe(wire)
+            except Fault as fault:
+                raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
             self._remembered[probe_key(self.config)] = abilities.to_json()
         bounds = Bounds.of(self.config, abilities)
         for paid in spent:

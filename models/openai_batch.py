@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models.billing import Bill, charge
@@ -16,8 +17,19 @@ from models.openai_batch_files import Line, batches_of, create_batch, lines_of, 
 from models.openai_chat import ask_label_bills, label_answer
 from models.openai_desk import Desk, Emit, all_of
 from models.openai_errand import Errand, ask_group
+from models.openai_errors import Fault
 from models.openai_wire import Reply
-from models.oracle import AnswersPending, Compare, Label, OracleUnavailable, Question, Verdict, digest_of
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    Compare,
+    Label,
+    OracleUnavailable,
+    Question,
+    Usage,
+    Verdict,
+    digest_of,
+)
 from models.prices import settled
 from models.replies import parse_labels
 
@@ -38,8 +50,18 @@ class BatchErrand(Errand):
         if isinstance(group[0], Compare):
             await ask_group(self._desk, group, emit)
         else:
-            labels = [question for question in group if isinstance(question, Label)]
-            await _Collection(self._desk, labels, emit).collect()
+            asked: Counter[Question] = Counter(group)
+
+            def emit_each(answer: Answer) -> None:
+                emit(answer)
+                for _ in range(asked[answer.question] - 1):
+                    emit(replace(answer, cost=0, usage=Usage()))
+
+            try:
+                labels = [question for question in asked if isinstance(question, Label)]
+                await _Collection(self._desk, labels, emit_each).collect()
+            except Fault as fault:
+                raise OracleUnavailable(f"{self._desk.config.host} does not take the batch: {fault}") from None
 
 
 @dataclass

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from models.oracle import MICRO, Money, OracleError
 
 BATCH_SHARE = Decimal("0.5")  # what a provider's batch API costs, of the usual price
 TOKENS_LIMIT = 100_000_000  # no request has more: a reply that says so is not believed
+KEPT_SUMS = 20_000
 PRICE_KEYS = ("input", "output", "cached", "cache_write")
 
 
@@ -68,8 +70,18 @@ class ListedPrice:
 
     model: Any  # genai_prices.types.ModelInfo
     provider: Any
+    _known: dict[tuple[Tokens, int], Decimal] = field(default_factory=dict, compare=False, repr=False)
 
     def usd(self, tokens: Tokens) -> Decimal:
+        """The table is slow to ask and its prices may change by the hour: what it said is kept for that long."""
+        key = (tokens, int(time.time() // 3600))
+        if key not in self._known:
+            if len(self._known) >= KEPT_SUMS:
+                self._known.clear()
+            self._known[key] = self._asked(tokens)
+        return self._known[key]
+
+    def _asked(self, tokens: Tokens) -> Decimal:
         from genai_prices import Usage
 
         usage = Usage(
