@@ -111,9 +111,11 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
         if question["kind"] != Kind.LABEL:
             comparisons.append(_asked(question, answer))
             continue
-        tally = tallies.setdefault(question["feature"], Tally.empty(len(ids)))
+        name = question["feature"]
+        if name not in tallies:
+            tallies[name] = Tally.empty(len(ids))
         if (row := row_of.get(question["example"])) is not None:
-            tally.count(row, answer)
+            tallies[name].count(row, answer)
     return Answers(comparisons, tallies)
 
 

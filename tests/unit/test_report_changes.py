@@ -1,0 +1,123 @@
+"""What each change keeps, asks and takes away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.answers import Tally
+from reports.changes import Change, plan
+from reports.findings import Findings, Found
+from reports.run import RunError
+
+N = 8
+
+
+def found(name: str, labels: list[int], votes: int = 3) -> Found:
+    row = np.array(labels, np.int8)
+    cast = np.stack([np.where(row == 1, votes, 0), np.where(row == 0, votes, 0), np.where(row < 0, votes, 0), row * 0])
+    tally = Tally(cast.astype(np.int32), np.full(len(row), np.nan), cost=100)
+    return Found(name, f"about {name}", row, tally, None, True, "two-of-three", "")
+
+
+def findings() -> Findings:
+    return Findings(
+        [f"e{row}" for row in range(N)],
+        [
+            found("beard", [1, 1, 1, 0, 0, 0, 0, -1]),
+            found("facial hair", [1, 1, 0, 0, 0, 0, 1, 1]),
+            found("hat", [0, 0, 0, 0, 1, 1, 1, 0]),
+        ],
+        [],
+        {},
+    )
+
+
+def names(change: Change) -> list[str]:
+    return [feature.name for feature in change.after.found]
+
+
+def test_renaming_keeps_every_label_and_asks_nothing() -> None:
+    change = plan(findings(), "rename", {"name": "hat", "to": "headwear"})
+    assert names(change) == ["beard", "facial hair", "headwear"]
+    assert change.kept == {"headwear": N}
+    assert not change.asks
+    np.testing.assert_array_equal(change.after.matrix, findings().matrix)
+
+
+def test_dropping_takes_a_feature_away_and_asks_nothing() -> None:
+    change = plan(findings(), "drop", {"names": ["hat", "beard"]})
+    assert names(change) == ["facial hair"]
+    assert change.gone == ["hat", "beard"]
+    assert not change.asks
+
+
+def test_merging_asks_only_where_the_two_disagree() -> None:
+    change = plan(findings(), "merge", {"names": ["facial hair", "beard"], "into": "beard"})
+    assert names(change) == ["beard", "hat"]
+    merged = change.after.found[0]
+    assert merged.labels.tolist() == [1, 1, -1, 0, 0, 0, -1, 1]
+    assert change.kept == {"beard": 6}
+    assert [(ask.feature, ask.ids) for ask in change.asks] == [("beard", ["e2", "e6"])]
+    assert change.gone == ["facial hair"]
+    assert merged.tally.yes[0] == 6
+    assert merged.tally.votes[2] == 0
+
+
+def test_splitting_keeps_what_lacked_it_and_asks_the_rest_of_each_part() -> None:
+    change = plan(
+        findings(), "split", {"name": "beard", "into": ["full beard", "goatee"], "definitions": ["all round"]}
+    )
+    assert names(change) == ["full beard", "goatee", "facial hair", "hat"]
+    assert [ask.ids for ask in change.asks] == [["e0", "e1", "e2", "e7"]] * 2
+    assert [ask.definition for ask in change.asks] == ["all round", ""]
+    assert change.after.found[0].labels.tolist() == [-1, -1, -1, 0, 0, 0, 0, -1]
+    assert change.kept == {"full beard": 4, "goatee": 4}
+    assert change.gone == ["beard"]
+
+
+def test_a_new_definition_asks_everything_again_unless_only_the_words_change() -> None:
+    arguments = {"name": "hat", "definition": "covers the top of the head"}
+    change = plan(findings(), "define", arguments)
+    assert change.kept == {"hat": 0}
+    assert len(change.asks[0].ids) == N
+    kept = plan(findings(), "define", arguments | {"keep": True})
+    assert not kept.asks
+    assert kept.kept == {"hat": N}
+    assert kept.after.found[2].definition == "covers the top of the head"
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "said"),
+    [
+        ("rename", {"name": "hatt", "to": "x"}, "did you mean 'hat'"),
+        ("rename", {"name": "hat", "to": "beard"}, "already has a feature 'beard'"),
+        ("rename", {"name": "hat", "to": "  "}, "needs a name"),
+        ("merge", {"names": ["hat", "hat"]}, "two or more"),
+        ("merge", {"names": ["beard", "facial hair"], "into": "hat"}, "already has a feature 'hat'"),
+        ("split", {"name": "hat", "into": ["cap", "cap"]}, "two or more"),
+        ("split", {"name": "hat", "into": ["cap", "beard"]}, "already has a feature 'beard'"),
+        ("drop", {"names": ["zebra"]}, "no feature 'zebra'"),
+        ("paint", {}, "unknown action 'paint'"),
+    ],
+)
+def test_an_impossible_change_says_why(action: str, arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        plan(findings(), action, arguments)
+
+
+@given(
+    st.lists(st.sampled_from([-1, 0, 1]), min_size=N, max_size=N),
+    st.lists(st.sampled_from([-1, 0, 1]), min_size=N, max_size=N),
+)
+def test_merging_never_makes_a_label_up(a: list[int], b: list[int]) -> None:
+    both = Findings([f"e{row}" for row in range(N)], [found("a", a), found("b", b)], [], {})
+    change = plan(both, "merge", {"names": ["a", "b"]})
+    asked = set(change.asks[0].ids)
+    for row, (one, other, label) in enumerate(zip(a, b, change.after.found[0].labels.tolist(), strict=True)):
+        if label >= 0:
+            assert label in (one, other)
+            assert {one, other} <= {label, -1}
+        assert (f"e{row}" in asked) == ({one, other} == {0, 1})
