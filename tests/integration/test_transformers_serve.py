@@ -1,9 +1,8 @@
-"""A discovery on pictures through the OpenAI adapter and the real `transformers serve`: a server that ignores response
-formats and has no decisions endpoint."""
+"""The real `transformers serve` with a tiny LLaVA: a whole discovery with pictures over the OpenAI-compatible API."""
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 import socket
 import subprocess
@@ -11,117 +10,77 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from decimal import Decimal
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from discovery.strategies import make_strategy
-from flows.loop import Limits, Loop
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
-from models.openai_wire import Wire
-from models.oracle import Answer, Verdict
-from models.prices import Price, Tokens, settled
-from models.recorded import Recorded
-from models.voting import Panel
-from sources.example import Example
-from store import Store
+from tests.fake_openai.examples import picture_example
 from tests.tiny_models import save_tiny_llava
 
-PRICE = Price(Decimal("2.50"), Decimal("10.00"))
-LABELS = ", ".join(f'"{number}": {"true" if number % 3 else "false"}' for number in range(1, 9))
-REPLY = (
-    '{"found": true, "name": "red hat", "definition": "A hat that is red.", "have": ["A", "B"], "lack": ["C"], '
-    + LABELS
-    + "}"
-)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+FEATURE = {"found": True, "name": "red hat", "definition": "It shows a red hat.", "have": ["A", "B"], "lack": ["C"]}
+SAYS = json.dumps(FEATURE | {str(number): number % 2 == 1 for number in range(1, 13)})
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The address of a server, and the name of its model."""
-    model = save_tiny_llava(tmp_path / "llava", says=REPLY)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    cache = tmp_path / "hub"
-    cache.mkdir()
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(model)]
-    options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
-    log = tmp_path / "server.log"
-    with log.open("wb") as file:
-        process = subprocess.Popen([*command, *options], env=environment, stdout=file, stderr=subprocess.STDOUT)
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_llava(tmp_path_factory.mktemp("model") / "llava", says=SAYS)
+
+
+@pytest.fixture(scope="module")
+def served(model: Path) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("transformers")), "serve", str(model)]
+    process = subprocess.Popen(
+        [*command, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
-        wait_until_up(f"http://127.0.0.1:{port}/health", process, log)
-        yield f"http://127.0.0.1:{port}/v1", str(model)
+        wait_for(f"http://127.0.0.1:{port}/health", process)
+        yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(30)
 
 
-def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 300
+def wait_for(url: str, process: subprocess.Popen[bytes], seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            urllib.request.urlopen(url, timeout=5).close()
+            with urllib.request.urlopen(url, timeout=2):
+                return
         except OSError:
             time.sleep(0.5)
-        else:
-            return
-    pytest.fail(f"transformers serve did not start: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+    raise AssertionError("transformers serve did not start")
 
 
-@pytest.fixture
-def pictures(tmp_path: Path) -> list[Example]:
-    rng = np.random.default_rng(0)
-    examples = []
-    for number in range(8):
-        path = tmp_path / f"{number}.png"
-        Image.fromarray(rng.integers(0, 256, (40, 60, 3), dtype=np.uint8)).save(path)
-        examples.append(Example(str(number), hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
-    return examples
-
-
-@pytest.mark.slow
-def test_a_discovery_costs_what_the_server_says_it_used(
-    server: tuple[str, str], pictures: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used = every_usage(monkeypatch)
-    config = OpenAIConfig(server[1], server[0], price=PRICE, concurrency=2)
-    answers: list[Answer] = []
-    with OpenAIOracle(config) as oracle, Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
-        store.begin_run("run", "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
-        recorded = Recorded(oracle, store, run_id="run", scope="scope")
-        panel = Panel(recorded, pictures, 2, answers.append)
-        strategy = make_strategy("adaptive-triple", len(pictures), np.random.default_rng(0))
-        loop = Loop(strategy, pictures, Limits(3), partial(Panel.compare, panel), partial(Panel.label, panel))
-        loop.run()
-        spent, reserved = store.spent("scope")
-    verdicts = [answer.verdict for answer in answers]
-    assert {Verdict.FEATURE, Verdict.YES, Verdict.NO} <= set(verdicts)
-    assert len(answers) == 3 + 2 * len(pictures)
-    assert spent == sum(settled(PRICE, tokens) for tokens in used) > 0
-    assert spent == sum(answer.cost for answer in answers) == recorded.cost
-    assert reserved == 0
-    assert sum(answer.usage.input_tokens for answer in answers) == sum(tokens.input for tokens in used)
-    assert sum(answer.usage.output_tokens for answer in answers) == sum(tokens.output for tokens in used)
-
-
-def every_usage(monkeypatch: pytest.MonkeyPatch) -> list[Tokens]:
-    """What the server says of each of its replies, read off the wire."""
-    original, used = Wire._reply, list[Tokens]()
-
-    async def noted(self: Wire, *arguments: Any) -> Any:
-        reply = await original(self, *arguments)
-        assert reply.tokens is not None
-        used.append(reply.tokens)
-        return reply
-
-    monkeypatch.setattr(Wire, "_reply", noted)
-    return used
+def test_a_whole_discovery_with_pictures_costs_usage_times_price(served: str, model: Path, tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number in range(12):
+        colour = ("red", "green", "blue")[number % 3]
+        picture_example(pictures, colour, (40 + number, 32), f"{colour}{number}")
+    out = tmp_path / "out"
+    oracle = f"openai:{model}?price=1,2&image_size=32&concurrency=2&base_url={served}"
+    home = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("CACHE", "DATA", "STATE", "CONFIG")}
+    options = ["--oracle", oracle, "--queries", "2", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "flows", "discover", str(pictures), *options],
+        env=os.environ | home | {"OPENAI_API_KEY": "sk-marked-secret"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    run = json.loads((out / "run.json").read_text())
+    assert run["features"] >= 1
+    usages = [json.loads(line)["answer"]["usage"] for line in (out / "answers.jsonl").read_text().splitlines()]
+    paid = sum(given + 2 * written for _, given, written, *_ in usages)
+    assert paid > 0
+    assert run["cost_usd"] == pytest.approx(paid / 1_000_000, abs=0.000001)
+    assert "sk-marked-secret" not in done.stdout + done.stderr + (out / "run.json").read_text()
