@@ -16,7 +16,7 @@ from models.openai_config import OpenAIConfig
 from models.openai_desk import Desk
 from models.openai_errand import Errand
 from models.openai_errors import Fault
-from models.openai_probe import Abilities, Paid, probe, probe_key
+from models.openai_probe import Abilities, paid_from_json, probe, probe_key
 from models.oracle import Answer, Money, OracleIdentity, OracleUnavailable, Question
 from models.prices import settled
 from models.prompts import VERSION
@@ -30,6 +30,7 @@ class OpenAIOracle:
         self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
         self._lock = threading.Lock()
         self._debt = Debt()
+        self._unpaid = f"unpaid {probe_key(config)}"
         self._background: Background | None = None
         self._desk: Desk | None = None
         Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
@@ -89,13 +90,14 @@ class OpenAIOracle:
 
         wire = Wire(self.config)
         background.at_close(wire.close)
-        abilities, spent = self._known_abilities(), list[Paid]()
+        abilities, spent = self._known_abilities(), paid_from_json(self._remembered.get(self._unpaid))
         if abilities is None:
             try:
                 abilities, spent = await probe(wire)
             except Fault as fault:
                 raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
             self._remembered[probe_key(self.config)] = abilities.to_json()
+            self._remembered[self._unpaid] = [paid.to_json() for paid in spent]
         bounds = Bounds.of(self.config, abilities)
         for paid in spent:
             tariff = bounds.decisions if paid.endpoint == "decisions" else bounds.chat
@@ -108,9 +110,12 @@ class OpenAIOracle:
         return None if known is None else Abilities.from_json(known)
 
     def _with_debt(self, answer: Answer) -> Answer:
-        """The first answer carries what finding out about the server has cost."""
+        """The first answer carries what finding out about the server has cost, be it a later run's."""
         with self._lock:
-            return self._debt.paid_with(answer) if self._debt.requests else answer
+            if not self._debt.requests:
+                return answer
+            self._remembered.pop(self._unpaid, None)
+            return self._debt.paid_with(answer)
 
 
 def identity_of(bounds: Bounds) -> OracleIdentity:

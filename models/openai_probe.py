@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from models.openai_config import OpenAIConfig
@@ -52,8 +52,21 @@ async def probe(wire: Wire) -> tuple[Abilities, list[Paid]]:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
+    """A reply to a probe that is to be booked."""
+
     endpoint: str
     tokens: Tokens
+
+    def to_json(self) -> list[Any]:
+        return [self.endpoint, *astuple(self.tokens)]
+
+
+def paid_from_json(data: Any) -> list[Paid]:
+    """Nothing from what `to_json` did not write."""
+    try:
+        return [Paid(str(endpoint), Tokens(*map(int, counts))) for endpoint, *counts in data or []]
+    except (TypeError, ValueError):
+        return []
 
 
 class _Probe:

@@ -286,6 +286,18 @@ def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, t
     assert server.count(CHAT) == 2
 
 
+def test_what_finding_out_has_cost_is_booked_by_whoever_asks_first(server: FakeOpenAI) -> None:
+    memory: dict[str, Any] = {}
+    with OpenAIOracle(settings(server), memory) as curious:
+        assert str(curious.identity)
+    booked = 0
+    for _ in range(2):
+        with OpenAIOracle(settings(server), memory) as oracle:
+            booked += sum(answer.cost for answer in oracle.ask(labels(["cat"], EXAMPLES)))
+    assert server.count(CHAT) == 5
+    assert booked == server.spent(PRICE)
+
+
 def test_one_bad_reply_does_not_decide_what_a_server_can_do(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:
