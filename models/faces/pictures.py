@@ -22,7 +22,7 @@ SEEN_SIZE = 96
 def seen_pixels(face: Face) -> NDArray[np.uint8]:
     """The picture after the image processor has made it smaller."""
     drawn = Image.fromarray(pixels(face, DRAWN_SIZE))
-    return np.asarray(drawn.resize((SEEN_SIZE, SEEN_SIZE), Image.Resampling.BICUBIC))
+    return np.array(drawn.resize((SEEN_SIZE, SEEN_SIZE), Image.Resampling.BICUBIC))
 
 
 def render(faces: Sequence[Face], what: str) -> NDArray[np.uint8]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -14,27 +15,31 @@ HELD_OUT = 2000
 HELD_OUT_SEED, CHOOSING_SEED, TRAINING_SEED = 11, 12, 13
 
 
-def shipped_faces() -> list[Face]:
+@cache
+def shipped_faces() -> tuple[Face, ...]:
     """The faces of datasets/faces."""
     rng = np.random.default_rng(SHIPPED_SEED)
-    return [sample(rng) for _ in range(SHIPPED)]
+    return tuple(sample(rng) for _ in range(SHIPPED))
 
 
-def held_out_faces() -> list[Face]:
+@cache
+def held_out_faces() -> tuple[Face, ...]:
     """For the figures in the model card: used neither for training nor for choosing anything."""
     return _fresh(HELD_OUT, HELD_OUT_SEED, set(shipped_faces()))
 
 
-def choosing_faces() -> list[Face]:
+@cache
+def choosing_faces() -> tuple[Face, ...]:
     """For choices: architecture, training time, thresholds."""
     return _fresh(HELD_OUT, CHOOSING_SEED, {*shipped_faces(), *held_out_faces()})
 
 
-def training_faces(count: int) -> list[Face]:
+@cache
+def training_faces(count: int) -> tuple[Face, ...]:
     return _fresh(count, TRAINING_SEED, {*shipped_faces(), *held_out_faces(), *choosing_faces()})
 
 
-def _fresh(count: int, seed: int, taken: set[Face]) -> list[Face]:
+def _fresh(count: int, seed: int, taken: set[Face]) -> tuple[Face, ...]:
     found: list[Face] = []
     for face in _stream(seed):
         if face not in taken:
@@ -42,7 +47,7 @@ def _fresh(count: int, seed: int, taken: set[Face]) -> list[Face]:
             found.append(face)
         if len(found) == count:
             break
-    return found
+    return tuple(found)
 
 
 def _stream(seed: int) -> Iterator[Face]:
