@@ -12,7 +12,8 @@ from flows.display import display
 from flows.options import UsageError
 from flows.settings import DiscoverSettings
 from models.oracle import OracleError
-from reports.page import Page, write_page
+from reports.columns import read_column
+from reports.page import Page, dataset_of, write_page
 from reports.run import Run
 from sources.errors import DatasetError
 
@@ -30,10 +31,15 @@ def report(
     by: str | None = None,
     against: Run | None = None,
 ) -> Page:
-    if target is not None and tagging is None:
-        tagging = tagging_control(run, dataset, money(budget))
+    allowed = money(budget)
+    read, _ = dataset_of(run, dataset)
+    if target is not None:
+        read_column(read, target, run.findings.ids)  # what is wrong with it is said before anything is asked
+        tagging = tagging or tagging_control(run, dataset, allowed)
     with display().waiting("writing the report"):
-        return write_page(run, dataset=dataset, path=out, target=target, tagging=tagging, by=by, against=against)
+        return write_page(
+            run, dataset=read or dataset, path=out, target=target, tagging=tagging, by=by, against=against
+        )
 
 
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Run | None:

@@ -78,16 +78,19 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
     known = np.stack([feature.labels for feature in merging])
     yes, no = (known == 1).any(axis=0), (known == 0).any(axis=0)
     labels = np.select([yes & ~no, no & ~yes], [np.int8(1), np.int8(0)], np.int8(UNKNOWN)).astype(np.int8)
-    others = ", ".join(f"“{feature.name}”" for feature in merging if feature.name != into)
+    base = next((feature for feature in merging if feature.name == into), merging[0])
+    others = [feature.name for feature in merging if feature.name != into]
+    # Another definition is another question: what is asked again is not answered from before the merge.
+    definition = arguments.get("definition") or f"{base.definition} Also called {', '.join(others)}.".strip()
     merged = replace(
-        merging[0],
+        base,
         name=into,
-        definition=arguments.get("definition") or merging[0].definition,
+        definition=definition,
         labels=labels,
         tally=_sum([feature.tally for feature in merging]),
-        made=f"merged with {others}",
+        made=f"merged with {', '.join(f'“{name}”' for name in others)}",
     )
-    gone = [name for name in names if name != into]
+    gone = others
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {place: [] for place in places}
     new[places[0]] = [(merged, yes & no)]
     return _asking("merge", arguments, findings, new, gone)

@@ -19,7 +19,7 @@ def found(name: str, labels: list[int], votes: int = 3) -> Found:
     row = np.array(labels, np.int8)
     cast = np.stack([np.where(row == 1, votes, 0), np.where(row == 0, votes, 0), np.where(row < 0, votes, 0), row * 0])
     tally = Tally(cast.astype(np.int32), np.full(len(row), np.nan), cost=100)
-    return Found(name, f"about {name}", row, tally, None, True, "two-of-three", "")
+    return Found(name, f"About {name}.", row, tally, None, True, "two-of-three", "")
 
 
 def findings() -> Findings:
@@ -62,6 +62,7 @@ def test_merging_asks_only_where_the_two_disagree() -> None:
     assert change.kept == {"beard": 6}
     assert [(ask.feature, ask.ids) for ask in change.asks] == [("beard", ["e2", "e6"])]
     assert change.gone == ["facial hair"]
+    assert merged.definition == "About beard. Also called facial hair."
     assert merged.tally.yes[0] == 6
     assert merged.tally.votes[2] == 0
 
