@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 
@@ -89,20 +90,22 @@ def rehearse(
     rng: np.random.Generator,
     *,
     batch: int = 1,
+    voters: int = 1,
     labelling: Labelling = TRUTHFUL,
     until: int | None = None,
 ) -> History:
     """Ask until `queries` are spent, the strategy has nothing left to ask, or `until` different columns are found.
 
-    The answers of a round are learned in the order of its questions; a feature is labelled when it is first named."""
+    The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
+    With several `voters` each of them is asked every question, and each time it is a query."""
     history = History(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
-        round_ = strategy.next_questions(min(batch, queries - history.queries))
-        if not round_:
+        asked = strategy.next_questions(min(batch, ceil((queries - history.queries) / voters)))
+        if not asked:
             break
-        known = tuple(found)  # all members of a round are told the same list
-        for question in round_:
+        known = tuple(found)  # everybody who is asked in a round is told the same list
+        for question in [question for question in asked for _ in range(voters)]:
             column = crowd.answer(question, rng, known)
             new = column is not None and column not in found
             if column is not None and new:

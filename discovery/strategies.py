@@ -10,11 +10,13 @@ import numpy as np
 
 from discovery.adaptive import adaptive_pair, adaptive_triple
 from discovery.asking import InParts, Parts, as_left_right, as_two_of_three
+from discovery.auto import Auto
 from discovery.hybrid import AdaptiveHybrid
 from discovery.nonadaptive import RandomTriple, Tagging
 from discovery.questions import Strategy, StrategyError
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {
+    "auto": Auto,
     "adaptive-triple": adaptive_triple,
     "random-triple": RandomTriple,
     "adaptive-pair": adaptive_pair,

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discovery.auto import Auto
+from discovery.crowds import Matrix, make_crowd
+from discovery.forecast import Forecast
+from discovery.questions import Comparison, Kind, StrategyError
+from discovery.rehearsal import History, Labelling, rehearse
+from discovery.strategies import make_strategy
+from discovery.worlds import World, binary_tree, independent_features, skewed_world
+
+
+def found(name: str, world: World, seed: int, queries: int, **options: Any) -> int:
+    strategy = make_strategy(name, len(world.truth), np.random.default_rng([seed, 1]), **options)
+    crowd = world.crowd("salience", seed)
+    return rehearse(strategy, crowd, world.truth, queries, np.random.default_rng([seed, 2])).interesting_distinct()
+
+
+def run(truth: Matrix, seed: int, queries: int = 40, batch: int = 1, **options: Any) -> History:
+    strategy = Auto(len(truth), np.random.default_rng(seed), **options)
+    crowd = make_crowd("salience", truth, seed)
+    return rehearse(strategy, crowd, truth, queries, np.random.default_rng(seed), batch=batch)
+
+
+def kinds(history: History) -> dict[Kind, int]:
+    return {kind: sum(question.kind is kind for question in history.questions) for kind in Kind}
+
+
+def test_every_question_asks_for_another_feature_and_none_is_found_twice() -> None:
+    history = run(independent_features(40, [0.3] * 60, np.random.default_rng(0)).truth, 0)
+    assert all(question.other_than_known for question in history.questions)
+    assert len(history.columns) == history.queries - history.nones
+
+
+def test_where_features_are_shared_it_keeps_to_two_of_three() -> None:
+    truth = skewed_world("faces", np.random.default_rng(1)).truth
+    assert kinds(run(truth, 1, 35))[Kind.TWO_OF_THREE] >= 25
+
+
+def test_where_examples_share_little_it_turns_to_pairs_and_tags() -> None:
+    truth = independent_features(60, [0.11] * 20, np.random.default_rng(2)).truth
+    asked = kinds(run(truth, 2, 35))
+    assert asked[Kind.PAIR] + asked[Kind.TAG] > 18
+
+
+def test_on_sparse_data_it_finds_more_than_either_of_the_papers_strategies() -> None:
+    totals = {"auto": 0, "adaptive-triple": 0, "adaptive-pair": 0}
+    for seed in range(6):
+        world = independent_features(60, [0.12] * 40, np.random.default_rng([seed, 3]))
+        for name in totals:
+            totals[name] += found(name, world, seed, 35)
+    assert totals["auto"] > 1.05 * max(totals["adaptive-triple"], totals["adaptive-pair"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("like", ["signs", "faces", "products"])
+def test_on_skewed_worlds_it_is_not_below_adaptive_triple_and_goes_on_where_that_ends(like: str) -> None:
+    short, long = np.zeros(2), np.zeros(2)
+    for seed in range(24):
+        world = skewed_world(like, np.random.default_rng([seed, 3]))
+        for place, name in enumerate(["auto", "adaptive-triple"]):
+            strategy = make_strategy(name, 100, np.random.default_rng([seed, 1]))
+            history = rehearse(
+                strategy, world.crowd("salience", seed), world.truth, 100, np.random.default_rng([seed, 2])
+            )
+            short[place] += history.interesting_distinct(35)
+            long[place] += history.interesting_distinct()
+    assert short[0] >= short[1]
+    assert long[0] >= 1.3 * long[1]
+
+
+def test_on_binary_trees_it_is_as_good_as_adaptive_triple() -> None:
+    totals = {"auto": 0, "adaptive-triple": 0}
+    for seed in range(6):
+        world = binary_tree(60, np.random.default_rng([seed, 3]))
+        for name in totals:
+            totals[name] += found(name, world, seed, 35)
+    assert totals["auto"] >= 0.95 * totals["adaptive-triple"]
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("labelling", [Labelling(), Labelling(flip=0.2), Labelling(missing=0.3)])
+def test_rounds_noise_and_missing_labels_are_borne(batch: int, labelling: Labelling) -> None:
+    truth = independent_features(30, [0.3] * 40, np.random.default_rng(4)).truth
+    strategy = Auto(30, np.random.default_rng(4))
+    crowd = make_crowd("salience", truth, 4)
+    history = rehearse(strategy, crowd, truth, 40, np.random.default_rng(4), batch=batch, labelling=labelling)
+    assert history.queries == 40
+    assert len(set(history.questions)) == 40
+    assert history.interesting_distinct() >= 20
+
+
+def test_a_feature_found_twice_in_one_round_does_not_speak_against_the_second_question() -> None:
+    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0], dtype=np.int8)
+
+    def next_after(second: str | None) -> list[float]:
+        strategy = Auto(8, np.random.default_rng(0))
+        first, other = strategy.next_questions(2)
+        strategy.learn(first, "red", labels)
+        if second is not None:
+            strategy.learn(other, second, labels)
+        return sorted(strategy._promises().values())
+
+    assert next_after("red") == next_after(None)
+    assert next_after("red") != next_after("blue")
+
+
+def test_every_comparison_of_three_examples_is_asked_before_it_ends() -> None:
+    strategy = Auto(3, np.random.default_rng(0))
+    asked: list[Comparison] = []
+    while questions := strategy.next_questions(1):
+        asked += questions
+        strategy.learn(questions[0], None, None)
+    assert sorted(len(question.examples) for question in asked) == [1, 1, 1, 2, 2, 2, 3]
+
+
+def test_near_triples_are_more_alike_than_far_ones() -> None:
+    truth = independent_features(40, [0.3] * 60, np.random.default_rng(0)).truth
+
+    def differences(way: str) -> float:
+        history = run(truth, 3, 25, ways=(way,))
+        known = truth[:, history.columns]
+        return float(np.mean([np.ptp(known[list(question.examples)], axis=0).mean() for question in history.questions]))
+
+    assert differences("near") < differences("unresolved") < differences("far")
+
+
+def test_examples_are_shown_more_evenly_with_balance() -> None:
+    truth = independent_features(60, [0.3] * 60, np.random.default_rng(0)).truth
+
+    def most_shown(*, balance: bool) -> int:
+        history = run(truth, 3, 20, balance=balance, ways=("triple",))
+        return int(np.bincount([example for question in history.questions for example in question.examples]).max())
+
+    assert most_shown(balance=True) < most_shown(balance=False)
+
+
+def test_unknown_ways_are_refused_in_one_line() -> None:
+    with pytest.raises(StrategyError, match="auto cannot ask in the ways 'guess': choose among unresolved"):
+        make_strategy("auto", 9, np.random.default_rng(0), ways=("guess",))
+
+
+def test_the_forecast_prefers_two_of_three_once_rare_features_turn_up() -> None:
+    forecast = Forecast()
+    before = forecast.yields()
+    for _ in range(10):
+        forecast.note(Kind.PAIR, answered=True)
+        forecast.found(Kind.PAIR, 0.03, counts=False)
+        forecast.note(Kind.TWO_OF_THREE, answered=True)
+        forecast.found(Kind.TWO_OF_THREE, 0.3, counts=True)
+    after = forecast.yields()
+    assert after[Kind.TWO_OF_THREE] > before[Kind.TWO_OF_THREE]
+    assert max(after[Kind.PAIR], after[Kind.TAG]) < 0.85 * after[Kind.TWO_OF_THREE]
+
+
+def test_the_forecast_prefers_pairs_once_two_of_three_finds_nothing() -> None:
+    forecast = Forecast()
+    for _ in range(10):
+        forecast.note(Kind.PAIR, answered=True)
+        forecast.found(Kind.PAIR, 0.12, counts=True)
+        forecast.note(Kind.TWO_OF_THREE, answered=False)
+    yields = forecast.yields()
+    assert yields[Kind.PAIR] > 2 * yields[Kind.TWO_OF_THREE]
+    assert all(0 <= value <= 1 for value in yields.values())
