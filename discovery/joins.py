@@ -44,9 +44,8 @@ class TripleJoin:
                 counts = self._is_first_in_common(key, left, right)
                 left, right = left[counts], right[counts]
             yield self._place(left), self._place(right)
-        others = np.setdiff1d(self._places[a + 1 :], wild, assume_unique=True)
         for w in range(wild.size):
-            rest = np.concatenate([others, wild[w + 1 :]])
+            rest = np.setdiff1d(self._places[a + 1 :], wild[: w + 1], assume_unique=True)
             left, right = self._unresolved(a, np.minimum(rest, wild[w]), np.maximum(rest, wild[w]))
             yield self._place(left), self._place(right)
 
@@ -106,14 +105,18 @@ class TripleJoin:
 
     def _unresolved(self, a: int, left: Bits, right: Bits) -> tuple[Bits, Bits]:
         """Of the pairs left < right, which may be a grid, those whose places make an unresolved triple with a."""
-        b, c = self._place(left), self._place(right)
         found = left < right
-        for word in range(len(self.rows.has)):
-            found &= self.rows.two_of_three(word, a, b, c) == 0
+        if self.rows.has:
+            found &= self.rows.two_of_three(0, a, self._place(left), self._place(right)) == 0
         if found.ndim == 2:
             rows, columns = np.nonzero(found)
-            return left[rows, 0], right[0, columns]
-        return left[found], right[found]
+            left, right = left[rows, 0], right[0, columns]
+        else:
+            left, right = left[found], right[found]
+        for word in range(1, len(self.rows.has)):
+            found = self.rows.two_of_three(word, a, self._place(left), self._place(right)) == 0
+            left, right = left[found], right[found]
+        return left, right
 
 
 def _most_features_first(labels: PackedLabels) -> Places:
@@ -123,6 +126,8 @@ def _most_features_first(labels: PackedLabels) -> Places:
 
 def _key_features(labels: PackedLabels) -> list[np.uint64]:
     """The features that may be part of a key, as bits: those with few missing labels."""
+    if labels.complete:
+        return [~np.uint64(0)] * len(labels.has)
     usable = [0] * len(labels.has)
     n, copies = max(labels.n, 1), 1.0
     columns = [(word, bit) for word in range(len(labels.has)) for bit in range(WORD)][: labels.features]

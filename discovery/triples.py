@@ -26,11 +26,8 @@ from discovery.draws import (
 from discovery.fewest import SampledTriples, ScoredTriples
 from discovery.joins import TripleJoin
 from discovery.packed import PackedLabels
-from discovery.pairs import UnresolvedPairs
 from discovery.questions import Labels
 from discovery.survey import NOTHING, Survey, count_unresolved_triples, survey
-
-__all__ = ["UnresolvedPairs", "UnresolvedTriples"]
 
 Method = Literal["list", "tries", "join"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
