@@ -14,6 +14,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
+from discovery.tree import feature_tree
 from reports.correlations import correlations, heat_map, strongest
 from reports.curation import effective, read_log
 from reports.exhibits import Gallery, exhibits_of
@@ -49,6 +50,8 @@ STOPPED = {
     "nones": "NONE after NONE",
     "nothing-unresolved": "nothing unresolved",
 }
+TREE_TOLERANCE = 0.1  # exceptions to "what has this has that", for labels err
+TREE_SUPPORT = 4  # examples of which it must hold
 MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
 
 
@@ -135,6 +138,9 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
         "curves": curves_of(history),
         "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
         "together": strongest(related),
+        "tree": feature_tree(
+            matrix[:, findings.compared], names_of(findings.found), tolerance=TREE_TOLERANCE, support=TREE_SUPPORT
+        ),
         "truth": truth,
         "troubles": troubles_of(run, findings),
         "curation": effective(read_log(run.folder)),
