@@ -15,6 +15,7 @@ import pandas as pd
 from benchmarks.machine import heading
 from discovery.strategies import make_strategy
 from flows.discover import _prepared, discover_flow
+from flows.history import send_history
 from flows.local_server import prefect_api
 from flows.loop import Limits, Loop
 from flows.preparation import Prepared, prepare
@@ -87,6 +88,7 @@ def main() -> None:
         alone, calls = bare(prepared)
         piped = whole(prepared)
         cached = whole(prepared)
+        send_history()
     print(heading("python -m benchmarks.pipeline", SEED))
     print(f"{EXAMPLES} examples, {FEATURES} queries, up to {VOTES} votes, {calls:,} calls of 50 ms, 16 at a time.\n")
     print("| | seconds | per call |")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -102,6 +102,9 @@ class Usage:
     cached_tokens: int = 0  # of the input tokens, those the provider had read before: cheaper
     reasoning_tokens: int = 0  # of the output tokens, those the model thought with: billed as output
 
+    def to_json(self) -> list[int]:
+        return [self.requests, self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens]
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -129,7 +132,7 @@ class Answer:
             "feature": [self.feature.name, self.feature.definition] if self.feature else None,
             "shown": list(self.shown),
             "probability": self.probability,
-            "usage": list(astuple(self.usage)),
+            "usage": self.usage.to_json(),
             "cost": self.cost,
             "seconds": self.seconds,
             "raw": self.raw,
