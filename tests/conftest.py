@@ -17,7 +17,7 @@ for name in [name for name in os.environ if name.startswith("PREFECT_")]:
 os.environ.update(HF_HUB_OFFLINE="1", DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
 
 
-SHARED = ("prefect_url",)  # costly to start: the tests that need one run in the same worker
+SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one run in the same worker
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from tests.chromium import MISSING, find_chromium, running_chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, its event loop runs in this thread and no other can
 def chromium() -> Iterator[Browser]:
     """One Chromium per test process; a test takes a context of its own. Without Chromium it skips, and fails in CI."""
     executable = find_chromium()
