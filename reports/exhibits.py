@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from markupsafe import Markup
@@ -91,64 +92,72 @@ class Gallery:
         return row in self._place
 
 
-def exhibits_of(
-    findings: Findings, gallery: Gallery, carried: NDArray[np.intp], truth: AgainstTruth | None
-) -> list[Exhibit]:
-    compared = findings.compared
-    matrix = findings.matrix
-    counting = interesting_and_distinct(matrix[:, compared])
-    in_page = matrix[:, carried]
-    return [
-        _exhibit(findings, number, gallery, carried, in_page, counting[number], compared, truth)
-        for number in range(len(findings.found))
-    ]
+@dataclass(frozen=True, eq=False)
+class Exhibition:
+    """All features of a run, and the examples that the page carries."""
 
+    findings: Findings
+    gallery: Gallery
+    carried: NDArray[np.intp]
+    truth: AgainstTruth | None
 
-def _exhibit(
-    findings: Findings,
-    number: int,
-    gallery: Gallery,
-    carried: NDArray[np.intp],
-    in_page: NDArray[np.int8],
-    counts: bool,
-    compared: NDArray[np.bool_],
-    truth: AgainstTruth | None,
-) -> Exhibit:
-    found = findings.found[number]
-    tally, labels = found.tally, found.labels
-    yes, no = int((labels == 1).sum()), int((labels == 0).sum())
-    unknown = int((labels[compared] == UNKNOWN).sum())
-    voted = tally.yes + tally.no
-    having, lacking = _question(found, gallery)
-    pairs = [
-        Pair(
-            gallery.show(int(carried[pair.having])),
-            gallery.show(int(carried[pair.lacking])),
-            [findings.found[other].name for other in pair.differing],
+    def all(self) -> list[Exhibit]:
+        counting = interesting_and_distinct(self.findings.matrix[:, self._compared])
+        return [self._exhibit(number, counts) for number, counts in enumerate(counting)]
+
+    @cached_property
+    def _compared(self) -> NDArray[np.bool_]:
+        return self.findings.compared
+
+    @cached_property
+    def _in_page(self) -> NDArray[np.int8]:
+        return self.findings.matrix[:, self.carried]
+
+    def _exhibit(self, number: int, counts: bool) -> Exhibit:
+        found = self.findings.found[number]
+        tally, labels = found.tally, found.labels
+        yes, no = int((labels == 1).sum()), int((labels == 0).sum())
+        unknown = int((labels[self._compared] == UNKNOWN).sum())
+        several = tally.yes + tally.no >= 2
+        having, lacking = _question(found, self.gallery)
+        return Exhibit(
+            order=number + 1,
+            found=found,
+            question=ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
+            having=having,
+            lacking=lacking,
+            yes=yes,
+            no=no,
+            unknown=unknown,
+            bar=share_bar(yes, no, unknown),
+            positives=self._strip(number, 1),
+            negatives=self._strip(number, 0),
+            pairs=self._pairs(number),
+            votes=int(tally.votes.sum()),
+            voted_twice=int(several.sum()),
+            unanimous=int((several & (np.minimum(tally.yes, tally.no) == 0)).sum()),
+            abstained=int(tally.abstained.sum()),
+            doubtful_labels=int(found.doubtful.sum()),
+            marks=_marks(found, interesting(labels[self._compared]), counts),
+            truth=self.truth.matches[number] if self.truth else None,
         )
-        for pair in minimal_pairs(in_page, number, found.doubtful[carried])
-    ]
-    return Exhibit(
-        order=number + 1,
-        found=found,
-        question=ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
-        having=having,
-        lacking=lacking,
-        yes=yes,
-        no=no,
-        unknown=unknown,
-        bar=share_bar(yes, no, unknown),
-        positives=_strip(in_page[number] == 1, carried, gallery),
-        negatives=_strip(in_page[number] == 0, carried, gallery),
-        pairs=pairs,
-        votes=int(tally.votes.sum()),
-        voted_twice=int((voted >= 2).sum()),
-        unanimous=int(((voted >= 2) & (np.minimum(tally.yes, tally.no) == 0)).sum()),
-        abstained=int(tally.abstained.sum()),
-        doubtful_labels=int(found.doubtful.sum()),
-        marks=_marks(found, interesting(labels[compared]), counts),
-        truth=truth.matches[number] if truth else None,
-    )
+
+    def _pairs(self, number: int) -> list[Pair]:
+        doubtful = self.findings.found[number].doubtful[self.carried]
+        return [
+            Pair(
+                self.gallery.show(int(self.carried[pair.having])),
+                self.gallery.show(int(self.carried[pair.lacking])),
+                [self.findings.found[other].name for other in pair.differing],
+            )
+            for pair in minimal_pairs(self._in_page, number, doubtful)
+        ]
+
+    def _strip(self, number: int, value: int) -> list[Shown]:
+        """A few at random, the same on every writing."""
+        rows = self.carried[self._in_page[number] == value]
+        chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:STRIP]
+        return [self.gallery.show(int(rows[place])) for place in sorted(chosen)]
 
 
 def _question(found: Found, gallery: Gallery) -> tuple[list[Shown], list[Shown]]:
@@ -163,13 +172,6 @@ def _question(found: Found, gallery: Gallery) -> tuple[list[Shown], list[Shown]]
         [gallery.show(rows[name], bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
         [gallery.show(rows[name], bool(found.labels[rows[name]] == 1)) for name in lacking],
     )
-
-
-def _strip(chosen: NDArray[np.bool_], carried: NDArray[np.intp], gallery: Gallery) -> list[Shown]:
-    """A few at random, the same on every writing."""
-    rows = carried[chosen]
-    shuffled = np.random.default_rng(len(carried)).permutation(len(rows))[:STRIP]
-    return [gallery.show(int(rows[place])) for place in sorted(shuffled)]
 
 
 def _marks(found: Found, is_interesting: bool, counts: bool) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from discovery.questions import UNKNOWN
 from discovery.tree import feature_tree
 from reports.correlations import correlations, heat_map, strongest
 from reports.curation import effective, read_log
-from reports.exhibits import Gallery, exhibits_of
+from reports.exhibits import Exhibition, Gallery
 from reports.findings import Findings, names_of
 from reports.groups import GroupsResult, compare_groups, compare_runs
 from reports.payload import browser_data, script_json
@@ -132,7 +132,7 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
         "how_chosen": HOW_CHOSEN.get(run.summary["settings"]["strategy"], ""),
         "stopped": STOPPED.get(run.summary["stopped_because"], run.summary["stopped_because"]),
         "findings": findings,
-        "exhibits": exhibits_of(findings, gallery, carried, truth),
+        "exhibits": Exhibition(findings, gallery, carried, truth).all(),
         "history": history,
         "outlook": outlook_of(history),
         "curves": curves_of(history),

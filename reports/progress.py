@@ -99,7 +99,7 @@ def curves_of(history: History) -> list[tuple[str, Markup]]:
 def picture_of(run: Run) -> str:
     """The curves against questions as a data URL, for pages that are not ours."""
     drawings = curves_of(history_of(run, run.findings))[:2]
-    return data_url(*(drawing for _, drawing in drawings)) if drawings else ""
+    return data_url(drawings) if drawings else ""
 
 
 def _gain(totals: Sequence[Number], last: int) -> Number:

@@ -133,25 +133,26 @@ def _short(value: object) -> object:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 
-def data_url(*drawings: Markup) -> str:
-    """The drawings side by side as a picture of its own, which brings its colours along."""
+def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
+    """Titles and drawings side by side as a picture of its own, which brings its colours along."""
     style = (
         ".grid{stroke:#ddd}.line{fill:none;stroke:#0d7a70;stroke-width:2}.line.faint{stroke:#777;stroke-dasharray:3 3}"
-        ".tick,.axis{fill:#555;font:11px sans-serif}"
+        ".tick,.axis,.caption{fill:#555;font:11px sans-serif}.caption{font-size:14px}"
     )
-    width = len(drawings) * (WIDTH + 20)
-    placed = [
-        element("svg", drawing, x=number * (WIDTH + 20), width=WIDTH, height=HEIGHT)
-        for number, drawing in enumerate(drawings)
-    ]
+    head, step = 24, WIDTH + 20
+    placed: list[Markup] = []
+    for number, (title, drawing) in enumerate(drawings):
+        placed.append(element("text", title, x=number * step + LEFT, y=17, class_="caption"))
+        placed.append(element("svg", drawing, x=number * step, y=head, width=WIDTH, height=HEIGHT))
+    width, height = len(drawings) * step, HEIGHT + head
     whole = element(
         "svg",
         element("style", style),
-        element("rect", width=width, height=HEIGHT, fill="#fff"),
+        element("rect", width=width, height=height, fill="#fff"),
         *placed,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {HEIGHT}",
+        viewBox=f"0 0 {width} {height}",
         width=width,
-        height=HEIGHT,
+        height=height,
     )
     return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode()
