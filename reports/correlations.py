@@ -9,7 +9,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from discovery.twins import correlation
+from discovery.questions import UNKNOWN
+from discovery.twins import ENOUGH_OF_EACH, ENOUGH_ROWS
 from reports.svg import element
 
 CELL = 16
@@ -26,12 +27,18 @@ class Together:
 
 
 def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Features × features; 0 where too little is known of both."""
-    count = len(matrix)
-    table = np.eye(count)
-    for a in range(count):
-        for b in range(a):
-            table[a, b] = table[b, a] = correlation(matrix[a], matrix[b])
+    """Features × features, all at once; `discovery.twins.correlation` says the same of one pair.
+
+    0 where too little is known of both."""
+    known, ones = (matrix != UNKNOWN).astype(np.float64), (matrix == 1).astype(np.float64)
+    both = known @ known.T  # examples labelled with both features
+    a = ones @ known.T  # of these, those that have the row's feature
+    b, shared = a.T, ones @ ones.T
+    spread = np.sqrt(a * (both - a)) * np.sqrt(b * (both - b))
+    rarer = np.minimum.reduce([a, both - a, b, both - b])
+    told = (both >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
+    table: NDArray[np.float64] = np.where(told, (both * shared - a * b) / np.where(told, spread, 1.0), 0.0)
+    np.fill_diagonal(table, 1.0)
     return table
 
 

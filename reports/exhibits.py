@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from discovery.metrics import interesting, interesting_and_distinct
 from discovery.questions import UNKNOWN, Kind
-from reports.findings import MICRO, Findings, Found
+from discovery.twins import SAME_LABELS, find_twin
+from reports.correlations import correlations
+from reports.findings import MICRO, Findings, Found, names_of
 from reports.nearest import minimal_pairs
 from reports.svg import share_bar
 from reports.truths import AgainstTruth, Matched
@@ -113,6 +115,20 @@ class Exhibition:
     def _in_page(self) -> NDArray[np.int8]:
         return self.findings.matrix[:, self.carried]
 
+    @cached_property
+    def _twins(self) -> list[tuple[str, str]]:
+        """For each feature a word and the earlier feature that it repeats or inverts, or two empty ones."""
+        names, labels = names_of(self.findings.found), list(self.findings.matrix[:, self._compared])
+        likeness = np.abs(correlations(np.array(labels))) if labels else np.empty((0, 0))
+        twins = []
+        for n, name in enumerate(names):
+            alike = bool(
+                (likeness[n, :n] >= SAME_LABELS).any()
+            )  # else only words can tell, and labels are not looked at
+            twins.append(find_twin(name, labels[n] if alike else None, names[:n], labels[:n]))
+        words = {"same": "the same as", "complement": "the opposite of"}
+        return [(words[twin.kind], names[twin.other]) if twin else ("", "") for twin in twins]
+
     def _exhibit(self, number: int, counts: bool) -> Exhibit:
         found = self.findings.found[number]
         tally, labels = found.tally, found.labels
@@ -138,7 +154,7 @@ class Exhibition:
             unanimous=int((several & (np.minimum(tally.yes, tally.no) == 0)).sum()),
             abstained=int(tally.abstained.sum()),
             doubtful_labels=int(found.doubtful.sum()),
-            marks=_marks(found, interesting(labels[self._compared]), counts),
+            marks=_marks(found, interesting(labels[self._compared]), counts, self._twins[number]),
             truth=self.truth.matches[number] if self.truth else None,
         )
 
@@ -174,9 +190,12 @@ def _question(found: Found, gallery: Gallery) -> tuple[list[Shown], list[Shown]]
     )
 
 
-def _marks(found: Found, is_interesting: bool, counts: bool) -> list[tuple[str, str]]:
+def _marks(found: Found, is_interesting: bool, counts: bool, twin: tuple[str, str]) -> list[tuple[str, str]]:
     marks = [("good", "interesting") if is_interesting else ("plain", "rare or nearly always")]
-    if is_interesting:
+    relation, other = twin
+    if relation:
+        marks.append(("plain", f"{relation} “{other}”"))
+    elif is_interesting:
         marks.append(("good", "distinct") if counts else ("plain", "much like an earlier one"))
     if found.is_doubtful:
         marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))

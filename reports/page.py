@@ -6,8 +6,9 @@ import base64
 import hashlib
 import html
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
@@ -33,6 +34,9 @@ from sources.dataset import Dataset, Truth
 from sources.errors import DatasetError
 from sources.example import Example
 from sources.load import load_dataset
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 ASSETS = Path(__file__).parent / "assets"
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
@@ -155,11 +159,18 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
     }
 
 
-def render(context: dict[str, Any]) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+@cache
+def _environment() -> Environment:
+    """Compiled templates are kept among the user's temporary files, for compiling takes longer than rendering."""
+    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 
+    try:
+        compiled = FileSystemBytecodeCache()
+    except (OSError, RuntimeError):  # no such folder can be had, or it is not ours alone
+        compiled = None
     environment = Environment(
         loader=FileSystemLoader(ASSETS),
+        bytecode_cache=compiled,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -167,6 +178,10 @@ def render(context: dict[str, Any]) -> str:
     )
     environment.filters.update(FILTERS)
     environment.globals["interval_bar"] = interval_bar
+    return environment
+
+
+def render(context: dict[str, Any]) -> str:
     style = (ASSETS / "report.css").read_text(encoding="utf-8")
     script = "".join((ASSETS / name).read_text(encoding="utf-8") for name in ("browser.js", "report.js"))
     policy = (
@@ -174,7 +189,7 @@ def render(context: dict[str, Any]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     own = {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - files of this project
-    text = environment.get_template("report.html").render(context | own)
+    text = _environment().get_template("report.html").render(context | own)
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

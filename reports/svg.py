@@ -26,10 +26,11 @@ class Series:
 
 def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
     """`class_` is class and `stroke_width` is stroke-width; texts among the children are escaped."""
-    written = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _short(value)) for key, value in attributes.items()
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"' for key, value in attributes.items()
     )
-    return Markup("<{}{}>{}</{}>").format(name, written, Markup("").join(map(escape, children)), name)
+    inside = "".join(map(escape, children))
+    return Markup(f"<{name}{written}>{inside}</{name}>")  # noqa: S704 - what comes from outside is escaped above
 
 
 def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool = False, start: float = 0.0) -> Markup:

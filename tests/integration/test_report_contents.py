@@ -87,6 +87,15 @@ def test_features_stand_in_a_tree(tmp_path: Path, texts: str) -> None:
     assert "plant" not in tree
 
 
+def test_a_feature_that_repeats_or_inverts_another_says_so(tmp_path: Path, texts: str) -> None:
+    matrix = random_matrix(2, 30, unknown=0)
+    matrix = np.stack([matrix[0], 1 - matrix[0], matrix[1], matrix[1]])
+    page = written(make_run(tmp_path / "run", texts, IDS, ["round", "square", "red", "crimson"], matrix))
+    assert "the opposite of “round”" in page
+    assert "the same as “red”" in page
+    assert page.count("the same as") == 1
+
+
 def test_the_page_names_no_other_address_than_those_it_was_given(tmp_path: Path, texts: str) -> None:
     page = written(make_run(tmp_path / "run", texts, IDS, ["a", "b"], random_matrix(2, 30)))
     assert not re.findall(r"https?://", page)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef, precision_score, recall_score
 
+from discovery.twins import correlation
 from reports.correlations import correlations, ordered
 from reports.nearest import minimal_pairs
 from reports.payload import script_json
@@ -129,6 +130,15 @@ def test_a_curve_ends_at_its_last_value() -> None:
     drawn = str(curve("title", "questions", [Series("g", [1, 2], [0.5, 0.25])], start=1.0))
     assert drawn.count("<path") == 1
     assert "questions" in drawn
+
+
+def test_all_correlations_at_once_are_those_of_each_pair() -> None:
+    for examples in (6, 9, 60):
+        matrix = random_matrix(7, examples)
+        table = correlations(matrix)
+        for a, b in product(range(7), repeat=2):
+            if a != b:
+                assert table[a, b] == pytest.approx(correlation(matrix[a], matrix[b]))
 
 
 def test_correlations_are_symmetric_and_the_chain_holds_every_feature_once() -> None:
