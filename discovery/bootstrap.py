@@ -1,0 +1,97 @@
+"""Intervals from resampled examples (Efron 1979, percentile method).
+
+Examples are drawn anew with replacement, all features of an example together, for its labels are not
+independent. Each draw is a vector of weights, so that the statistics of all draws come from one matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.agreement import Statistic
+from discovery.estimates import Estimate, wilson
+
+Floats = NDArray[np.float64]
+DRAWS = 1_000
+BATCH_BYTES = 64_000_000
+ENOUGH_DEFINED = 0.95  # of the draws must define the statistic for an interval
+LIMITS = (2.5, 97.5)
+
+
+def resampled(columns: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
+    """Totals of each draw: draws × the axes of `columns` after the first, which is the examples."""
+    n, rest = len(columns), columns.shape[1:]
+    flat = columns.reshape(n, -1)
+    at_once = max(1, BATCH_BYTES // (8 * max(n, 1)))
+    parts = []
+    for start in range(0, draws, at_once):
+        weights = rng.multinomial(n, np.full(n, 1 / n), size=min(at_once, draws - start)).astype(np.float64)
+        parts.append(weights @ flat)
+    return np.concatenate(parts).reshape(draws, *rest)
+
+
+def estimate(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
+    """Of one feature: its totals, and draws × totals."""
+    value = float(statistic.of(totals))
+    if np.isnan(value):
+        return Estimate.undefined(statistic.why_not)
+    interval = _interval(statistic.of(drawn))
+    if interval is None and statistic.is_share:
+        count = float(totals.sum())
+        return Estimate(value, *wilson(value * count, count))
+    if interval is None:
+        return Estimate(value, reason="no interval: the examples vary too little to resample")
+    return Estimate(value, *interval)
+
+
+def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
+    """Of the features of which it is defined: `totals` are features × columns, `drawn` draws × features × columns."""
+    values = statistic.of(totals)
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return Estimate.undefined(f"{statistic.why_not} (of every feature)")
+    means = _nan_means(statistic.of(drawn[:, defined]))
+    interval = _interval(means)
+    left_out = int((~defined).sum())
+    note = f"the mean of {int(defined.sum())} features; of {left_out} it is not defined" if left_out else ""
+    if interval is None and statistic.is_share:
+        count = float(totals[defined].sum())
+        interval = wilson(float(values[defined].mean()) * count, count)
+    if interval is None:
+        return Estimate(float(values[defined].mean()), reason="no interval: the examples vary too little to resample")
+    return Estimate(float(values[defined].mean()), *interval, reason=note)
+
+
+def estimates(
+    statistics: Sequence[Statistic], columns: Floats, rng: np.random.Generator, draws: int = DRAWS
+) -> tuple[list[dict[str, Estimate]], dict[str, Estimate]]:
+    """Per feature and overall; `columns` are examples × features × columns."""
+    totals = columns.sum(0)
+    if not len(columns) or not columns.shape[1]:
+        nothing = {one.name: Estimate.undefined("there is nothing to compare") for one in statistics}
+        return [dict(nothing) for _ in range(columns.shape[1])], nothing
+    drawn = resampled(columns, rng, draws)
+    each = [
+        {one.name: estimate(one, totals[feature], drawn[:, feature]) for one in statistics}
+        for feature in range(columns.shape[1])
+    ]
+    return each, {one.name: mean_over_features(one, totals, drawn) for one in statistics}
+
+
+def _interval(values: Floats) -> tuple[float, float] | None:
+    """None where too few draws define the statistic, or where none differs from another."""
+    defined = values[~np.isnan(values)]
+    if len(defined) < ENOUGH_DEFINED * len(values) or not len(defined) or np.ptp(defined) == 0:
+        return None
+    low, high = np.percentile(defined, LIMITS)
+    return float(low), float(high)
+
+
+def _nan_means(values: Floats) -> Floats:
+    defined = ~np.isnan(values)
+    counts = defined.sum(1)
+    sums = np.where(defined, values, 0.0).sum(1)
+    means: Floats = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    return means
