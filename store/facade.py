@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +19,7 @@ from store.costs import Cost
 from store.errors import StoreError
 from store.examine import examine
 from store.owners import is_dead
+from store.queue import Queue
 from store.schema import storable
 from store.transactions import Transactions
 
@@ -55,6 +56,11 @@ class Store:
 
     def close(self) -> None:
         self.engine.dispose()
+
+    @cached_property
+    def queue(self) -> Queue:
+        """Where questions wait for people."""
+        return Queue(self._transactions, self._clock)
 
     def __enter__(self) -> Store:
         return self

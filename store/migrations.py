@@ -47,7 +47,47 @@ _FIRST: Step = (
         PRIMARY KEY (run, answer)){clustered}""",
 )
 
-STEPS: tuple[Step, ...] = (_FIRST,)
+_REVIEW: Step = (
+    "CREATE TABLE review_secrets (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE review_people (
+        id {id}, name TEXT NOT NULL UNIQUE, role TEXT NOT NULL CHECK (role IN ('reviewer', 'admin', 'worker')),
+        created_at DOUBLE PRECISION NOT NULL)""",
+    """CREATE TABLE review_invitations (
+        id {id}, person BIGINT NOT NULL REFERENCES review_people (id), created_at DOUBLE PRECISION NOT NULL,
+        expires_at DOUBLE PRECISION NOT NULL, revoked_at DOUBLE PRECISION)""",
+    "CREATE TABLE review_examples (digest TEXT PRIMARY KEY, shown TEXT NOT NULL)",
+    """CREATE TABLE review_items (
+        id {id}, digest TEXT NOT NULL UNIQUE, queue TEXT NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
+        page TEXT NOT NULL, votes BIGINT NOT NULL, filled BIGINT NOT NULL CHECK (filled >= 0),
+        given BIGINT NOT NULL CHECK (given >= 0), skipped BIGINT NOT NULL, patience BIGINT NOT NULL,
+        priority BIGINT NOT NULL, deadline DOUBLE PRECISION, price BIGINT NOT NULL, hourly BIGINT NOT NULL,
+        expected TEXT, state TEXT NOT NULL CHECK (state IN ('open', 'done', 'given up', 'check')),
+        created_at DOUBLE PRECISION NOT NULL)""",
+    "CREATE INDEX open_review_items ON review_items (priority, id) WHERE state = 'open'",
+    "CREATE INDEX review_items_by_page ON review_items (page)",
+    """CREATE TABLE review_votes (
+        id {id}, item BIGINT NOT NULL REFERENCES review_items (id),
+        person BIGINT NOT NULL REFERENCES review_people (id),
+        purpose TEXT NOT NULL CHECK (purpose IN ('vote', 'check', 'repeat')), slot BIGINT,
+        state TEXT NOT NULL CHECK (state IN ('leased', 'expired', 'held', 'given', 'late', 'skipped', 'withdrawn')),
+        answer TEXT, shown_at DOUBLE PRECISION NOT NULL, lease_until DOUBLE PRECISION NOT NULL,
+        answered_at DOUBLE PRECISION, seconds DOUBLE PRECISION NOT NULL, cost BIGINT NOT NULL,
+        submission TEXT, answer_key TEXT)""",
+    "CREATE UNIQUE INDEX one_person_per_question ON review_votes (item, person, purpose)",
+    """CREATE UNIQUE INDEX one_vote_per_place ON review_votes (item, slot)
+        WHERE purpose = 'vote' AND state IN ('leased', 'held', 'given')""",
+    "CREATE INDEX review_votes_by_person ON review_votes (person, state)",
+    "CREATE INDEX review_leases ON review_votes (lease_until) WHERE state = 'leased'",
+    """CREATE TABLE review_waits (
+        run_id TEXT NOT NULL, item BIGINT NOT NULL REFERENCES review_items (id), suspended BIGINT NOT NULL,
+        PRIMARY KEY (run_id, item)){clustered}""",
+    """CREATE TABLE review_hits (
+        token TEXT PRIMARY KEY, queue TEXT NOT NULL, items TEXT NOT NULL, terms TEXT NOT NULL, run_id TEXT NOT NULL,
+        hit_id TEXT, state TEXT NOT NULL CHECK (state IN ('planned', 'posted', 'collected')),
+        created_at DOUBLE PRECISION NOT NULL)""",
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _REVIEW)
 
 _WORDS = {
     "sqlite": {"id": "INTEGER PRIMARY KEY", "clustered": " WITHOUT ROWID"},

@@ -123,3 +123,99 @@ uses = Table(
     Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
     Column("answer", BigInteger, ForeignKey("answers.id"), primary_key=True),
 )
+
+review_secrets = Table(
+    "review_secrets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+review_people = Table(
+    "review_people",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+review_invitations = Table(
+    "review_invitations",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("revoked_at", Double),
+)
+
+review_examples = Table(
+    "review_examples",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("shown", Json, nullable=False),  # id, and text or where the picture is
+)
+
+review_items = Table(
+    "review_items",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("digest", Text, nullable=False),  # of queue, question and whether it is a check
+    Column("queue", Words, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("question", Json, nullable=False),
+    Column("page", Text, nullable=False),  # questions with the same value may be shown on one page
+    Column("votes", BigInteger, nullable=False),  # wanted, of different people
+    Column("filled", BigInteger, nullable=False),  # places that are leased or have a vote
+    Column("given", BigInteger, nullable=False),  # votes that count
+    Column("skipped", BigInteger, nullable=False),
+    Column("patience", BigInteger, nullable=False),  # so many skips, and it is given up
+    Column("priority", BigInteger, nullable=False),
+    Column("deadline", Double),
+    Column("price", BigInteger, nullable=False),  # per vote
+    Column("hourly", BigInteger, nullable=False),
+    Column("expected", Text),  # of a check: the answer that is known
+    Column("state", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+review_votes = Table(
+    "review_votes",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("item", BigInteger, ForeignKey("review_items.id"), nullable=False),
+    Column("person", BigInteger, ForeignKey("review_people.id"), nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("slot", BigInteger),  # which of the wanted votes it is
+    Column("state", Text, nullable=False),
+    Column("answer", Json),
+    Column("shown_at", Double, nullable=False),
+    Column("lease_until", Double, nullable=False),
+    Column("answered_at", Double),
+    Column("seconds", Double, nullable=False),
+    Column("cost", BigInteger, nullable=False),
+    Column("submission", Text),  # what was sent together is undone together
+    Column("answer_key", Text),  # under which a run has taken it into the ledger
+)
+
+review_waits = Table(
+    "review_waits",
+    metadata,
+    Column("run_id", Words, primary_key=True),
+    Column("item", BigInteger, ForeignKey("review_items.id"), primary_key=True),
+    Column("suspended", BigInteger, nullable=False),  # 1: to be resumed once all its questions are answered
+)
+
+review_hits = Table(
+    "review_hits",
+    metadata,
+    Column("token", Text, primary_key=True),  # UniqueRequestToken
+    Column("queue", Words, nullable=False),
+    Column("items", Json, nullable=False),
+    Column("terms", Json, nullable=False),  # all that was published, so that it can be sent again word for word
+    Column("run_id", Words, nullable=False),
+    Column("hit_id", Text),
+    Column("state", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)

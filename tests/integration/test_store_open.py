@@ -204,7 +204,7 @@ def test_an_older_store_is_brought_to_the_newest_schema_once(store: Store) -> No
     for _ in range(2):
         with store.engine.execution_options(writes=True).begin() as connection:
             migrations.migrate(connection, "it", later)
-            assert migrations.present_version(connection, "it", later) == 2
+            assert migrations.present_version(connection, "it", later) == len(later)
     assert "added" in inspect(store.engine).get_table_names()
     assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
 
@@ -214,14 +214,14 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store) -> None
     with pytest.raises(Exception, match="syntax"), store.engine.execution_options(writes=True).begin() as connection:
         migrations.migrate(connection, "it", broken)
     with store.engine.begin() as connection:
-        assert migrations.present_version(connection, "it") == 1
+        assert migrations.present_version(connection, "it") == len(migrations.STEPS)
         assert "added" not in inspect(connection).get_table_names()
 
 
 def test_a_store_of_a_newer_schema_is_refused_and_left_as_it_is(store: Store, store_url: str) -> None:
     with store.engine.execution_options(writes=True).begin() as connection:
         connection.exec_driver_sql("UPDATE twothirds_schema SET version = 99")
-    with pytest.raises(StoreError, match=r"has schema 99, this program knows up to 1: update the program") as refused:
+    with pytest.raises(StoreError, match=r"has schema 99, this program knows up to \d+: update the program") as refused:
         Store.open(store_url)
     assert "\n" not in str(refused.value)
 

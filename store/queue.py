@@ -1,0 +1,173 @@
+"""The review queue as others see it: each method is one short transaction, callable from any thread."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from store import review_hits, review_items, review_leases, review_people, review_records, review_votes
+from store.review_hits import Hit
+from store.review_items import Ask, Standing
+from store.review_leases import Shown, Terms
+from store.review_people import Invitation, Person
+from store.review_records import Progress, QueueState
+from store.review_votes import Counted
+from store.transactions import Transactions
+
+__all__ = [
+    "Ask",
+    "Counted",
+    "Hit",
+    "Invitation",
+    "Person",
+    "Progress",
+    "Queue",
+    "QueueState",
+    "Shown",
+    "Standing",
+    "Terms",
+]
+
+
+class Queue:
+    """Questions, leases, votes and people. No acknowledged vote is lost, nobody votes twice on one question, and no
+    question gets more votes than it needs, whoever dies when."""
+
+    def __init__(self, transactions: Transactions, clock: Callable[[], float]) -> None:
+        self._transactions = transactions
+        self._clock = clock
+
+    def enqueue(self, asks: Sequence[Ask]) -> None:
+        now = self._clock()
+        self._transactions.write(lambda connection: review_items.enqueue(connection, asks, now))
+
+    def standing(self, digests: Sequence[str]) -> dict[str, Standing]:
+        now = self._clock()
+        return self._transactions.read(lambda connection: review_items.standing(connection, digests, now))
+
+    def take(self, keys: Mapping[int, str]) -> None:
+        """Note under which key of the ledger a run takes each vote."""
+        self._transactions.write(lambda connection: review_items.take(connection, keys))
+
+    def wait_for(self, run_id: str, items: Iterable[int], *, suspended: bool = False) -> None:
+        listed = list(items)
+        self._transactions.write(
+            lambda connection: review_items.wait_for(connection, run_id, listed, suspended=suspended)
+        )
+
+    def ready_runs(self) -> list[str]:
+        """Suspended runs that can go on."""
+        now = self._clock()
+        return self._transactions.read(lambda connection: review_items.ready_runs(connection, now))
+
+    def wait_over(self, run_id: str) -> None:
+        self._transactions.write(lambda connection: review_items.wait_over(connection, run_id))
+
+    def example(self, digest: str) -> dict[str, Any] | None:
+        return self._transactions.read(lambda connection: review_items.example(connection, digest))
+
+    def examples(self, digests: Sequence[str]) -> dict[str, dict[str, Any]]:
+        return self._transactions.read(lambda connection: review_items.examples(connection, digests))
+
+    def next_page(self, person: int, terms: Terms) -> list[Shown]:
+        """What lies before a person: the questions they have leased, else the next ones."""
+        now, chance = self._clock(), random.random()
+        return self._transactions.write(
+            lambda connection: review_leases.next_page(connection, person, terms, now, chance)
+        )
+
+    def give(
+        self, person: int, said: Mapping[int, Mapping[str, Any]], *, submission: str | None = None, held: bool = False
+    ) -> Counted:
+        name, now = submission or uuid.uuid4().hex, self._clock()
+        return self._transactions.write(
+            lambda connection: review_votes.give(connection, person, said, name, now, held=held)
+        )
+
+    def skip(self, person: int, leases: Sequence[int], reason: str, *, submission: str | None = None) -> int:
+        name, now = submission or uuid.uuid4().hex, self._clock()
+        return self._transactions.write(
+            lambda connection: review_votes.skip(connection, person, leases, reason, name, now)
+        )
+
+    def undo(self, person: int, terms: Terms) -> str:
+        """Empty when what was sent last lies before the person again, else why not."""
+        now = self._clock()
+        return self._transactions.write(
+            lambda connection: review_votes.undo(connection, person, terms.lease_seconds, now)
+        )
+
+    def confirm(self, submission: str) -> int:
+        return self._transactions.write(lambda connection: review_votes.confirm(connection, submission))
+
+    def refuse(self, submission: str) -> int:
+        return self._transactions.write(lambda connection: review_votes.refuse(connection, submission))
+
+    def withdraw(self, person: int) -> int:
+        return self._transactions.write(lambda connection: review_votes.withdraw(connection, person))
+
+    def secret(self, name: str) -> str:
+        return self._transactions.write(lambda connection: review_people.secret(connection, name))
+
+    def person(self, name: str, role: str) -> Person:
+        now = self._clock()
+        return self._transactions.write(lambda connection: review_people.person(connection, name, role, now))
+
+    def invite(self, name: str, role: str, seconds: float) -> Invitation:
+        now = self._clock()
+        return self._transactions.write(lambda connection: review_people.invite(connection, name, role, seconds, now))
+
+    def invitation(self, number: int) -> Invitation | None:
+        """The invitation, unless it is revoked or has expired."""
+        now = self._clock()
+        return self._transactions.read(lambda connection: review_people.invitation(connection, number, now))
+
+    def revoke(self, name: str) -> int:
+        now = self._clock()
+        return self._transactions.write(lambda connection: review_people.revoke(connection, name, now))
+
+    def invitations(self) -> list[Invitation]:
+        return self._transactions.read(review_people.all_invitations)
+
+    def progress(self, person: int, queue: str | None = None) -> Progress:
+        now = self._clock()
+        return self._transactions.read(lambda connection: review_records.progress(connection, person, queue, now))
+
+    def states(self) -> list[QueueState]:
+        return self._transactions.read(review_records.queue_states)
+
+    def waiting(self, queue: str | None = None) -> list[dict[str, Any]]:
+        return self._transactions.read(lambda connection: review_records.waiting(connection, queue))
+
+    def names_used(self) -> list[str]:
+        return self._transactions.read(review_records.names_used)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Every answer that was given, skipped, late or withdrawn; no transaction stays open between pages of them."""
+        after = 0
+        while page := self._transactions.read(partial(review_records.records, after=after, limit=1000)):
+            yield from page
+            after = page[-1]["id"]
+
+    def consensus(self) -> dict[int, str]:
+        return dict(self._transactions.read(lambda connection: list(review_records.consensus(connection))))
+
+    def plan_hits(self, hits: Sequence[Hit]) -> None:
+        now = self._clock()
+        self._transactions.write(lambda connection: review_hits.plan(connection, hits, now))
+
+    def hits(self) -> list[Hit]:
+        return self._transactions.read(review_hits.every)
+
+    def hit_is(self, token: str, state: str, hit_id: str | None = None) -> None:
+        self._transactions.write(lambda connection: review_hits.move(connection, token, state, hit_id))
+
+    def lease_items(self, person: int, items: Sequence[int], terms: Terms) -> list[Shown]:
+        """A lease on these very questions, where they still have a place, as a published task needs it."""
+        now = self._clock()
+        return self._transactions.write(
+            lambda connection: review_leases.lease_items(connection, person, items, terms, now)
+        )

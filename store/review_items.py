@@ -1,0 +1,170 @@
+"""Questions that wait for people: each with its examples, the votes it needs, and who waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, update
+
+from store.inserting import KEYS, chunks, insert_new
+from store.schema import review_examples, review_items, review_votes, review_waits
+
+OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"
+items, votes = review_items, review_votes
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question for people. `digest` names it: the same question asked again is the same row."""
+
+    digest: str
+    queue: str
+    kind: str
+    question: Mapping[str, Any]
+    examples: Mapping[str, Mapping[str, Any]]  # by digest: id, and text or image
+    page: str = ""  # questions with the same value may be shown on one page; empty: alone
+    votes: int = 1
+    patience: int = 2
+    priority: int = 0
+    deadline: float | None = None
+    price: int = 0
+    hourly: int = 0
+    expected: str | None = None  # makes it an attention check: everybody may be asked, no vote is counted
+
+
+@dataclass(slots=True)
+class Standing:
+    """How far a question is. `given` holds the votes that count, by the number of their place."""
+
+    item: int
+    votes: int
+    given_up: bool  # skipped too often, or its deadline is over: nobody is asked any more
+    given: dict[int, Vote] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    id: int
+    by: str
+    answer: dict[str, Any]
+    seconds: float
+    cost: int
+    answered_at: float
+
+
+def enqueue(connection: Connection, asks: Sequence[Ask], now: float) -> None:
+    """Enter what is new; what is there already gets the larger number of votes and the higher priority."""
+    insert_new(connection, review_examples, _example_rows(asks))
+    insert_new(connection, items, [_row(ask, now) for ask in asks])
+    raised = [{"of": ask.digest, "wanted": ask.votes, "urgent": ask.priority} for ask in asks if ask.expected is None]
+    if raised:
+        connection.execute(_RAISE, raised)
+
+
+_RAISE = (
+    update(items)
+    .where(
+        items.c.digest == bindparam("of"),
+        or_(items.c.votes < bindparam("wanted"), items.c.priority < bindparam("urgent")),
+    )
+    .values(
+        votes=case((items.c.votes < bindparam("wanted"), bindparam("wanted")), else_=items.c.votes),
+        priority=case((items.c.priority < bindparam("urgent"), bindparam("urgent")), else_=items.c.priority),
+        state=case(((items.c.state == DONE) & (items.c.given < bindparam("wanted")), OPEN), else_=items.c.state),
+    )
+)
+
+
+def _example_rows(asks: Sequence[Ask]) -> list[dict[str, Any]]:
+    every = {digest: shown for ask in asks for digest, shown in ask.examples.items()}
+    return [{"digest": digest, "shown": dict(shown)} for digest, shown in sorted(every.items())]
+
+
+def _row(ask: Ask, now: float) -> dict[str, Any]:
+    return {
+        **{name: getattr(ask, name) for name in ("digest", "queue", "kind", "page", "votes", "patience", "priority")},
+        **{name: getattr(ask, name) for name in ("deadline", "price", "hourly", "expected")},
+        "question": dict(ask.question),
+        "filled": 0,
+        "given": 0,
+        "skipped": 0,
+        "state": OPEN if ask.expected is None else CHECK,
+        "created_at": now,
+    }
+
+
+_STANDING = select(items.c.digest, items.c.id, items.c.votes, items.c.state, items.c.deadline).where(
+    items.c.digest.in_(KEYS)
+)
+
+
+def standing(connection: Connection, digests: Sequence[str], now: float) -> dict[str, Standing]:
+    """How far each of these questions is; those that were never entered are missing."""
+    from store.review_people import people
+
+    found: dict[str, Standing] = {}
+    for part in chunks(digests):
+        rows = connection.execute(_STANDING, {"keys": part}).all()
+        by_item = {}
+        for row in rows:
+            over = row.deadline is not None and row.deadline <= now and row.state == OPEN
+            by_item[row.id] = found[row.digest] = Standing(row.id, row.votes, row.state == GIVEN_UP or over)
+        query = (
+            select(votes, people.c.name)
+            .join(people, people.c.id == votes.c.person)
+            .where(votes.c.item.in_(list(by_item)), votes.c.state == "given", votes.c.purpose == "vote")
+        )
+        for vote in connection.execute(query):
+            by_item[vote.item].given[vote.slot] = Vote(
+                vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at
+            )
+    return found
+
+
+def take(connection: Connection, keys: Mapping[int, str]) -> None:
+    """Note under which key each vote enters the ledger: from then on it cannot be undone."""
+    rows = [{"of": vote, "under": key} for vote, key in sorted(keys.items())]
+    if rows:
+        connection.execute(
+            update(votes).where(votes.c.id == bindparam("of")).values(answer_key=bindparam("under")), rows
+        )
+
+
+def wait_for(connection: Connection, run_id: str, wanted: Iterable[int], *, suspended: bool) -> None:
+    """Note what a run waits for, in place of what it waited for before."""
+    connection.execute(delete(review_waits).where(review_waits.c.run_id == run_id))
+    rows = [{"run_id": run_id, "item": item, "suspended": int(suspended)} for item in sorted(set(wanted))]
+    if rows:
+        connection.execute(insert(review_waits), rows)
+
+
+def ready_runs(connection: Connection, now: float) -> list[str]:
+    """Suspended runs all of whose questions are answered or given up."""
+    waiting = (items.c.state == OPEN) & or_(items.c.deadline.is_(None), items.c.deadline > now)
+    query = (
+        select(review_waits.c.run_id)
+        .join(items, items.c.id == review_waits.c.item)
+        .where(review_waits.c.suspended == 1)
+        .group_by(review_waits.c.run_id)
+        .having(func.sum(case((waiting, 1), else_=0)) == 0)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def wait_over(connection: Connection, run_id: str) -> None:
+    connection.execute(delete(review_waits).where(review_waits.c.run_id == run_id))
+
+
+def example(connection: Connection, digest: str) -> dict[str, Any] | None:
+    found = connection.execute(select(review_examples.c.shown).where(review_examples.c.digest == digest)).scalar()
+    return None if found is None else dict(found)
+
+
+def examples(connection: Connection, digests: Sequence[str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for part in chunks(sorted(set(digests))):
+        query = select(review_examples).where(review_examples.c.digest.in_(part))
+        found.update((row.digest, row.shown) for row in connection.execute(query))
+    return found

@@ -1,0 +1,126 @@
+"""What the queue holds and who did what, for progress, the admin's page and the export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from store.review_items import OPEN, items, votes
+from store.review_leases import EXPIRED, LEASED, VOTE, answerable
+from store.review_people import people
+
+PACE_SAMPLE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one person is; `seconds` is the median time they take for a question, None before their first."""
+
+    given: int
+    left: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    queue: str
+    kind: str
+    state: str
+    questions: int
+    wanted: int
+    given: int
+
+
+def progress(connection: Connection, person: int, queue: str | None, now: float) -> Progress:
+    mine = select(func.count()).where(votes.c.person == person, votes.c.state == "given")
+    leased = select(func.count()).where(votes.c.person == person, votes.c.state == LEASED)
+    free = select(func.count()).select_from(items).where(answerable(person, now, queue))
+    recent = (
+        select(votes.c.seconds)
+        .where(votes.c.person == person, votes.c.state == "given")
+        .order_by(votes.c.answered_at.desc())
+        .limit(PACE_SAMPLE)
+    )
+    paces = sorted(connection.execute(recent).scalars())
+    return Progress(
+        connection.execute(mine).scalar_one(),
+        connection.execute(free).scalar_one() + connection.execute(leased).scalar_one(),
+        paces[len(paces) // 2] if paces else None,
+    )
+
+
+def queue_states(connection: Connection) -> list[QueueState]:
+    query = (
+        select(
+            items.c.queue,
+            items.c.kind,
+            items.c.state,
+            func.count(),
+            func.coalesce(func.sum(items.c.votes), 0),
+            func.coalesce(func.sum(items.c.given), 0),
+        )
+        .group_by(items.c.queue, items.c.kind, items.c.state)
+        .order_by(items.c.queue, items.c.kind, items.c.state)
+    )
+    return [QueueState(*row[:3], *map(int, row[3:])) for row in connection.execute(query)]
+
+
+def waiting(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
+    """Open questions, the most urgent first."""
+    query = select(items).where(items.c.state == OPEN).order_by(items.c.priority.desc(), items.c.id)
+    if queue is not None:
+        query = query.where(items.c.queue == queue)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def names_used(connection: Connection) -> list[str]:
+    """Names that people gave to features, the latest first."""
+    said = (
+        select(votes.c.answer)
+        .join(items, items.c.id == votes.c.item)
+        .where(items.c.kind != "label", votes.c.state == "given")
+        .order_by(votes.c.answered_at.desc())
+        .limit(500)
+    )
+    names = [answer["name"] for answer in connection.execute(said).scalars() if answer and answer.get("name")]
+    return list(dict.fromkeys(names))
+
+
+_RECORD = (
+    select(
+        votes.c.id,
+        votes.c.item,
+        items.c.queue,
+        items.c.kind,
+        items.c.question,
+        items.c.expected,
+        people.c.name.label("by"),
+        people.c.role,
+        *(votes.c[name] for name in ("purpose", "slot", "state", "answer", "seconds", "cost", "answered_at")),
+    )
+    .join(items, items.c.id == votes.c.item)
+    .join(people, people.c.id == votes.c.person)
+    .where(votes.c.state.not_in((LEASED, EXPIRED)))
+    .order_by(votes.c.id)
+)
+
+
+def records(connection: Connection, after: int, limit: int) -> list[dict[str, Any]]:
+    """The next answers, whatever became of them, in the order of their leases."""
+    return [dict(row) for row in connection.execute(_RECORD.where(votes.c.id > after).limit(limit)).mappings()]
+
+
+def consensus(connection: Connection) -> Iterator[tuple[int, str]]:
+    """Labels on which at least two votes were given and all agree, with what they say."""
+    query = (
+        select(votes.c.item, votes.c.answer)
+        .join(items, items.c.id == votes.c.item)
+        .where(items.c.kind == "label", votes.c.purpose == VOTE, votes.c.state == "given")
+    )
+    said: dict[int, list[str]] = {}
+    for row in connection.execute(query):
+        said.setdefault(row.item, []).append(row.answer.get("verdict", ""))
+    return ((item, verdicts[0]) for item, verdicts in said.items() if len(verdicts) > 1 and len(set(verdicts)) == 1)

@@ -1,0 +1,194 @@
+"""Votes: given once, skipped, undone while no run has used them, or withdrawn. Nothing that was said is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
+
+from store.review_items import DONE, GIVEN_UP, OPEN, items, votes
+from store.review_leases import (
+    EXPIRED,
+    GIVEN,
+    HELD,
+    LEASED,
+    VOTE,
+    drop_leases,
+    free_places,
+    free_slot,
+    taken_slots,
+)
+from store.schema import answers, charges
+
+LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
+MOST_SECONDS = 600.0  # counted for one question: nobody is paid for a lunch break
+
+
+@dataclass(slots=True)
+class Counted:
+    """What became of answers that were sent."""
+
+    given: int = 0
+    late: int = 0  # others had filled the places: kept, not counted
+    again: int = 0  # had been answered before: the first answer stays
+
+
+def give(
+    connection: Connection,
+    person: int,
+    said: Mapping[int, Mapping[str, Any]],
+    submission: str,
+    now: float,
+    *,
+    held: bool = False,
+) -> Counted:
+    """Enter a person's answers by the ids of their leases. Sent twice they count once; a lease that has expired is
+    no loss while a place is free. `held` votes count only once they are confirmed."""
+    rows = _locked(connection, person, list(said))
+    fresh = [row for row in rows if row.state in (LEASED, EXPIRED)]
+    counted = Counted(again=len(rows) - len(fresh))
+    taken = taken_slots(connection, [row.item for row in fresh])
+    each = _elapsed(fresh, now) / max(len(fresh), 1)
+    paid = _elapsed(fresh, now) / max(sum(row.purpose == VOTE for row in fresh), 1)
+    for row in fresh:
+        slot, state = row.slot, HELD if held else GIVEN
+        if row.purpose == VOTE and row.state == EXPIRED:
+            slot = free_slot(taken.get(row.item, set()), row.votes)
+            state = state if slot is not None else LATE
+            if slot is not None:
+                _count(connection, row.item, filled=1)
+        values: dict[str, Any] = {"state": state, "slot": slot, "answer": dict(said[row.id]), "answered_at": now}
+        if row.purpose == VOTE:
+            values["cost"] = row.price + round(row.hourly * min(paid, MOST_SECONDS) / 3600)
+            if state == GIVEN:
+                _count(connection, row.item, given=1)
+        values |= {"seconds": min(each, MOST_SECONDS), "submission": submission}
+        connection.execute(update(votes).where(votes.c.id == row.id).values(**values))
+        counted.late += state == LATE
+        counted.given += state != LATE
+    return counted
+
+
+def skip(connection: Connection, person: int, leases: Sequence[int], reason: str, submission: str, now: float) -> int:
+    """Leave questions to others. One that so many have skipped as its patience allows is given up."""
+    rows = [row for row in _locked(connection, person, leases) if row.state in (LEASED, EXPIRED)]
+    for row in rows:
+        values = {"state": SKIPPED, "slot": None, "answer": {"skipped": reason}, "answered_at": now}
+        connection.execute(update(votes).where(votes.c.id == row.id).values(**values, submission=submission))
+        if row.purpose == VOTE:
+            _count(connection, row.item, skipped=1, filled=-1 if row.state == LEASED else 0)
+    return len(rows)
+
+
+def undo(connection: Connection, person: int, lease_seconds: float, now: float) -> str:
+    """Lay what was sent last before the person again. Empty when done, else why it cannot be undone."""
+    newest = (
+        select(votes.c.submission)
+        .where(votes.c.person == person, votes.c.state.in_((GIVEN, SKIPPED)))
+        .order_by(votes.c.answered_at.desc(), votes.c.id.desc())
+        .limit(1)
+    )
+    submission = connection.execute(newest).scalar()
+    if submission is None:
+        return "There is nothing to undo."
+    ids = select(votes.c.id).where(votes.c.person == person, votes.c.submission == submission)
+    rows = _locked(connection, person, list(connection.execute(ids).scalars()))
+    if any(row.answer_key is not None for row in rows):
+        return "The discovery has gone on with that answer: it can no longer be undone."
+    drop_leases(connection, person)
+    taken = taken_slots(connection, [row.item for row in rows])
+    for row in rows:
+        slot = row.slot
+        if row.purpose == VOTE and row.state == GIVEN:
+            _count(connection, row.item, given=-1)
+        elif row.purpose == VOTE and row.state == SKIPPED:
+            slot = free_slot(taken.get(row.item, set()), row.votes)
+            _count(connection, row.item, skipped=-1, filled=1 if slot is not None else 0)
+        kept = row.answer if row.state == GIVEN else None
+        state = LEASED if slot is not None or row.purpose != VOTE else EXPIRED
+        values = {"state": state, "slot": slot, "answer": kept, "shown_at": now, "lease_until": now + lease_seconds}
+        connection.execute(update(votes).where(votes.c.id == row.id).values(**values, answered_at=None, cost=0))
+    return ""
+
+
+def confirm(connection: Connection, submission: str) -> int:
+    """Count votes that were held; how many."""
+    held = and_(votes.c.submission == submission, votes.c.state == HELD)
+    rows = connection.execute(update(votes).where(held).values(state=GIVEN).returning(votes.c.item)).all()
+    for row in rows:
+        _count(connection, row.item, given=1)
+    return len(rows)
+
+
+def refuse(connection: Connection, submission: str) -> int:
+    """Set held votes aside; their places are free again."""
+    held = and_(votes.c.submission == submission, votes.c.state == HELD)
+    ended = connection.execute(update(votes).where(held).values(state=WITHDRAWN, slot=None).returning(votes.c.item))
+    numbers = list(ended.scalars())
+    free_places(connection, numbers)
+    return len(numbers)
+
+
+def withdraw(connection: Connection, person: int) -> int:
+    """Set all that a person has answered aside: kept and marked, and asked again of others; how many votes."""
+    drop_leases(connection, person)
+    given = and_(votes.c.person == person, votes.c.state.in_((GIVEN, HELD)))
+    rows = connection.execute(select(votes.c.id, votes.c.item, votes.c.purpose, votes.c.state).where(given)).all()
+    keys = connection.execute(select(votes.c.answer_key).where(given, votes.c.answer_key.is_not(None))).scalars().all()
+    connection.execute(update(votes).where(given).values(state=WITHDRAWN, slot=None))
+    for row in sorted(rows, key=lambda row: row.item):
+        if row.purpose == VOTE:
+            _count(connection, row.item, given=-1 if row.state == GIVEN else 0, filled=-1)
+    for key in keys:
+        _retire(connection, key)
+    return sum(row.purpose == VOTE for row in rows)
+
+
+def _retire(connection: Connection, key: str) -> None:
+    """Move an answer and its charge to a name of their own: they stay in the books, and the question is open again."""
+    number = connection.execute(select(answers.c.id).where(answers.c.key == key)).scalar()
+    if number is not None:
+        name = f"{key}/withdrawn/{number}"
+        connection.execute(update(answers).where(answers.c.id == number).values(key=name))
+        paid = and_(charges.c.key == key, charges.c.state == "paid")
+        connection.execute(update(charges).where(paid).values(key=name))
+
+
+def _locked(connection: Connection, person: int, leases: Sequence[int]) -> list[Row[Any]]:
+    """The person's own among these leases, with their questions, which nobody else can change meanwhile."""
+    numbers = sorted(set(leases))
+    query = (
+        select(votes, items.c.votes, items.c.price, items.c.hourly)
+        .join(items, items.c.id == votes.c.item)
+        .where(votes.c.id.in_(numbers), votes.c.person == person)
+        .order_by(votes.c.item)
+        .with_for_update()
+    )
+    return list(connection.execute(query))
+
+
+def _elapsed(rows: Sequence[Row[Any]], now: float) -> float:
+    return max(0.0, now - min((row.shown_at for row in rows), default=now))
+
+
+_COUNT = (
+    update(items)
+    .where(items.c.id == bindparam("of"))
+    .values(
+        filled=items.c.filled + bindparam("more_filled"),
+        given=items.c.given + bindparam("more_given"),
+        skipped=items.c.skipped + bindparam("more_skipped"),
+        state=case(
+            (items.c.given + bindparam("more_given") >= items.c.votes, DONE),
+            (items.c.skipped + bindparam("more_skipped") >= items.c.patience, GIVEN_UP),
+            else_=OPEN,
+        ),
+    )
+)
+
+
+def _count(connection: Connection, item: int, *, filled: int = 0, given: int = 0, skipped: int = 0) -> None:
+    changes = {"of": item, "more_filled": filled, "more_given": given, "more_skipped": skipped}
+    connection.execute(_COUNT, changes)
