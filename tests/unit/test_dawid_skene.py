@@ -33,7 +33,7 @@ def test_it_agrees_with_crowd_kit() -> None:
     table = pd.DataFrame({"task": task, "worker": worker, "label": votes[task, worker]})
     # Its own rule stops at the first fall of its bound, which may be the second step: let it go on.
     theirs = DawidSkene(n_iter=60, tol=-1).fit_predict_proba(table)[1].sort_index()
-    assert ours.probability == pytest.approx(theirs.to_numpy(), abs=1e-6)
+    assert ours.probability == pytest.approx(theirs.to_numpy(), abs=1e-4)
 
 
 def test_it_beats_the_majority_where_workers_differ_in_skill() -> None:

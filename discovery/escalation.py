@@ -1,0 +1,107 @@
+"""A model first, people where it is unsure: what each setting costs and how often it is right.
+
+Every setting is worked out from votes that were cast, label by label. Settings that ask people about some labels only
+are chosen by the model's own doubt, which is known before anybody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+STEPS = 40  # points of a curve at most
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    who: str  # as people read it
+    kind: str  # model, people, uncertainty or disagreement
+    model_votes: int
+    people_votes: int
+    escalated: float  # share of the labels that go to people
+    threshold: float | None  # they go where the doubt is at least this
+    cost: float  # per label
+    accuracy: float
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("who", "kind", "model_votes", "people_votes", "escalated", "threshold", "cost", "accuracy")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Chances of being right per label, by number of votes, and what a vote costs."""
+
+    name: str
+    right: Mapping[int, Floats]
+    cost_per_vote: float
+
+    def over(self, rows: NDArray[np.bool_]) -> Side:
+        return Side(self.name, {votes: chances[rows] for votes, chances in self.right.items()}, self.cost_per_vote)
+
+
+def alone(side: Side, kind: str) -> list[Setting]:
+    """The side by itself, with every number of votes."""
+    return [
+        Setting(
+            f"{side.name}, {votes} vote{'s' if votes > 1 else ''}",
+            kind,
+            votes if kind == "model" else 0,
+            votes if kind == "people" else 0,
+            1.0 if kind == "people" else 0.0,
+            None,
+            votes * side.cost_per_vote,
+            float(chances.mean()),
+        )
+        for votes, chances in side.right.items()
+        if len(chances)
+    ]
+
+
+def escalated(model: Side, model_votes: int, people: Side, doubt: Floats, kind: str) -> list[Setting]:
+    """The model labels everything; where its doubt is at least a threshold, people decide instead."""
+    if not len(doubt):
+        return []
+    thresholds = np.unique(doubt)[::-1]
+    if len(thresholds) > STEPS:
+        thresholds = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, STEPS).astype(int))]
+    base = model.right[model_votes]
+    settings = []
+    for votes, chances in people.right.items():
+        for threshold in thresholds.tolist():
+            asked = doubt >= threshold
+            share = float(asked.mean())
+            if share == 1.0 and len(thresholds) > 1:
+                continue  # people alone, and the model paid for nothing
+            settings.append(
+                Setting(
+                    f"{model.name}, {people.name} where in doubt ({votes} vote{'s' if votes > 1 else ''})",
+                    kind,
+                    model_votes,
+                    votes,
+                    share,
+                    float(threshold),
+                    model_votes * model.cost_per_vote + share * votes * people.cost_per_vote,
+                    float(np.where(asked, chances, base).mean()),
+                )
+            )
+    return settings
+
+
+def cheapest(settings: list[Setting], accuracy: float) -> Setting | None:
+    """The cheapest that reaches the accuracy; of equally cheap ones the most accurate."""
+    good = [one for one in settings if one.accuracy >= accuracy]
+    return min(good, key=lambda one: (one.cost, -one.accuracy, one.people_votes), default=None)
+
+
+def frontier(settings: list[Setting]) -> list[Setting]:
+    """Those that no other beats in both cost and accuracy, the cheapest first."""
+    best: list[Setting] = []
+    for one in sorted(settings, key=lambda setting: (setting.cost, -setting.accuracy)):
+        if not best or one.accuracy > best[-1].accuracy:
+            best.append(one)
+    return best
