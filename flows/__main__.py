@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--debug" in argv:
             raise
         status, message = _explain(error)
-        print(f"error: {message}", file=sys.stderr)
+        print(message if status == WAITING else f"error: {message}", file=sys.stderr)
         return status
 
 

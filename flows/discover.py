@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from prefect import flow
+from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
 from discovery.strategies import make_strategy
@@ -25,7 +26,9 @@ from flows.outcome import Outcome
 from flows.preparation import Prepared, prepare
 from flows.running import run_with_api
 from flows.settings import DiscoverSettings
-from models.oracle import MICRO, Compare, Feature
+from flows.waiting import raise_if_waiting, suspended, wait_for_people
+from models.oracle import MICRO, AnswersPending, Compare, Feature
+from models.patient import Patient
 from models.recorded import Recorded
 from models.voting import Elicited, Labelled, Panel
 from reports.progress import picture_of
@@ -46,7 +49,7 @@ def _flow_run_name() -> str:
 
 
 @flow(name="discover", flow_run_name=_flow_run_name, persist_result=False)
-def discover_flow(settings: DiscoverSettings) -> dict[str, Any]:
+def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
     """Discover named features in a data set and label every example with them."""
     prepared = _prepared.get() or prepare(settings)
     artifact = ProgressArtifact(f"{settings.queries} queries on {prepared.dataset.name}")
@@ -57,7 +60,11 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any]:
         for finding in found:
             announce_feature(name, finding.feature.name, {"positives": int((finding.labels == 1).sum())})
 
-    outcome = run_discovery(prepared, run_id=str(flow_run.id), compare=elicit, label=label, on_round=publish_round)
+    run_id = str(flow_run.id)
+    try:
+        outcome = run_discovery(prepared, run_id=run_id, compare=elicit, label=label, on_round=publish_round)
+    except AnswersPending as pending:
+        return suspended(prepared.store, run_id, pending)
     artifact.update(1.0, _detail(outcome.progress))
     with display().waiting("writing the report"):
         run = Run(prepared.folder)
@@ -88,7 +95,8 @@ def run_discovery(
         settings=settings.model_dump(mode="json"),
     )
     recorded = Recorded(prepared.oracle, store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
-    panel = Panel(recorded, prepared.compared, settings.votes)
+    asked = Patient(recorded, partial(wait_for_people, store.queue)) if settings.wait else recorded
+    panel = Panel(asked, prepared.compared, settings.votes)
     strategy = make_strategy(
         settings.strategy,
         len(prepared.compared),
@@ -113,6 +121,9 @@ def run_discovery(
         outcome.write(prepared.folder)
         status = f"stopped: {progress.stopped}"
         return outcome
+    except AnswersPending:
+        status = "waiting"
+        raise
     finally:
         store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
 
@@ -136,6 +147,7 @@ def run_flow(prepared: Prepared) -> Run:
         )
     finally:
         _prepared.reset(token)
+    raise_if_waiting(state)
     state.result()
     return Run(prepared.folder)
 

@@ -31,6 +31,9 @@ class Display:
     def update(self, done: int, detail: str) -> None:
         pass
 
+    def note(self, detail: str) -> None:
+        """What is being waited for, while nothing is counted."""
+
 
 class TerminalDisplay(Display):
     def __init__(self, console: Console) -> None:
@@ -70,6 +73,13 @@ class TerminalDisplay(Display):
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(f"{done}/{self._total} {self._unit}: {detail}")
+
+    def note(self, detail: str) -> None:
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], description=detail)
+        elif time.monotonic() - self._last >= LINE_SECONDS:
+            self._last = time.monotonic()
+            self.say(detail)
 
 
 _current: ContextVar[Display | None] = ContextVar("display", default=None)

@@ -13,7 +13,7 @@ import numpy as np
 from discovery.metrics import g, interesting_and_distinct
 from discovery.questions import Comparison, Kind, Labels, Strategy
 from models.names import canonical
-from models.oracle import Answer, Compare, Feature, Money, OracleError, Verdict
+from models.oracle import Answer, AnswersPending, Compare, Feature, Money, OracleError, Verdict
 from models.voting import Ballot, Elicited, Labelled
 from sources.example import Example
 
@@ -177,6 +177,9 @@ class Loop:
         return finding
 
     def _stop_if(self, error: OracleError | None) -> None:
+        """A budget that is used up ends the discovery; answers that are yet to come end only this attempt."""
+        if isinstance(error, AnswersPending):
+            raise error
         if error is not None:
             self.progress.stopped = StopReason.BUDGET
             self.progress.message = str(error)

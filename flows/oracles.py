@@ -16,6 +16,7 @@ from models.oracle import MICRO, Oracle, OracleError
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
+    from store import Store
 
 Config = TypeVar("Config")
 
@@ -30,6 +31,7 @@ class Spec:
     dataset: Dataset
     seed: int
     environment: Environment
+    store: Store | None = None  # where questions wait for people
 
     def config(self, made: type[Config], given: Mapping[str, Any]) -> Config:
         """A configuration from the parameters, each read as the type of its field; `given` is not the user's to set."""
@@ -46,7 +48,9 @@ class Spec:
             raise OracleError(f"oracle {self.text!r}: {name}={value!r}: {message}") from None
 
 
-def build_oracle(text: str, dataset: Dataset, seed: int, environment: Environment) -> Oracle:
+def build_oracle(
+    text: str, dataset: Dataset, seed: int, environment: Environment, store: Store | None = None
+) -> Oracle:
     head, _, query = text.partition("?")
     kind, _, model = head.partition(":")
     if kind not in BUILDERS:
@@ -55,7 +59,7 @@ def build_oracle(text: str, dataset: Dataset, seed: int, environment: Environmen
         parameters = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
     except ValueError:
         raise OracleError(f"oracle {text!r}: write parameters as ?name=value&name=value") from None
-    return BUILDERS[kind](Spec(text, model, parameters, dataset, seed, environment))
+    return BUILDERS[kind](Spec(text, model, parameters, dataset, seed, environment, store))
 
 
 def _simulated(spec: Spec) -> Oracle:
@@ -72,7 +76,7 @@ def _simulated(spec: Spec) -> Oracle:
     seed = spec.parameters.pop("seed", str(spec.seed))
     if not seed.isdecimal():
         raise OracleError(f"oracle {spec.text!r}: seed={seed!r} is not a whole number")
-    price = _usd(spec, spec.parameters.pop("price", "0"))
+    price = _usd(spec, "price")
     behaviour = spec.config(Behaviour, {"price": price})
     return SimulatedOracle(
         spec.dataset.examples,
@@ -84,11 +88,13 @@ def _simulated(spec: Spec) -> Oracle:
     )
 
 
-def _usd(spec: Spec, text: str) -> int:
+def _usd(spec: Spec, name: str) -> int:
+    """A sum of money taken out of the parameters; 0 where it is not given."""
+    text = spec.parameters.pop(name, "0")
     try:
         return round(float(text) * MICRO)
     except (ValueError, OverflowError):
-        raise OracleError(f"oracle {spec.text!r}: price={text!r} is not a sum in USD") from None
+        raise OracleError(f"oracle {spec.text!r}: {name}={text!r} is not a sum in USD") from None
 
 
 @dataclass(frozen=True)
@@ -141,9 +147,19 @@ def _vlm(spec: Spec) -> Oracle:
     return LocalVlmOracle(spec.config(LocalVlmConfig, {"model": spec.model}))
 
 
+def _human(spec: Spec) -> Oracle:
+    from models.human import HumanOracle, HumanTerms
+
+    if spec.store is None:
+        raise OracleError(f"oracle {spec.text!r} needs a store in which questions can wait for people")
+    money = {name: _usd(spec, name) for name in ("price", "hourly")}
+    return HumanOracle(spec.store.queue, spec.model, spec.config(HumanTerms, money))
+
+
 BUILDERS: dict[str, Callable[[Spec], Oracle]] = {
     "simulated": _simulated,
     "contrastive": _contrastive,
     "openai": _openai,
     "vlm": _vlm,
+    "human": _human,
 }

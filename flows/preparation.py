@@ -79,8 +79,8 @@ def prepare(settings: DiscoverSettings) -> Prepared:
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
         shown.say(f"left out {skipped.id}: {skipped.reason}")
-    oracle = build_oracle(settings.oracle, dataset, settings.seed, Environment.read())
     store = open_store(settings.store)
+    oracle = build_oracle(settings.oracle, dataset, settings.seed, Environment.read(), store)
     settings = settings.resolved(len(dataset.examples))
     scope = settings.scope(dataset, oracle)
     folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")

@@ -31,7 +31,7 @@ class DiscoverSettings(BaseModel):
     dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
     oracle: str = Field(
         description="who answers: contrastive (the shipped model, which knows drawn faces only), contrastive:MODEL, "
-        "openai:MODEL, vlm:MODEL or simulated[:CROWD]; parameters after a ?"
+        "openai:MODEL, vlm:MODEL, human[:QUEUE] or simulated[:CROWD]; parameters after a ?"
     )
     strategy: StrategyName = Field("adaptive-triple", description="how the next questions are chosen")
     queries: int = Field(35, ge=1, description="comparisons to ask at most")
@@ -46,6 +46,9 @@ class DiscoverSettings(BaseModel):
     beyond: bool = Field(False, description="go on when nothing is unresolved, least-resolved triple first")
     elicit_on: int | None = Field(
         None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
+    )
+    wait: bool = Field(
+        False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
     )
     store: str | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")

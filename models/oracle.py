@@ -35,7 +35,13 @@ class BudgetExhausted(OracleError):
 
 
 class AnswersPending(OracleError):
-    pass
+    """`items` are the questions of the review queue that it waits for. `unpaid` says that nothing was charged for
+    what is missing, so that nothing need stay reserved."""
+
+    def __init__(self, message: str, *, items: Sequence[int] = (), unpaid: bool = False) -> None:
+        super().__init__(message)
+        self.items = tuple(items)
+        self.unpaid = unpaid
 
 
 class Verdict(StrEnum):
@@ -199,8 +205,11 @@ class Oracle(Protocol):
         ...
 
 
+_encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def canonical_json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _encoder.encode(value)
 
 
 def digest_of(value: Any) -> str:

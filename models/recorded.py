@@ -11,7 +11,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from models.oracle import MICRO, Answer, BudgetExhausted, Money, Oracle, OracleIdentity, Question, question_key
+from models.oracle import (
+    MICRO,
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Money,
+    Oracle,
+    OracleIdentity,
+    Question,
+    question_key,
+)
 from store import AnswerRecord, Request, Store, new_owner
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
@@ -114,8 +124,10 @@ class _Errand:
             while not finished and time.monotonic() < deadline:
                 answers, finished = self._collect(timeout=deadline - time.monotonic())
                 self._commit(answers)
-            if finished and self._fences:  # sent, but never answered: nobody knows whether it was charged
-                self._recorded.store.lost(self._owner, self._fences)
+            if finished and self._fences:  # sent, but never answered: mostly nobody knows whether it was charged
+                unpaid = isinstance(self._error, AnswersPending) and self._error.unpaid
+                give_up = self._recorded.store.release if unpaid else self._recorded.store.lost
+                give_up(self._owner, self._fences)
         if self._error is not None:
             raise self._error
 

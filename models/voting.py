@@ -12,6 +12,7 @@ from discovery.questions import Labels
 from discovery.votes import majority_labels, votes_to_ask
 from models.oracle import (
     Answer,
+    AnswersPending,
     BudgetExhausted,
     Compare,
     Feature,
@@ -82,17 +83,17 @@ class Panel:
 
     def compare(self, questions: Sequence[Compare]) -> Elicited:
         answers: dict[Question, Answer] = {}
-        stopped = None
+        stopped: OracleError | None = None
         try:
             for answer in self.oracle.ask(questions):
                 self._on_answer(answer)
                 answers[answer.question] = answer
-        except BudgetExhausted as error:
+        except (BudgetExhausted, AnswersPending) as error:
             stopped = error
         return Elicited([answers.get(question) for question in questions], stopped)
 
     def label(self, features: Sequence[Feature]) -> Labelled:
-        """Vote on every feature for every example; what was counted is returned even if the budget ends it."""
+        """Vote on every feature for every example; what was counted is returned even if something ends it."""
         ballots = [Ballot.empty(feature, len(self.examples)) for feature in features]
         while places := self._next_votes(ballots):
             try:
@@ -100,7 +101,7 @@ class Panel:
                     self._on_answer(answer)
                     ballot, row = places[answer.question]
                     ballot.count(row, answer)
-            except BudgetExhausted as stopped:
+            except (BudgetExhausted, AnswersPending) as stopped:
                 return Labelled(ballots, stopped)
         return Labelled(ballots)
 

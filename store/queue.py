@@ -63,6 +63,15 @@ class Queue:
         now = self._clock()
         return self._transactions.read(lambda connection: review_items.ready_runs(connection, now))
 
+    def still_open(self, items: Sequence[int]) -> int:
+        """How many of these questions wait for votes."""
+        now = self._clock()
+        return self._transactions.read(lambda connection: review_items.still_open(connection, items, now))
+
+    def last_answer(self, items: Sequence[int]) -> float:
+        """When the latest vote on one of these was given; 0 where there is none."""
+        return self._transactions.read(lambda connection: review_items.last_answer(connection, items))
+
     def wait_over(self, run_id: str) -> None:
         self._transactions.write(lambda connection: review_items.wait_over(connection, run_id))
 

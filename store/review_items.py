@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, update
 
 from store.inserting import KEYS, chunks, insert_new
 from store.schema import review_examples, review_items, review_votes, review_waits
@@ -140,15 +140,34 @@ def wait_for(connection: Connection, run_id: str, wanted: Iterable[int], *, susp
         connection.execute(insert(review_waits), rows)
 
 
+def still_open(connection: Connection, wanted: Sequence[int], now: float) -> int:
+    count = 0
+    for part in chunks(wanted):
+        query = select(func.count()).where(items.c.id.in_(part), _waiting(now))
+        count += connection.execute(query).scalar_one()
+    return count
+
+
+def last_answer(connection: Connection, wanted: Sequence[int]) -> float:
+    latest = 0.0
+    for part in chunks(wanted):
+        query = select(func.max(votes.c.answered_at)).where(votes.c.item.in_(part), votes.c.state == "given")
+        latest = max(latest, connection.execute(query).scalar() or 0.0)
+    return latest
+
+
+def _waiting(now: float) -> ColumnElement[bool]:
+    return and_(items.c.state == OPEN, or_(items.c.deadline.is_(None), items.c.deadline > now))
+
+
 def ready_runs(connection: Connection, now: float) -> list[str]:
     """Suspended runs all of whose questions are answered or given up."""
-    waiting = (items.c.state == OPEN) & or_(items.c.deadline.is_(None), items.c.deadline > now)
     query = (
         select(review_waits.c.run_id)
         .join(items, items.c.id == review_waits.c.item)
         .where(review_waits.c.suspended == 1)
         .group_by(review_waits.c.run_id)
-        .having(func.sum(case((waiting, 1), else_=0)) == 0)
+        .having(func.sum(case((_waiting(now), 1), else_=0)) == 0)
     )
     return list(connection.execute(query).scalars())
 

@@ -23,7 +23,8 @@ from store.review_leases import (
 from store.schema import answers, charges
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
-MOST_SECONDS = 600.0  # counted for one question: nobody is paid for a lunch break
+MOST_SECONDS = 600.0  # counted for one question
+MOST_PAID_SECONDS = 120.0  # nobody is paid for a lunch break, and an estimate needs an upper bound
 
 
 @dataclass(slots=True)
@@ -61,7 +62,8 @@ def give(
                 _count(connection, row.item, filled=1)
         values: dict[str, Any] = {"state": state, "slot": slot, "answer": dict(said[row.id]), "answered_at": now}
         if row.purpose == VOTE:
-            values["cost"] = row.price + round(row.hourly * min(paid, MOST_SECONDS) / 3600)
+            worked = row.price + round(row.hourly * min(paid, MOST_PAID_SECONDS) / 3600)
+            values["cost"] = 0 if held else worked  # what is held is paid for by the task it belongs to
             if state == GIVEN:
                 _count(connection, row.item, given=1)
         values |= {"seconds": min(each, MOST_SECONDS), "submission": submission}

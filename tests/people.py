@@ -1,0 +1,65 @@
+"""People made of code: they answer what lies before them in a review queue, from the truth of a data set."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sources.dataset import Dataset
+from store.queue import Queue, Shown, Terms
+
+USUAL = Terms()
+
+
+class TruthfulPerson:
+    """Knows the truth's columns by name, and names the first that answers a comparison."""
+
+    def __init__(self, queue: Queue, name: str, dataset: Dataset) -> None:
+        assert dataset.truth is not None
+        self.queue = queue
+        self.id = queue.person(name, "reviewer").id
+        self.columns = dataset.truth.columns
+        self.truth = {
+            example.digest: row for example, row in zip(dataset.examples, dataset.truth.matrix.tolist(), strict=True)
+        }
+
+    def answer_page(self, terms: Terms = USUAL) -> int:
+        """Answer what lies there; how many questions that was."""
+        shown = self.queue.next_page(self.id, terms)
+        self.queue.give(self.id, {one.id: self.answer(one) for one in shown})
+        return len(shown)
+
+    def answer(self, shown: Shown) -> dict[str, Any]:
+        question = shown.question
+        if shown.kind == "label":
+            column = self.columns.index(question["feature"][0])
+            return {"verdict": "yes" if self.truth[question["example"]][column] else "no"}
+        for column, name in enumerate(self.columns):
+            has = [self.truth[digest][column] for digest in question["examples"]]
+            if sum(has) == 2 and name not in question["known"]:
+                return {"verdict": "feature", "name": name, "shown": [n for n, one in enumerate(has) if one]}
+        return {"verdict": "none"}
+
+
+@contextmanager
+def at_work(*people: TruthfulPerson) -> Iterator[None]:
+    """While the block runs, each of them answers whatever comes."""
+    stopping = threading.Event()
+
+    def work(person: TruthfulPerson) -> None:
+        while not stopping.is_set():
+            if person.answer_page() == 0:
+                time.sleep(0.05)
+
+    threads = [threading.Thread(target=work, args=(person,)) for person in people]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()
