@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ def test_discover_ends_with_its_report_and_prefect_shows_the_same_numbers(prefec
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
-    with get_client(sync_client=True) as client:
+    with SyncPrefectClient(prefect_url) as client:
         made = {artifact.key: artifact for artifact in client.read_artifacts() if artifact.key}
     assert made["features-zoo"].type == "table"
     picture, link = str(made["features-zoo-curves"].data), str(made["features-zoo-report"].data)
