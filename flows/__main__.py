@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from flows.options import Parser, UsageError, add_options, read_options
+from flows.review_commands import add_review_commands
 from flows.run_commands import add_run_commands
 
 DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
@@ -58,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
         positional="",
     )
     add_run_commands(command)
+    add_review_commands(command)
     server = command("server", "keep a Prefect server running, so that runs start at once", SERVER_EXAMPLE, _server)
     server.add_argument("--port", type=int, default=4200, metavar="PORT", help="(default: 4200)")
     return parser

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from models.oracle import (
     Answer,
@@ -96,20 +97,18 @@ class HumanOracle:
         return standing
 
     def _digest(self, question: Question) -> str:
-        return digest_of([self._name, {**question.content, "voter": None}])
+        return digest_of([self._name, _content(question)])
 
     def _ask(self, question: Question, digest: str, votes: int) -> Ask:
         terms = self._terms
-        labelling = isinstance(question, Label)
         examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
-        content = {name: value for name, value in question.content.items() if name != "voter"}
         return Ask(
             digest=digest,
             queue=self._name,
             kind=question.kind.value,
-            question=content,
+            question=_content(question),
             examples={example.digest: _shown(example) for example in examples},
-            page=digest_of([self._name, content["feature"]]) if labelling else "",
+            page=_page(self._name, question),
             votes=votes,
             patience=terms.skips,
             priority=terms.priority,
@@ -127,6 +126,29 @@ class HumanOracle:
             f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(open_ones) > 1 else ''}: run `python -m flows review`"
         )
         return AnswersPending(message, items=[one.item for one in open_ones], unpaid=True)
+
+
+def check_of(queue: str, label: Label, expected: str) -> Ask:
+    """An attention check: a label whose answer is known, shown among others of its feature."""
+    return Ask(
+        digest=digest_of([queue, "check", _content(label)]),
+        queue=queue,
+        kind=label.kind.value,
+        question=_content(label),
+        examples={label.example.digest: _shown(label.example)},
+        page=_page(queue, label),
+        expected=expected,
+    )
+
+
+def _content(question: Question) -> dict[str, Any]:
+    """What is asked, whoever is asked."""
+    return {name: value for name, value in question.content.items() if name != "voter"}
+
+
+def _page(queue: str, question: Question) -> str:
+    """Labels of one feature stand on one page; a comparison stands alone."""
+    return digest_of([queue, question.content["feature"]]) if isinstance(question, Label) else ""
 
 
 def _shown(example: Example) -> dict[str, str | None]:

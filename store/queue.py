@@ -88,6 +88,10 @@ class Queue:
             lambda connection: review_leases.next_page(connection, person, terms, now, chance)
         )
 
+    def unanswered(self, person: int, leases: Sequence[int]) -> list[Shown]:
+        """The person's own among these leases that have no answer yet, also where they have expired."""
+        return self._transactions.read(lambda connection: review_leases.unanswered(connection, person, leases))
+
     def give(
         self, person: int, said: Mapping[int, Mapping[str, Any]], *, submission: str | None = None, held: bool = False
     ) -> Counted:
@@ -120,6 +124,12 @@ class Queue:
 
     def secret(self, name: str) -> str:
         return self._transactions.write(lambda connection: review_people.secret(connection, name))
+
+    def remember(self, name: str, value: str) -> None:
+        self._transactions.write(lambda connection: review_people.remember(connection, name, value))
+
+    def remembered(self, name: str) -> str | None:
+        return self._transactions.read(lambda connection: review_people.remembered(connection, name))
 
     def person(self, name: str, role: str) -> Person:
         now = self._clock()

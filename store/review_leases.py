@@ -210,14 +210,22 @@ def _count(expected: float, chance: float) -> int:
     return int(expected) + (chance < expected - int(expected))
 
 
+def unanswered(connection: Connection, person: int, leases: Sequence[int]) -> list[Shown]:
+    """The person's own among these leases that have no answer yet, also where they have expired."""
+    query = _SHOWN.where(votes.c.person == person, votes.c.id.in_(list(leases)), votes.c.state.in_((LEASED, EXPIRED)))
+    return [_shown(row) for row in connection.execute(query)]
+
+
+# Ordered so that checks and repetitions stand anywhere among the others.
+_SHOWN = (
+    select(votes, items.c.kind, items.c.question, items.c.queue)
+    .join(items, items.c.id == votes.c.item)
+    .order_by(items.c.digest)
+)
+
+
 def _mine(connection: Connection, person: int) -> list[Row[Any]]:
-    query = (
-        select(votes, items.c.kind, items.c.question, items.c.queue)
-        .join(items, items.c.id == votes.c.item)
-        .where(votes.c.person == person, votes.c.state == LEASED)
-        .order_by(items.c.digest)  # checks and repetitions stand anywhere among the others
-    )
-    return list(connection.execute(query))
+    return list(connection.execute(_SHOWN.where(votes.c.person == person, votes.c.state == LEASED)))
 
 
 def _shown(row: Row[Any]) -> Shown:

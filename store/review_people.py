@@ -37,6 +37,16 @@ def secret(connection: Connection, name: str) -> str:
     return str(connection.execute(select(review_secrets.c.value).where(review_secrets.c.name == name)).scalar_one())
 
 
+def remember(connection: Connection, name: str, value: str) -> None:
+    """Keep a word of the page's own, such as its address, in place of the one before."""
+    insert_new(connection, review_secrets, [{"name": name, "value": value}])
+    connection.execute(update(review_secrets).where(review_secrets.c.name == name).values(value=value))
+
+
+def remembered(connection: Connection, name: str) -> str | None:
+    return connection.execute(select(review_secrets.c.value).where(review_secrets.c.name == name)).scalar()
+
+
 def person(connection: Connection, name: str, role: str, now: float) -> Person:
     """The person of that name, entered if new. A name stays with the role it was first used in."""
     insert_new(connection, people, [{"name": name, "role": role, "created_at": now}])

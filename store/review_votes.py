@@ -23,6 +23,7 @@ from store.review_leases import (
 from store.schema import answers, charges
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
+NOTHING, USED = "nothing", "used"  # why something cannot be undone
 MOST_SECONDS = 600.0  # counted for one question
 MOST_PAID_SECONDS = 120.0  # nobody is paid for a lunch break, and an estimate needs an upper bound
 
@@ -85,7 +86,7 @@ def skip(connection: Connection, person: int, leases: Sequence[int], reason: str
 
 
 def undo(connection: Connection, person: int, lease_seconds: float, now: float) -> str:
-    """Lay what was sent last before the person again. Empty when done, else why it cannot be undone."""
+    """Lay what was sent last before the person again. Empty when done, else why not: NOTHING or USED (by a run)."""
     newest = (
         select(votes.c.submission)
         .where(votes.c.person == person, votes.c.state.in_((GIVEN, SKIPPED)))
@@ -94,11 +95,11 @@ def undo(connection: Connection, person: int, lease_seconds: float, now: float) 
     )
     submission = connection.execute(newest).scalar()
     if submission is None:
-        return "There is nothing to undo."
+        return NOTHING
     ids = select(votes.c.id).where(votes.c.person == person, votes.c.submission == submission)
     rows = _locked(connection, person, list(connection.execute(ids).scalars()))
     if any(row.answer_key is not None for row in rows):
-        return "The discovery has gone on with that answer: it can no longer be undone."
+        return USED
     drop_leases(connection, person)
     taken = taken_slots(connection, [row.item for row in rows])
     for row in rows:

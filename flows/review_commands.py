@@ -1,0 +1,140 @@
+"""The command `review`: serve the page, invite people, see how far they are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flows.options import UsageError
+from flows.run_commands import Command
+
+EXAMPLE = "example: python -m flows review invite Ann; python -m flows review"
+DONE = 0
+ACTIONS = "serve|invite|revoke|withdraw|status|export|checks"
+
+
+def add_review_commands(command: Command) -> None:
+    review = command("review", "the page on which people answer, and who may", EXAMPLE, _review)
+    review.add_argument("action", nargs="?", default="serve", metavar=ACTIONS, help="what to do (default: serve)")
+    review.add_argument("names", nargs="*", metavar="NAME", help="of a person; with export the file, with checks too")
+    review.add_argument("--store", metavar="STORE", help="URL or path of the store")
+    review.add_argument("--host", default="127.0.0.1", metavar="HOST", help="serve: address to listen at")
+    review.add_argument("--port", type=int, default=8765, metavar="PORT", help="serve: (default: 8765)")
+    review.add_argument("--base-url", metavar="URL", help="under which people reach the page, if not host and port")
+    review.add_argument("--queue", metavar="QUEUE", help="only the questions of --oracle human:QUEUE")
+    review.add_argument(
+        "--page-size", type=int, default=12, metavar="N", help="serve: labels on one page (default: 12)"
+    )
+    review.add_argument("--lease-minutes", type=float, default=15.0, metavar="M", help="serve: time for a page (15)")
+    review.add_argument("--checks", type=float, default=0.05, metavar="SHARE", help="serve: attention checks (0.05)")
+    review.add_argument("--repeats", type=float, default=0.05, metavar="SHARE", help="serve: asked twice (0.05)")
+    review.add_argument("--pass-mark", type=float, default=0.8, metavar="SHARE", help="serve: checks to pass (0.8)")
+    review.add_argument("--days", type=float, default=14.0, metavar="DAYS", help="invite: how long (default: 14)")
+    review.add_argument("--admin", action="store_true", help="invite: to the view of the whole review")
+
+
+def _review(arguments: argparse.Namespace) -> int:
+    doing = {
+        "serve": _serve,
+        "invite": _invite,
+        "revoke": _revoke,
+        "withdraw": _withdraw,
+        "status": _status,
+        "export": _export,
+        "checks": _checks,
+    }
+    if arguments.action not in doing:
+        raise UsageError(f"unknown action {arguments.action!r}: choose one of {', '.join(doing)}")
+    from flows.settings import open_store
+
+    doing[arguments.action](arguments, open_store(arguments.store))
+    return DONE
+
+
+def _serve(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.reviewing import PageSettings, invite, serve
+    from flows.terminal import messages
+
+    _expect(arguments, 0, "nothing")
+    named = ("host", "port", "base_url", "queue", "page_size", "lease_minutes", "checks", "repeats", "pass_mark")
+    settings = PageSettings(**{name: getattr(arguments, name) for name in named})
+    say: Callable[[str], None] = lambda line: messages().print(line, highlight=False, markup=False, soft_wrap=True)  # noqa: E731
+    say(f"the page answers at {settings.address}; Ctrl-C ends it")
+    say("invite people with: python -m flows review invite NAME")
+    say(f"overview: {invite(store, 'admin', days=arguments.days, admin=True, address=settings.address)}")
+    serve(store, settings)
+
+
+def _invite(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.reviewing import invite
+
+    _expect(arguments, 1, "the NAME of a person")
+    links = {
+        name: invite(store, name, days=arguments.days, admin=arguments.admin, address=arguments.base_url)
+        for name in arguments.names
+    }
+    lines = [link if len(links) == 1 else f"{name}: {link}" for name, link in links.items()]
+    _print(arguments, links, lines)
+
+
+def _revoke(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.reviewing import revoke
+
+    _expect(arguments, 1, "the NAME of a person")
+    ended = {name: revoke(store, name) for name in arguments.names}
+    _print(arguments, ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()])
+
+
+def _withdraw(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.reviewing import withdraw
+
+    _expect(arguments, 1, "the NAME of a person")
+    counts = {name: withdraw(store, name) for name in arguments.names}
+    _print(arguments, counts, [f"{name}: {count} answers set aside" for name, count in counts.items()])
+
+
+def _status(arguments: argparse.Namespace, store: Any) -> None:
+    from dataclasses import asdict
+
+    _expect(arguments, 0, "nothing")
+    states = store.queue.states()
+    lines = [
+        f"{one.queue}: {one.questions} {one.kind} questions {one.state}, {one.given} of {one.wanted} votes given"
+        for one in states
+    ]
+    _print(arguments, [asdict(one) for one in states], lines or ["no question has been asked yet"])
+
+
+def _export(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.reviewing import export
+
+    _expect(arguments, 1, "the CSV file to write")
+    path = Path(arguments.names[0])
+    try:
+        export(store, path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path} ({error.strerror}): give a file in a folder that can be written"
+        ) from None
+    _print(arguments, str(path), [str(path)])
+
+
+def _checks(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.review_checks import add_checks
+
+    if len(arguments.names) != 2:
+        raise UsageError("review checks takes DATASET and a CSV file with the columns feature, id and answer")
+    count = add_checks(store, arguments.names[0], Path(arguments.names[1]), arguments.queue or "main")
+    _print(arguments, count, [f"{count} attention checks in queue {arguments.queue or 'main'}"])
+
+
+def _expect(arguments: argparse.Namespace, fewest: int, what: str) -> None:
+    if len(arguments.names) < fewest or (fewest == 0 and arguments.names):
+        raise UsageError(f"review {arguments.action} takes {what}, not {' '.join(arguments.names)!r}")
+
+
+def _print(arguments: argparse.Namespace, data: Any, lines: list[str]) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False) if arguments.json else "\n".join(lines))

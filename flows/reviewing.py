@@ -1,0 +1,165 @@
+"""The review page and what belongs to it: serving, inviting, exporting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.options import UsageError
+from flows.settings import state_folder
+from models.names import clean, name_problem
+from reports.review_export import csv_lines
+from reports.reviewers import Quality, QualityTerms, quality_of
+from review.access import LINK, SECRET, Signer
+from review.config import ReviewConfig
+from store import Store
+from store.queue import Invitation, Queue, Terms
+from store.review_people import ADMIN, REVIEWER
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+ADDRESS = "address"  # the name under which the store remembers where the page was last served
+DEFAULT_ADDRESS = "http://127.0.0.1:8765"
+DAY = 86_400.0
+RESUME_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class PageSettings:
+    host: str = "127.0.0.1"
+    port: int = 8765
+    base_url: str | None = None  # under which people reach it, if not host and port
+    queue: str | None = None  # show questions of this queue only
+    page_size: int = 12
+    lease_minutes: float = 15.0
+    checks: float = 0.05
+    repeats: float = 0.05
+    pass_mark: float = 0.8
+    submit_addresses: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("checks", "repeats", "pass_mark"):
+            if not 0 <= getattr(self, name) <= 1:
+                flag = name.replace("_", "-")
+                raise UsageError(f"--{flag} {getattr(self, name)} is not a share: give a value from 0 to 1")
+        if not 1 <= self.page_size <= 100 or not 0 < self.lease_minutes <= 24 * 60:
+            raise UsageError("--page-size must be from 1 to 100 and --lease-minutes from 0 to 1440")
+
+    @property
+    def address(self) -> str:
+        return (self.base_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+    def config(self) -> ReviewConfig:
+        terms = Terms(self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats)
+        marks = QualityTerms(pass_mark=self.pass_mark)
+
+        def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> Quality:
+            return quality_of(records, consensus, marks, now=time.time())
+
+        return ReviewConfig(
+            clean=clean,
+            name_problem=name_problem,
+            quality=quality,
+            export=csv_lines,
+            base_url=self.address,
+            terms=terms,
+            submit_addresses=self.submit_addresses,
+        )
+
+
+def make_app(store: Store, settings: PageSettings) -> FastAPI:
+    from review.app import create_app
+
+    return create_app(store.queue, settings.config())
+
+
+def serve(store: Store, settings: PageSettings) -> None:
+    """Serve the page until it is interrupted, and resume suspended runs as soon as their answers are there."""
+    import uvicorn
+
+    store.queue.remember(ADDRESS, settings.address)
+    with resuming(store.queue):
+        uvicorn.run(
+            make_app(store, settings),
+            host=settings.host,
+            port=settings.port,
+            log_level="warning",
+            access_log=False,  # addresses hold links, and links are keys
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+
+
+@contextmanager
+def resuming(queue: Queue) -> Iterator[None]:
+    """While the block runs, resume every suspended run whose questions are answered."""
+    stopping = threading.Event()
+
+    def look() -> None:
+        while not stopping.wait(RESUME_SECONDS):
+            if queue.ready_runs():
+                resume(queue)
+
+    thread = threading.Thread(target=look, name="resume", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+
+
+def resume(queue: Queue) -> list[str]:
+    """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
+    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+
+    from flows.local_server import kept_server
+    from flows.waiting import resume_ready_runs
+
+    url = get_current_settings().api.url or kept_server(state_folder())
+    if url is None:
+        return []
+    with temporary_settings({PREFECT_API_URL: url}):
+        return resume_ready_runs(queue)
+
+
+def link_of(queue: Queue, invitation: Invitation, address: str | None = None) -> str:
+    """The personal link of an invitation."""
+    where = address or queue.remembered(ADDRESS) or DEFAULT_ADDRESS
+    return f"{where.rstrip('/')}/i/{Signer(queue.secret(SECRET)).sign(invitation.id, LINK)}"
+
+
+def invite(store: Store, name: str, *, days: float, admin: bool = False, address: str | None = None) -> str:
+    called = clean(name)
+    if not called or len(called) > 80:
+        raise UsageError(f"NAME {name!r} is empty or longer than 80 characters: give the name of a person")
+    if not 0 < days <= 366:
+        raise UsageError(f"--days {days:g}: an invitation lasts more than 0 and at most 366 days")
+    return link_of(store.queue, store.queue.invite(called, ADMIN if admin else REVIEWER, days * DAY), address)
+
+
+def revoke(store: Store, name: str) -> int:
+    ended = store.queue.revoke(name)
+    if not ended:
+        known = ", ".join(sorted({one.person.name for one in store.queue.invitations() if not one.revoked_at}))
+        raise UsageError(f"nobody called {name!r} has an invitation: {known or 'nobody'} has")
+    return ended
+
+
+def withdraw(store: Store, name: str) -> int:
+    """Set a reviewer's answers aside and end their invitations; how many answers."""
+    found = {one.person for one in store.queue.invitations() if one.person.name == name}
+    if not found:
+        raise UsageError(f"nobody called {name!r} was invited")
+    store.queue.revoke(name)
+    return sum(store.queue.withdraw(person.id) for person in found)
+
+
+def export(store: Store, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(csv_lines(store.queue.records()))

@@ -1,0 +1,202 @@
+"""What the answers of a review tell about the people who gave them, and about the features they are on."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.agreement import krippendorff_alpha
+from discovery.dawid_skene import dawid_skene, why_not
+from discovery.questions import UNKNOWN
+from discovery.votes import majority_labels
+
+Record = Mapping[str, Any]
+SIGNIFICANT = 0.001  # so unlikely must a row of equal answers be before it is remarked upon
+
+
+@dataclass(frozen=True)
+class QualityTerms:
+    pass_mark: float = 0.8  # share of attention checks that a reviewer must pass
+    fewest_checks: int = 3
+    fewest_answers: int = 12
+    fastest_label: float = 0.7  # seconds in which an example can be looked at
+    fastest_comparison: float = 3.0
+
+
+@dataclass
+class Reviewer:
+    name: str
+    answers: int = 0
+    skipped: int = 0
+    withdrawn: int = 0
+    cost: int = 0
+    label_seconds: list[float] = field(default_factory=list)
+    comparison_seconds: list[float] = field(default_factory=list)
+    agreed: list[bool] = field(default_factory=list)  # with the majority of the others
+    checks: list[bool] = field(default_factory=list)  # passed
+    repeats: list[bool] = field(default_factory=list)  # the same as the first time
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float | None:
+        """Median time per answer."""
+        every = self.label_seconds + self.comparison_seconds
+        return statistics.median(every) if every else None
+
+    @property
+    def agreement(self) -> float | None:
+        return _share(self.agreed)
+
+    @property
+    def checks_passed(self) -> float | None:
+        return _share(self.checks)
+
+    @property
+    def consistency(self) -> float | None:
+        return _share(self.repeats)
+
+
+@dataclass(frozen=True)
+class ReviewedFeature:
+    name: str
+    examples: int
+    votes: int
+    alpha: float  # Krippendorff's, NaN where there is nothing to compare
+    differing: int | None  # labels on which Dawid and Skene's estimate differs from the majority
+    why_not: str  # there is no such estimate
+
+
+@dataclass(frozen=True)
+class Quality:
+    reviewers: list[Reviewer]
+    features: list[ReviewedFeature]
+    answers: int
+    last_hour: int
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"{one.name} {warning}" for one in self.reviewers for warning in one.warnings]
+
+
+def quality_of(
+    records: Iterable[Record], consensus: Mapping[int, str], terms: QualityTerms | None = None, *, now: float = 0.0
+) -> Quality:
+    """`consensus` is what all votes on an item say where they agree: a check that has no expected answer of its own is
+    judged by it."""
+    rows = list(records)
+    counting = [row for row in rows if row["state"] == "given" and row["purpose"] == "vote"]
+    labels = [row for row in counting if row["kind"] == "label"]
+    reviewers = _counted(rows)
+    _judge_checks(reviewers, rows, consensus)
+    _compare_with_others(reviewers, labels)
+    for one in reviewers.values():
+        one.warnings += _warnings(one, labels, terms or QualityTerms())
+    return Quality(
+        reviewers=sorted(reviewers.values(), key=lambda one: one.name),
+        features=_features(labels),
+        answers=len(counting),
+        last_hour=sum(row["answered_at"] > now - 3600 for row in counting),
+    )
+
+
+def _counted(rows: Iterable[Record]) -> dict[str, Reviewer]:
+    reviewers: dict[str, Reviewer] = {}
+    for row in rows:
+        one = reviewers.setdefault(row["by"], Reviewer(row["by"]))
+        one.skipped += row["state"] == "skipped"
+        one.withdrawn += row["state"] == "withdrawn"
+        if row["state"] == "given" and row["purpose"] == "vote":
+            one.answers += 1
+            one.cost += row["cost"]
+            times = one.label_seconds if row["kind"] == "label" else one.comparison_seconds
+            times.append(row["seconds"])
+    return reviewers
+
+
+def _judge_checks(reviewers: Mapping[str, Reviewer], rows: Iterable[Record], consensus: Mapping[int, str]) -> None:
+    first = {(row["by"], row["item"]): row for row in rows if row["purpose"] == "vote" and row["answer"]}
+    for row in rows:
+        if row["state"] != "given" or row["purpose"] == "vote":
+            continue
+        said, one = row["answer"].get("verdict"), reviewers[row["by"]]
+        if row["purpose"] == "check":
+            known = row["expected"] or consensus.get(row["item"])
+            if known is not None:
+                one.checks.append(said == known)
+        elif (row["by"], row["item"]) in first:
+            one.repeats.append(said == first[row["by"], row["item"]]["answer"].get("verdict"))
+
+
+def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Record]) -> None:
+    said: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for row in labels:
+        said[row["item"]].append((row["by"], 1 if row["answer"]["verdict"] == "yes" else -1))
+    for votes in said.values():
+        total = sum(side for _, side in votes)
+        for by, side in votes:
+            if total != side:  # the others are not equally divided
+                reviewers[by].agreed.append((total - side) * side > 0)
+
+
+def _warnings(one: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[str]:
+    for times, fastest, what in (
+        (one.label_seconds, terms.fastest_label, "labels an example"),
+        (one.comparison_seconds, terms.fastest_comparison, "answers a comparison"),
+    ):
+        if len(times) >= terms.fewest_answers and statistics.median(times) < fastest:
+            yield f"{what} in {statistics.median(times):.1f} s, which is too fast to look at it"
+    if len(one.checks) >= terms.fewest_checks and (one.checks_passed or 0.0) < terms.pass_mark:
+        yield f"passed {sum(one.checks)} of {len(one.checks)} attention checks"
+    if same := _always_the_same(one.name, labels, terms):
+        yield f"always answers {same}, where others do not"
+
+
+def _always_the_same(name: str, labels: Iterable[Record], terms: QualityTerms) -> str:
+    """ "yes" or "no" where a row of equal answers is no chance, given how often others say so of the same examples."""
+    mine = {row["item"]: row["answer"]["verdict"] for row in labels if row["by"] == name}
+    verdicts = set(mine.values())
+    if len(mine) < terms.fewest_answers or len(verdicts) > 1:
+        return ""
+    (verdict,) = verdicts
+    others = [row["answer"]["verdict"] for row in labels if row["by"] != name and row["item"] in mine]
+    rate = (sum(said == verdict for said in others) + 1) / (len(others) + 2)
+    return verdict if others and rate ** len(mine) < SIGNIFICANT else ""
+
+
+def _features(labels: Iterable[Record]) -> list[ReviewedFeature]:
+    of_feature: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for row in labels:
+        of_feature[row["question"]["feature"][0], row["question"]["feature"][1]].append(row)
+    return [_feature(name, rows) for (name, _), rows in of_feature.items()]
+
+
+def _feature(name: str, rows: list[Record]) -> ReviewedFeature:
+    votes = vote_matrix(rows)
+    reason = why_not(votes)
+    differing = None
+    if not reason:
+        majority = majority_labels((votes == 1).sum(1), (votes == 0).sum(1))
+        estimate = dawid_skene(votes).labels
+        differing = int(((estimate != majority) & (majority != UNKNOWN)).sum())
+    return ReviewedFeature(name, len(votes), len(rows), krippendorff_alpha(votes), differing, reason)
+
+
+def vote_matrix(rows: Iterable[Record]) -> NDArray[np.int8]:
+    """Examples × people: 1, 0 or UNKNOWN."""
+    listed = list(rows)
+    items = {item: place for place, item in enumerate(dict.fromkeys(row["item"] for row in listed))}
+    people = {by: place for place, by in enumerate(dict.fromkeys(row["by"] for row in listed))}
+    votes = np.full((len(items), len(people)), UNKNOWN, np.int8)
+    for row in listed:
+        votes[items[row["item"]], people[row["by"]]] = row["answer"]["verdict"] == "yes"
+    return votes
+
+
+def _share(values: list[bool]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,62 @@
+"""The pages of whoever runs the review: the queue, the people, and what can be done about them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
+
+from review.access import ADMIN, Visit, for_role, visit
+from review.config import ReviewConfig
+from review.templating import Templates
+from store.queue import Queue
+
+Visiting = Annotated[Visit, Depends(visit)]
+
+
+class AdminPages:
+    def __init__(self, queue: Queue, config: ReviewConfig, templates: Templates) -> None:
+        self._queue = queue
+        self._config = config
+        self._templates = templates
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/admin", self.overview, methods=["GET"])
+        router.add_api_route("/admin/export.csv", self.export, methods=["GET"])
+        router.add_api_route("/admin/withdraw", self.withdraw, methods=["POST"])
+        router.add_api_route("/admin/revoke", self.revoke, methods=["POST"])
+        return router
+
+    @for_role(ADMIN)
+    def overview(self, visiting: Visiting) -> Response:
+        return self._templates.page(
+            "admin.html",
+            csrf=visiting.csrf,
+            states=self._queue.states(),
+            quality=self._config.quality(self._queue.records(), self._queue.consensus()),
+            invitations=self._queue.invitations(),
+        )
+
+    @for_role(ADMIN)
+    def export(self, visiting: Visiting) -> Response:
+        del visiting
+        headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
+        return StreamingResponse(
+            self._config.export(self._queue.records()), media_type="text/csv; charset=utf-8", headers=headers
+        )
+
+    @for_role(ADMIN)
+    def withdraw(self, visiting: Visiting) -> Response:
+        """Set a reviewer's answers aside, and end their invitations: they would only give the same ones again."""
+        name = visiting.form.one("name")
+        for person in {one.person for one in self._queue.invitations() if one.person.name == name}:
+            self._queue.revoke(name)
+            self._queue.withdraw(person.id)
+        return RedirectResponse("/admin", 303)
+
+    @for_role(ADMIN)
+    def revoke(self, visiting: Visiting) -> Response:
+        self._queue.revoke(visiting.form.one("name"))
+        return RedirectResponse("/admin", 303)

@@ -1,0 +1,173 @@
+"""The pages of a reviewer: the invitation, the question that lies before them, and what they do with it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path as File
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path
+from fastapi.responses import RedirectResponse, Response
+
+from review.access import (
+    COOKIE,
+    LINK,
+    NO_LINK,
+    PUBLIC,
+    REVIEWER,
+    SESSION,
+    Gate,
+    Refusal,
+    Signer,
+    Visit,
+    for_role,
+    visit,
+)
+from review.config import ReviewConfig
+from review.media import SIDES, Pictures
+from review.questions import Unclear, comparison, labels, reason
+from review.templating import Templates
+from review.views import digests_of, page_context, progress_line
+from store.queue import Queue, Shown
+
+STATIC = File(__file__).parent / "static"
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+NOTES = {
+    "again": "That had been answered already: your first answer stays.",
+    "late": "Others were quicker there. Thank you all the same.",
+    "nothing": "There is nothing to undo.",
+    "used": "The discovery has gone on with that answer: it can no longer be undone.",
+}
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
+Visiting = Annotated[Visit, Depends(visit)]
+
+
+class AnswerPages:
+    def __init__(
+        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, gate: Gate, pictures: Pictures
+    ) -> None:
+        self._queue = queue
+        self._config = config
+        self._templates = templates
+        self._signer = signer
+        self._gate = gate
+        self._pictures = pictures
+        self._files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in STATIC.iterdir()}
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/i/{token}", self.open_link, methods=["GET"])
+        router.add_api_route("/static/{name}", self.static_file, methods=["GET"])
+        router.add_api_route("/media/{digest}/{size}", self.media, methods=["GET"])
+        router.add_api_route("/", self.question, methods=["GET"])
+        router.add_api_route("/ready", self.ready, methods=["GET"])
+        router.add_api_route("/answer", self.answer, methods=["POST"])
+        router.add_api_route("/skip", self.skip, methods=["POST"])
+        router.add_api_route("/undo", self.undo, methods=["POST"])
+        return router
+
+    @for_role(PUBLIC)
+    def open_link(self, token: str) -> Response:
+        """Start a session. The next click is then one from this site, so that the cookie may be a strict one."""
+        invitation = self._gate.invitation(self._signer.read(token, LINK))
+        if invitation is None:
+            raise NO_LINK
+        person = invitation.person
+        page = self._templates.page(
+            "welcome.html", name=person.name, until=invitation.expires_at, admin=person.role == "admin"
+        )
+        session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
+        page.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=self._config.secure)
+        return page
+
+    @for_role(PUBLIC)
+    def static_file(self, name: str) -> Response:
+        if name not in self._files:
+            raise Refusal(404, "There is nothing at this address.")
+        content, kind = self._files[name]
+        return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
+
+    @for_role(REVIEWER)
+    def media(self, digest: Digest, size: Size) -> Response:
+        shown = self._queue.example(digest)
+        found = self._pictures.of(digest, shown, size) if shown else None
+        if found is None:
+            raise Refusal(404, "This example cannot be shown.")
+        cache = {"Cache-Control": "private, max-age=86400, immutable"}
+        return Response(found.content, media_type=found.kind, headers=cache)
+
+    @for_role(REVIEWER)
+    def question(self, visiting: Visiting, note: str = "") -> Response:
+        shown = self._queue.next_page(visiting.who.id, self._config.terms)
+        return self._page(visiting, shown, note=NOTES.get(note, ""))
+
+    @for_role(REVIEWER)
+    def ready(self, visiting: Visiting) -> Response:
+        left = self._queue.progress(visiting.who.id, self._config.terms.queue).left
+        return Response(json.dumps({"left": left}), media_type="application/json")
+
+    @for_role(REVIEWER)
+    def answer(self, visiting: Visiting) -> Response:
+        """Save what was said of what lies before the person. What was sent before is left as it is."""
+        shown = self._queue.unanswered(visiting.who.id, visiting.form.numbers("lease"))
+        if not shown:
+            return _home("again" if "lease" in visiting.form else "")
+        if shown[0].kind == "label":
+            return self._save_labels(visiting, [one for one in shown if one.kind == "label"])
+        return self._save_comparison(visiting, shown[0])
+
+    def _save_labels(self, visiting: Visit, shown: list[Shown]) -> Response:
+        said, unsure = labels(shown, visiting.form)
+        together = self._signer.stamp(str(sorted(one.id for one in shown)), "submission")
+        counted = self._queue.give(visiting.who.id, said, submission=together)
+        if unsure:
+            self._queue.skip(visiting.who.id, unsure, "I cannot tell", submission=together)
+        return _home("late" if counted.late else "")
+
+    def _save_comparison(self, visiting: Visit, shown: Shown) -> Response:
+        form = visiting.form
+        try:
+            said = comparison(shown, form, self._config.clean, self._config.name_problem)
+        except Unclear as unclear:
+            typed = {"name": form.one("name")[:200], "definition": form.one("definition")[:600]}
+            marked = Shown(
+                shown.id, shown.item, shown.kind, shown.question, shown.purpose, {"shown": form.numbers("shown")}, ""
+            )
+            return self._page(visiting, [marked], problem=str(unclear), status=422, given=typed)
+        counted = self._queue.give(visiting.who.id, {shown.id: said})
+        return _home("late" if counted.late else "")
+
+    @for_role(REVIEWER)
+    def skip(self, visiting: Visiting) -> Response:
+        why = reason(visiting.form, self._config.clean)
+        self._queue.skip(visiting.who.id, visiting.form.numbers("lease"), why)
+        return _home()
+
+    @for_role(REVIEWER)
+    def undo(self, visiting: Visiting) -> Response:
+        return _home(self._queue.undo(visiting.who.id, self._config.terms))
+
+    def _page(
+        self, visiting: Visit, shown: list[Shown], *, note: str = "", problem: str = "", status: int = 200, **given: Any
+    ) -> Response:
+        progress = self._queue.progress(visiting.who.id, self._config.terms.queue)
+        context: dict[str, Any] = {
+            "name": visiting.who.name,
+            "csrf": visiting.csrf,
+            "progress": progress,
+            "progress_line": progress_line(progress),
+            "note": note,
+            "problem": problem,
+            "template": "idle.html",
+        }
+        if shown:
+            context |= page_context(shown, self._queue.examples(digests_of(shown))) | given
+        if context["template"] == "compare.html":
+            context["suggestions"] = self._queue.names_used()
+        return self._templates.page(context.pop("template"), status, **context)
+
+
+def _home(note: str = "") -> Response:
+    return RedirectResponse(f"/?note={note}" if note else "/", 303)

@@ -1,0 +1,58 @@
+"""The application: routes behind one gate, a shield around all, and a plain page for whatever goes wrong."""
+
+from __future__ import annotations
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from review.access import SECRET, Gate, Refusal, Signer
+from review.admin_pages import AdminPages
+from review.answer_pages import AnswerPages
+from review.config import ReviewConfig
+from review.media import Pictures
+from review.shield import Shield
+from review.templating import Templates
+from store.queue import Queue
+
+TITLES = {403: "Not for you", 404: "Not here", 405: "Not like this", 413: "Too large"}
+SAID = {404: "There is nothing at this address.", 405: "This address is not used in that way."}
+
+
+def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
+    signer, templates, pictures = Signer(queue.secret(SECRET)), Templates(), Pictures()
+    gate = Gate(queue, signer)
+    app = FastAPI(
+        title="twothirds review",
+        openapi_url=None,  # the page is for people
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(gate)],
+        redirect_slashes=False,
+    )
+    app.add_middleware(Shield, submit_addresses=config.submit_addresses)
+    app.include_router(AnswerPages(queue, config, templates, signer, gate, pictures).router())
+    app.include_router(AdminPages(queue, config, templates).router())
+
+    def plain(status: int, message: str) -> Response:
+        title = TITLES.get(status, "Something is wrong")
+        return templates.page("message.html", status, title=title, message=message)
+
+    @app.exception_handler(Refusal)
+    def refused(_request: Request, refusal: Refusal) -> Response:
+        return plain(refusal.status, refusal.message)
+
+    @app.exception_handler(HTTPException)
+    def stopped(_request: Request, error: HTTPException) -> Response:
+        return plain(error.status_code, SAID.get(error.status_code, str(error.detail)))
+
+    @app.exception_handler(RequestValidationError)
+    def unreadable(_request: Request, _error: RequestValidationError) -> Response:
+        return plain(404, SAID[404])
+
+    @app.exception_handler(Exception)
+    def failed(_request: Request, _error: Exception) -> Response:
+        return plain(500, "The server could not do that. Nothing of it was saved: try again.")
+
+    return app

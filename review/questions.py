@@ -1,0 +1,81 @@
+"""How each kind of question is put to a person, and how what they say becomes an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from review.forms import Form
+from store.queue import Shown
+
+NAME_LIMIT, DEFINITION_LIMIT, REASON_LIMIT = 60, 300, 200
+REASONS = (
+    "I cannot tell",
+    "I cannot see or read it",
+    "The question is unclear",
+    "I would rather not look at this",
+    "Something else",
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    question: str
+    choose: int  # of the examples, those that have it; 0 where the question says which
+    hint: str
+    nothing: str
+
+
+WORDINGS = {
+    "two-of-three": Wording(
+        "What do two of these share that the third lacks?", 2, "Choose the two, then name it.", "Nothing that two share"
+    ),
+    "pair": Wording(
+        "What does one of these have that the other lacks?", 1, "Choose the one, then name it.", "No such difference"
+    ),
+    "one-of-three": Wording(
+        "What does one of these have that the other two lack?", 1, "Choose the one, then name it.", "Nothing like that"
+    ),
+    "left-right": Wording(
+        "What do all on the left have that none on the right has?", 0, "Name it.", "Nothing of the kind"
+    ),
+    "tag": Wording("What does this have?", 0, "Name one thing that you notice.", "Nothing worth a name"),
+}
+
+
+class Unclear(Exception):
+    """What was sent is no answer; the message says what is missing."""
+
+
+def comparison(
+    shown: Shown, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
+) -> dict[str, Any]:
+    """The answer to a comparison. Raises Unclear."""
+    if "nothing" in form:
+        return {"verdict": "none"}
+    wording, count = WORDINGS[shown.kind], len(shown.question["examples"])
+    chosen = sorted({number for number in form.numbers("shown") if number < count})
+    if wording.choose and len(chosen) != wording.choose:
+        wanted = "the one that has it" if wording.choose == 1 else "the two that share it"
+        raise Unclear(f"Choose {wanted}: {len(chosen)} {'is' if len(chosen) == 1 else 'are'} chosen now.")
+    name, definition = clean(form.one("name")[:400]), clean(form.one("definition")[:2000])
+    if not name:
+        raise Unclear("Give it a name of one to five words.")
+    if problem := name_problem(name, shown.question.get("known", ())):
+        raise Unclear(f"“{name}” will not do: {problem}.")
+    if len(definition) > DEFINITION_LIMIT:
+        raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
+    every = list(range(count))
+    return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen if wording.choose else every}
+
+
+def labels(shown: Iterable[Shown], form: Form) -> tuple[dict[int, dict[str, Any]], list[int]]:
+    """Answers by lease for a page of labels, and the leases that are left to others. What is not marked lacks it."""
+    yes, unsure = set(form.numbers("has")), set(form.numbers("unsure"))
+    said = {one.id: {"verdict": "yes" if one.id in yes else "no"} for one in shown if one.id not in unsure}
+    return said, [one.id for one in shown if one.id in unsure]
+
+
+def reason(form: Form, clean: Callable[[str], str]) -> str:
+    return clean(form.one("reason")[:400])[:REASON_LIMIT] or REASONS[0]

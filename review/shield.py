@@ -1,0 +1,80 @@
+"""What surrounds every answer of the server: headers that forbid what the page never needs, and a limit of size."""
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES = 128 * 1024  # of a request's body: forms are small
+POLICY = (
+    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "form-action 'self'{submit}; frame-ancestors {frames}; base-uri 'none'"
+)
+HEADERS = {
+    "Referrer-Policy": "no-referrer",  # a link is a key: it must not travel to other sites
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+TASKS = "/task/"  # pages that a marketplace shows in a frame of its own
+
+
+class TooLarge(Exception):
+    pass
+
+
+class Shield:
+    def __init__(self, app: ASGIApp, submit_addresses: tuple[str, ...] = ()) -> None:
+        self._app = app
+        self._own = POLICY.format(submit="", frames="'none'")
+        where = " ".join(submit_addresses)
+        self._framed = POLICY.format(submit=f" {where}" if where else "", frames=where or "'none'")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+        policy = self._framed if scope["path"].startswith(TASKS) else self._own
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers["Content-Security-Policy"] = policy
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        try:
+            await self._app(scope, _limited(scope, receive), guarded)
+        except TooLarge:
+            if not started:
+                await _refuse(guarded)
+
+
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    announced = dict(scope["headers"]).get(b"content-length", b"0")
+    too_much = not announced.isdigit() or int(announced) > MOST_BYTES
+    seen = 0
+
+    async def limited() -> Message:
+        nonlocal seen
+        if too_much:
+            raise TooLarge
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > MOST_BYTES:
+            raise TooLarge
+        return message
+
+    return limited
+
+
+async def _refuse(send: Send) -> None:
+    text = b"<!doctype html><html lang=en><title>Too large</title><h1>Too large</h1><p>Nothing was saved.</p></html>"
+    headers = [(b"content-type", b"text/html; charset=utf-8"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

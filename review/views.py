@@ -1,0 +1,113 @@
+"""From what the queue holds to what a template shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from review.media import film_kind
+from review.questions import REASONS, WORDINGS
+from store.queue import Progress, Shown
+
+LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: not n, s, u, which do something else
+
+
+@dataclass(frozen=True)
+class Card:
+    """One example before a person."""
+
+    name: str  # by which it is spoken of
+    value: int
+    digest: str
+    text: str | None
+    film: bool
+    marked: bool = False
+
+
+def card(name: str, value: int, digest: str, shown: dict[str, Any] | None, *, marked: bool = False) -> Card:
+    found = shown or {"text": None, "image": None}
+    return Card(name, value, digest, found["text"], film_kind(found["image"]) is not None, marked)
+
+
+def digests_of(shown: list[Shown]) -> list[str]:
+    wanted: list[str] = []
+    for one in shown:
+        question = one.question
+        wanted += [question["example"]] if one.kind == "label" else [*question["examples"], *question["without"]]
+    return wanted
+
+
+def page_context(shown: list[Shown], examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """For the template of a comparison or of a page of labels."""
+    first = shown[0]
+    leases = [one.id for one in shown]
+    if first.kind != "label":
+        said = first.answer or {}
+        digests = [*first.question["examples"], *first.question["without"]]
+        cards = [
+            card(f"Example {number + 1}", number, digest, examples.get(digest), marked=number in said.get("shown", ()))
+            for number, digest in enumerate(digests)
+        ]
+        split = len(first.question["examples"])
+        return {
+            "template": "compare.html",
+            "wording": WORDINGS[first.kind],
+            "kind": first.kind,
+            "cards": cards[:split],
+            "without": cards[split:],
+            "known": first.question.get("known", []),
+            "given": {"name": said.get("name", ""), "definition": said.get("definition", "")},
+            "leases": leases,
+            "reasons": REASONS,
+        }
+    return {
+        "template": "label.html",
+        "feature": first.question["feature"][0],
+        "definition": first.question["feature"][1],
+        "cards": [
+            card(
+                f"Example {number + 1}",
+                one.id,
+                one.question["example"],
+                examples.get(one.question["example"]),
+                marked=(one.answer or {}).get("verdict") == "yes",
+            )
+            for number, one in enumerate(shown)
+        ],
+        "keys": LETTERS,
+        "leases": leases,
+        "reasons": REASONS,
+    }
+
+
+def progress_line(progress: Progress) -> str:
+    if progress.left == 0:
+        return f"{progress.given:,} answered"
+    left = f"{progress.given:,} answered, {progress.left:,} to go"
+    if progress.seconds is None:
+        return left
+    return f"{left}, {duration(progress.left * max(progress.seconds, 0.5))} left"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return "about a minute"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} minutes"
+    return f"about {round(seconds / 3600)} hours"
+
+
+def moment(seconds: float | None) -> str:
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def share(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{100 * value:.0f} %"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None or value != value else f"{value:,.{digits}f}"
+
+
+FILTERS = {"moment": moment, "share": share, "number": number}

@@ -1,0 +1,113 @@
+"""The review page for tests: a real server on a port of its own, and people who use it without a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import uvicorn
+
+from flows.reviewing import PageSettings, invite, make_app
+from store import Store
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Site:
+    store: Store
+    address: str
+
+    def link(self, name: str, **terms: Any) -> str:
+        return invite(self.store, name, days=terms.pop("days", 1), address=self.address, **terms)
+
+    def visitor(self, name: str, **terms: Any) -> Visitor:
+        return Visitor(self.address).open(self.link(name, **terms))
+
+
+class Visitor:
+    """A browser without a screen: keeps its cookie, reads forms, sends them."""
+
+    def __init__(self, address: str) -> None:
+        self.client = httpx.Client(base_url=address, timeout=30)
+        self.page = ""
+
+    def open(self, address: str) -> Visitor:
+        self.get(address)
+        return self
+
+    def get(self, address: str = "/") -> httpx.Response:
+        reply = self.client.get(address)
+        self.page = reply.text
+        return reply
+
+    def hidden(self, name: str) -> list[str]:
+        """Values of a field of the page's main form."""
+        main = self.page.split('id="answer"')[-1]
+        values = re.findall(rf'name="{name}" value="([^"]*)"', main) or re.findall(
+            rf'name="{name}" value="([^"]*)"', self.page
+        )
+        return [unescape(value) for value in values]
+
+    def post(self, address: str, fields: dict[str, Any], **options: Any) -> httpx.Response:
+        fields = {"csrf": (self.hidden("csrf") or [""])[0], **fields}
+        headers = {"content-type": "application/x-www-form-urlencoded", **options.pop("headers", {})}
+        return self.client.post(address, content=urlencode(fields, doseq=True), headers=headers, **options)
+
+    def answer(self, **fields: Any) -> httpx.Response:
+        return self.post("/answer", {"lease": self.hidden("lease"), **fields})
+
+
+@contextmanager
+def running_site(store: Store, **settings: Any) -> Iterator[Site]:
+    """In a thread of this process."""
+    port = free_port()
+    chosen = PageSettings(port=port, **settings)
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(store, chosen), host="127.0.0.1", port=port, log_level="error", access_log=False)
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield Site(store, chosen.address)
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def start_page(store_url: str, port: int, *options: str) -> subprocess.Popen[bytes]:
+    """As a person starts it, in a process of its own; returns when it answers."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flows", "review", "--store", store_url, "--port", str(port), *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ,
+    )
+    for _ in range(600):
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise AssertionError(process.stderr.read().decode())
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/static/review.css", timeout=5)
+            return process
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the page did not start")
