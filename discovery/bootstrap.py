@@ -5,7 +5,7 @@ independent. Each draw is a vector of weights, so that the statistics of all dra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,32 @@ ENOUGH_DEFINED = 0.95  # of the draws must define the statistic for an interval
 LIMITS = (2.5, 97.5)
 
 
-def resampled(columns: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
-    """Totals of each draw: draws × the axes of `columns` after the first, which is the examples."""
-    n, rest = len(columns), columns.shape[1:]
-    flat = columns.reshape(n, -1)
-    at_once = max(1, BATCH_BYTES // (8 * max(n, 1)))
-    parts = []
-    for start in range(0, draws, at_once):
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=min(at_once, draws - start)).astype(np.float64)
-        parts.append(weights @ flat)
-    return np.concatenate(parts).reshape(draws, *rest)
+class Resamples:
+    """Draws of `n` examples, the same for every statistic that is asked for."""
+
+    def __init__(self, n: int, seed: int | Sequence[int], draws: int = DRAWS) -> None:
+        self.n, self.draws = n, draws
+        self._seed = seed
+        self._at_once = max(1, BATCH_BYTES // (8 * max(n, 1)))
+        self._kept: list[Floats] = []
+
+    def totals(self, columns: Floats) -> Floats:
+        """Of each draw: draws × the axes of `columns` after the first, which is the examples."""
+        flat = columns.reshape(self.n, -1)
+        return np.concatenate([weights @ flat for weights in self._weights()]).reshape(self.draws, *columns.shape[1:])
+
+    def _weights(self) -> Iterator[Floats]:
+        """How often each example is drawn; kept where that takes little room."""
+        if self._kept:
+            yield from self._kept
+            return
+        rng = np.random.default_rng(self._seed)
+        for start in range(0, self.draws, self._at_once):
+            size = min(self._at_once, self.draws - start)
+            weights = rng.multinomial(self.n, np.full(self.n, 1 / self.n), size=size).astype(np.float64)
+            if self._at_once >= self.draws:
+                self._kept.append(weights)
+            yield weights
 
 
 def estimate(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
@@ -65,14 +81,14 @@ def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> E
 
 
 def estimates(
-    statistics: Sequence[Statistic], columns: Floats, rng: np.random.Generator, draws: int = DRAWS
+    statistics: Sequence[Statistic], columns: Floats, resamples: Resamples
 ) -> tuple[list[dict[str, Estimate]], dict[str, Estimate]]:
     """Per feature and overall; `columns` are examples × features × columns."""
     totals = columns.sum(0)
     if not len(columns) or not columns.shape[1]:
         nothing = {one.name: Estimate.undefined("there is nothing to compare") for one in statistics}
         return [dict(nothing) for _ in range(columns.shape[1])], nothing
-    drawn = resampled(columns, rng, draws)
+    drawn = resamples.totals(columns)
     each = [
         {one.name: estimate(one, totals[feature], drawn[:, feature]) for one in statistics}
         for feature in range(columns.shape[1])

@@ -82,8 +82,8 @@ def calibration(probability: NDArray[np.float64], true: Labels) -> Calibration:
             one / BINS,
             (one + 1) / BINS,
             int(counts[one]),
-            float(sums[one]) / counts[one],
-            float(trues[one]) / counts[one],
+            float(sums[one] / counts[one]),
+            float(trues[one] / counts[one]),
         )
         for one in np.flatnonzero(counts).tolist()
     )

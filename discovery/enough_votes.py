@@ -47,3 +47,26 @@ def enough(curve: dict[int, float]) -> int | None:
         return None
     most = curve[max(curve)]
     return min(votes for votes, accuracy in curve.items() if accuracy >= most - CLOSE)
+
+
+def chance_after_first(votes: NDArray[np.int8], true: Labels, drawn: int, *, first_right: bool) -> NDArray[np.float64]:
+    """As `chance_of_right`, given that the first of the drawn votes is right, or wrong; NaN where that cannot be."""
+    right = (votes == true[:, None]).sum(1)
+    cast = (votes != UNKNOWN).sum(1)
+    pairs, place = np.unique(np.stack([right, cast], axis=1), axis=0, return_inverse=True)
+    chances = np.array([_after(int(r), int(c), min(drawn, int(c)), first_right) for r, c in pairs])
+    return np.where(true != UNKNOWN, chances[place.reshape(-1)], np.nan)
+
+
+@cache
+def _after(right: int, cast: int, drawn: int, first_right: bool) -> float:
+    if (right if first_right else cast - right) == 0:
+        return float("nan")
+    left_right, left = right - first_right, cast - 1
+    ways = comb(left, drawn - 1)
+    total = 0.0
+    for good in range(max(0, drawn - 1 - (left - left_right)), min(left_right, drawn - 1) + 1):
+        sure = 2 * (good + first_right)
+        worth = 1.0 if sure > drawn else 0.5 if sure == drawn else 0.0
+        total += worth * comb(left_right, good) * comb(left - left_right, drawn - 1 - good) / ways
+    return total

@@ -27,7 +27,7 @@ from discovery.agreement import (
     raw_agreement,
     vote_columns,
 )
-from discovery.bootstrap import estimates
+from discovery.bootstrap import Resamples, estimates
 from tests.made_votes import annotated, joint, made_truth
 
 LABELS = arrays(np.int8, 40, elements=st.sampled_from([-1, 0, 1]))
@@ -98,7 +98,7 @@ def test_intervals_hold_the_long_run_value_as_often_as_they_say(statistic: Stati
         rng = np.random.default_rng([seed, 1])
         votes = annotated(rng, made_truth(rng, 150, share), [model, person])
         columns = pair_columns(votes[:, 0], votes[:, 1])[:, None]
-        found = estimates([statistic], columns, rng, draws=200)[0][0][statistic.name]
+        found = estimates([statistic], columns, Resamples(150, seed, 200))[0][0][statistic.name]
         assert found.low is not None
         assert found.high is not None
         held += found.low <= wanted <= found.high
@@ -119,7 +119,7 @@ def test_intervals_over_features_hold_the_mean_of_the_features() -> None:
         for share, one in zip(shares, people, strict=True):
             votes = annotated(rng, made_truth(rng, 120, share), [(0.9, 0.9), one])
             columns.append(pair_columns(votes[:, 0], votes[:, 1]))
-        found = estimates([kappa], np.stack(columns, axis=1), rng, draws=200)[1][kappa.name]
+        found = estimates([kappa], np.stack(columns, axis=1), Resamples(120, seed, 200))[1][kappa.name]
         assert found.low is not None
         assert found.high is not None
         held += bool(found.low <= wanted <= found.high)
@@ -130,10 +130,9 @@ def test_what_is_not_defined_says_why_and_is_never_zero() -> None:
     constant = np.ones(20, np.int8)
     varying = np.array([0, 1] * 10, np.int8)
     unknown = np.full(20, -1, np.int8)
-    rng = np.random.default_rng(0)
 
     def of(a: np.ndarray, b: np.ndarray) -> dict[str, tuple[float | None, str]]:
-        found = estimates(OF_PAIRS, pair_columns(a, b)[:, None], rng, draws=50)[0][0]
+        found = estimates(OF_PAIRS, pair_columns(a, b)[:, None], Resamples(20, 0, 50))[0][0]
         return {name: (one.value, one.reason) for name, one in found.items()}
 
     same = of(constant, constant)
@@ -147,7 +146,7 @@ def test_what_is_not_defined_says_why_and_is_never_zero() -> None:
 
 def test_a_share_of_one_has_an_interval_although_no_resample_differs() -> None:
     labels = np.array([0, 1] * 15, np.int8)
-    found = estimates(OF_PAIRS[:1], pair_columns(labels, labels)[:, None], np.random.default_rng(0), draws=50)[0][0]
+    found = estimates(OF_PAIRS[:1], pair_columns(labels, labels)[:, None], Resamples(30, 0, 50))[0][0]
     agreement = found["raw agreement"]
     assert agreement.value == 1
     assert agreement.low is not None
@@ -156,5 +155,5 @@ def test_a_share_of_one_has_an_interval_although_no_resample_differs() -> None:
 
 def test_votes_of_one_worker_have_no_agreement() -> None:
     columns = vote_columns(np.array([[1], [0], [1]], np.int8))[:, None]
-    each, overall = estimates(OF_VOTES, columns, np.random.default_rng(0), draws=20)
+    each, overall = estimates(OF_VOTES, columns, Resamples(3, 0, 20))
     assert all(one.value is None and one.reason for one in (*each[0].values(), *overall.values()))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discovery.agreement import pair_columns
-from discovery.bootstrap import estimates
+from discovery.bootstrap import Resamples, estimates
 from discovery.correctness import BRIER, OF_CORRECTNESS, brier_columns, calibration
 from tests.made_votes import annotated, made_truth
 
@@ -39,7 +39,7 @@ def test_intervals_hold_the_true_rates_as_often_as_they_say(place: int) -> None:
         rng = np.random.default_rng([seed, 4])
         truth = made_truth(rng, 160, share)
         columns = pair_columns(annotated(rng, truth, [(sensitivity, specificity)])[:, 0], truth)[:, None]
-        found = estimates([statistic], columns, rng, draws=200)[0][0][statistic.name]
+        found = estimates([statistic], columns, Resamples(160, seed, 200))[0][0][statistic.name]
         assert found.low is not None
         assert found.high is not None
         held += found.low <= wanted <= found.high

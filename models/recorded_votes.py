@@ -1,0 +1,96 @@
+"""People who answered long ago: votes replayed from a table of who said what.
+
+The table is a CSV file with the columns example, feature, worker and label (1 or 0, also yes or no; empty where the
+worker abstained). Voter k is the k-th worker in the table to have labelled that example with that feature. What is not
+in the table is refused: nothing is made up."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from models.oracle import Answer, Feature, Label, Money, OracleError, OracleIdentity, Question, Usage, Verdict
+
+COLUMNS = ("example", "feature", "worker", "label")
+VALUES = {"1": Verdict.YES, "yes": Verdict.YES, "true": Verdict.YES}
+VALUES |= {"0": Verdict.NO, "no": Verdict.NO, "false": Verdict.NO, "": Verdict.REFUSED}
+AT_ONCE = 4_096
+NOT_THERE = "not in the table of recorded votes"
+LABELS_ONLY = "recorded votes are labels: they compare nothing"
+
+Ballots = dict[tuple[str, str], list[tuple[str, Verdict]]]  # of an example and a feature, in the order of the table
+
+
+class RecordedVotes:
+    width = AT_ONCE
+
+    def __init__(self, path: Path, *, price: Money = 0) -> None:
+        self._price = price
+        content = _read(path)
+        self._votes, names = _votes_of(path, content)
+        self.features = tuple(Feature(name) for name in names)
+        self.most_votes = max(map(len, self._votes.values()), default=0)
+        digest = hashlib.sha256(content).hexdigest()
+        self.identity = OracleIdentity(kind="recorded", model=path.name, parameters=(("votes", digest),))
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        return [self._price] * len(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        return map(self._answer, questions)
+
+    def _answer(self, question: Question) -> Answer:
+        if not isinstance(question, Label):
+            return Answer(question, Verdict.REFUSED, "nobody", note=LABELS_ONLY)
+        votes = self._votes.get((question.example.id, question.feature.name.strip()), [])
+        if question.voter >= len(votes):
+            return Answer(question, Verdict.REFUSED, "nobody", note=NOT_THERE)
+        worker, verdict = votes[question.voter]
+        note = "" if verdict is not Verdict.REFUSED else "the worker abstained"
+        return Answer(question, verdict, worker, cost=self._price, usage=Usage(requests=1), note=note)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+    except OSError as error:
+        reason = error.strerror or "no gzip file"
+        raise OracleError(f"recorded:{path} cannot be read ({reason}): give a CSV file of votes") from None
+
+
+def _votes_of(path: Path, content: bytes) -> tuple[Ballots, list[str]]:
+    try:
+        rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+        if missing:
+            wanted = ", ".join(COLUMNS)
+            raise OracleError(f"recorded:{path} has no column {missing[0]!r}: its first line must be {wanted}")
+        return _collect(path, rows)
+    except UnicodeDecodeError:
+        raise OracleError(f"recorded:{path} is not UTF-8: save it as UTF-8") from None
+    except csv.Error as error:
+        raise OracleError(f"recorded:{path} is no CSV table ({error}): correct it") from None
+
+
+def _collect(path: Path, rows: Iterable[dict[str, str | None]]) -> tuple[Ballots, list[str]]:
+    votes: Ballots = {}
+    seen: set[tuple[str, str, str]] = set()
+    for number, row in enumerate(rows, start=2):
+        example, feature, worker, label = ((row[name] or "").strip() for name in COLUMNS)
+        if not (example and feature and worker):
+            raise OracleError(f"recorded:{path}, line {number}: example, feature and worker must not be empty")
+        verdict = VALUES.get(label.lower())
+        if verdict is None:
+            raise OracleError(f"recorded:{path}, line {number}: label {label!r}: write 1, 0 or nothing")
+        if (example, feature, worker) in seen:
+            raise OracleError(
+                f"recorded:{path}, line {number}: {worker!r} labelled {example!r} with {feature!r} twice: keep one"
+            )
+        seen.add((example, feature, worker))
+        votes.setdefault((example, feature), []).append((worker, verdict))
+    return votes, list(dict.fromkeys(feature for _, feature in votes))

@@ -1,0 +1,124 @@
+"""What a comparison of oracles starts from: who was asked what, and all that they said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.bootstrap import Resamples
+from discovery.questions import UNKNOWN
+from discovery.vote_sheet import VoteSheet
+
+LabelMatrix = NDArray[np.int8]  # features × examples
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What one oracle said when three examples were put to it."""
+
+    verdict: str
+    name: str = ""
+    shown: tuple[int, ...] = ()  # positions of the examples that are said to have it
+
+
+@dataclass(frozen=True, eq=False)
+class Discovered:
+    """What an oracle found when it was left to discover by itself."""
+
+    names: tuple[str, ...]  # in the order of discovery
+    labels: LabelMatrix  # over the same sample as everybody's
+    queries: int
+    usd: float  # of all its answers, those from the store included
+    seconds: float  # that its answers took
+    g: float
+    g_curve: tuple[float, ...]
+    stopped: str
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    name: str
+    people: bool
+    identity: dict[str, Any]
+    sheet: VoteSheet
+    wanted: int  # votes that were asked for
+    answers: int
+    usd: float  # of all its votes, those from the store included
+    paid_usd: float  # by this run
+    seconds: float  # that its answers took
+    stopped: str = ""  # why votes are missing, where they are
+    compared: tuple[Named, ...] = ()
+    discovered: Discovered | None = None
+
+    @property
+    def usd_per_vote(self) -> float:
+        return self.usd / self.answers if self.answers else 0.0
+
+    @property
+    def votes(self) -> int:
+        return int((self.sheet.said != UNKNOWN).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    dataset: str
+    digest: str
+    total: int  # examples of the data set
+    ids: tuple[str, ...]  # of the sample
+    features: tuple[tuple[str, str], ...]  # name and definition
+    origin: str  # where the features come from, in words
+    contenders: tuple[Contender, ...]
+    truth: LabelMatrix | None  # of these features, UNKNOWN where the cell is empty
+    annotators: str  # expert, skilled or crowd
+    accuracy: float  # that is wanted
+    seed: int
+    draws: int  # of the bootstrap
+    triples: tuple[tuple[int, ...], ...] = ()  # rows that everybody compared
+    command: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    finished_at: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.features]
+
+    @property
+    def people(self) -> Contender | None:
+        return next((one for one in self.contenders if one.people), None)
+
+    @property
+    def models(self) -> list[Contender]:
+        return [one for one in self.contenders if not one.people]
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        return Resamples(len(self.ids), [self.seed, 1], self.draws)
+
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """The same for the same purpose, whatever else is drawn."""
+        return np.random.default_rng([self.seed, *purpose])
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What labels are measured against."""
+
+    labels: LabelMatrix | None
+    kind: str  # truth, people or none
+    words: str
+
+
+def reference_of(study: Study) -> Reference:
+    """The truth where it is known of every feature, else the people's majority, else what truth there is."""
+    known = None if study.truth is None else (study.truth != UNKNOWN).any(1)
+    if study.truth is not None and known is not None and known.all() and len(known):
+        return Reference(study.truth, "truth", "the known truth")
+    if study.people is not None:
+        return Reference(study.people.sheet.labels, "people", f"the majority of {study.people.name}")
+    if study.truth is not None and known is not None and known.any():
+        return Reference(study.truth, "truth", f"the known truth of {int(known.sum())} of {len(known)} features")
+    return Reference(None, "none", "nothing: neither truth nor people's labels are known")
