@@ -21,8 +21,9 @@ def as_left_right(question: Comparison) -> list[Comparison]:
     for left in combinations(range(len(question.examples)), have):
         right = tuple(example for place, example in enumerate(question.examples) if place not in left)
         chosen = tuple(question.examples[place] for place in left)
-        parts.append(Comparison(Kind.LEFT_RIGHT, chosen, right, question.other_than_known))
-    return parts
+        if set(chosen).isdisjoint(right):  # an example shown twice cannot both have and lack it
+            parts.append(Comparison(Kind.LEFT_RIGHT, chosen, right, question.other_than_known))
+    return list(dict.fromkeys(parts))
 
 
 def as_two_of_three(question: Comparison) -> list[Comparison]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
+from math import comb, inf
 
 import numpy as np
 
@@ -43,9 +43,9 @@ class Record:
 
 
 class Auto:
-    """Each part can be switched: the `ways` that compete, `other` (ask for another than the known features), the
-    `forecast`, `balance` (prefer examples that were shown less), `sample` (Thompson sampling instead of the best
-    expectation).
+    """Each part can be switched: `beyond` (go on when no triple is unresolved), the `ways` that compete, `other` (ask
+    for another than the known features), the `forecast`, `balance` (prefer examples that were shown less), `sample`
+    (Thompson sampling instead of the best expectation).
 
     `trust` is how many queries the forecast is worth, `caution` how much evidence it needs itself, `memory` the weight
     of a query relative to the next one, and `lead` how much likelier to find something an unresolved triple is thought
@@ -56,6 +56,7 @@ class Auto:
         n: int,
         rng: np.random.Generator,
         *,
+        beyond: bool = True,
         ways: tuple[str, ...] = WAYS,
         other: bool = True,
         forecast: bool = True,
@@ -70,7 +71,10 @@ class Auto:
             raise StrategyError(f"auto needs at least 3 examples, and there are {n}")
         if not ways or set(ways) - set(KIND_OF):
             raise StrategyError(f"auto cannot ask in the ways {', '.join(ways)!r}: choose among {', '.join(KIND_OF)}")
-        self._n, self._rng = n, rng
+        for name, value, most in (("trust", trust, inf), ("caution", caution, inf), ("memory", memory, 1)):
+            if not 0 < value <= most:
+                raise StrategyError(f"auto: {name} is {value:g}, but must be above 0 and at most {most:g}")
+        self._n, self._rng, self._beyond = n, rng, beyond
         self._other, self._balance, self._sample = other, balance, sample
         self._trust, self._memory, self._lead = trust, memory, lead
         self._forecast = Forecast(memory, caution)
@@ -123,6 +127,8 @@ class Auto:
 
     def _choose(self) -> Comparison | None:
         """A question of the most promising way that has one left."""
+        if not self._beyond and self._triples.share == 0:
+            return None
         promise = self._promises()
         for way in sorted(promise, key=promise.__getitem__, reverse=True):
             examples = self._examples(way)

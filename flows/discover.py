@@ -14,16 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
-from discovery.strategies import make_strategy
 from flows.display import display
 from flows.loop import Finding, Limits, Loop, Progress
 from flows.outcome import Outcome
 from flows.preparation import Prepared, prepare
+from flows.rest import label_rest
 from flows.running import run_with_api
 from flows.settings import DiscoverSettings
 from flows.waiting import raise_if_waiting, suspended, wait_for_people
@@ -97,13 +96,8 @@ def run_discovery(
     recorded = Recorded(prepared.oracle, store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
     asked = Patient(recorded, partial(wait_for_people, store.queue)) if settings.wait else recorded
     panel = Panel(asked, prepared.compared, settings.votes)
-    strategy = make_strategy(
-        settings.strategy,
-        len(prepared.compared),
-        np.random.default_rng(settings.seed),
-        **settings.strategy_options(),
-    )
-    limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones)
+    strategy = settings.make_strategy(len(prepared.compared))
+    limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, settings.voters)
     loop = Loop(strategy, prepared.compared, limits, partial(compare, panel), partial(label, panel))
 
     def show(progress: Progress, found: list[Finding]) -> None:
@@ -114,10 +108,11 @@ def run_discovery(
     try:
         with display().counting(settings.queries, "queries"):
             progress = loop.run(show)
+        rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
         if progress.message:
             display().say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
-        outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now)
+        outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         outcome.write(prepared.folder)
         status = f"stopped: {progress.stopped}"
         return outcome

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import ceil
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class Limits:
     batch: int = 1
     target_g: float | None = None
     nones: int | None = None
+    voters: int = 1  # who are asked each comparison; each answer is a query
 
 
 @dataclass
@@ -106,13 +108,12 @@ class Loop:
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
         progress = self.progress
         while (reason := progress.stopped or self._reason_to_stop()) is None:
-            comparisons = self._strategy.next_questions(
-                min(self._limits.batch, self._limits.queries - progress.queries)
-            )
+            left, voters = self._limits.queries - progress.queries, self._limits.voters
+            comparisons = self._strategy.next_questions(min(self._limits.batch, ceil(left / voters)))
             if not comparisons:
                 reason = StopReason.EXHAUSTED
                 break
-            on_round(progress, self._round(comparisons))
+            on_round(progress, self._round([(each, voter) for each in comparisons for voter in range(voters)][:left]))
         progress.stopped = reason
         progress.unresolved = self._strategy.unresolved
         return progress
@@ -127,11 +128,11 @@ class Loop:
             return StopReason.NONES
         return None
 
-    def _round(self, comparisons: list[Comparison]) -> list[Finding]:
+    def _round(self, asked: list[tuple[Comparison, int]]) -> list[Finding]:
         """Ask, label what is new, and learn in the order of the questions, whatever order the answers came in."""
-        elicited = self._compare([self._question(comparison) for comparison in comparisons])
+        elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
         self._stop_if(elicited.stopped)
-        answered = [(c, a) for c, a in zip(comparisons, elicited.answers, strict=True) if a is not None]
+        answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
         new: dict[str, Feature] = {}
         for _, answer in answered:
             if answer.feature and (name := canonical(answer.feature.name)) not in self._by_name:
@@ -143,13 +144,14 @@ class Loop:
         self.progress.unresolved = self._strategy.unresolved
         return found
 
-    def _question(self, comparison: Comparison) -> Compare:
+    def _question(self, comparison: Comparison, voter: int) -> Compare:
         known = tuple(f.feature.name for f in self.progress.findings) if comparison.other_than_known else ()
         return Compare(
             comparison.kind,
             tuple(self._examples[row] for row in comparison.examples),
             tuple(self._examples[row] for row in comparison.without),
             known,
+            voter,
         )
 
     def _learn(self, comparison: Comparison, answer: Answer, ballots: dict[str, Ballot]) -> Finding | None:

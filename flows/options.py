@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser, model: type[BaseModel], *, posi
             parser.add_argument(name, nargs="?", metavar=name.upper(), help=about)
             continue
         flag = "--" + name.replace("_", "-")
-        if field.annotation is bool:
+        if field.annotation in (bool, bool | None):
             parser.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=about)
             continue
         if field.default not in (None, PydanticUndefined):

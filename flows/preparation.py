@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from discovery.questions import Kind
-from discovery.strategies import make_strategy
 from flows.display import display
 from flows.oracles import build_oracle
 from flows.settings import DiscoverSettings, Environment, open_store
@@ -47,6 +46,12 @@ class Prepared:
     def compared(self) -> tuple[Example, ...]:
         return tuple(self.dataset.examples[row] for row in self.rows)
 
+    @cached_property
+    def rest(self) -> tuple[Example, ...]:
+        """The examples that are not compared."""
+        compared = set(self.rows)
+        return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
+
     def estimate(self) -> dict[str, Any]:
         """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
         calls, cost = self._upper_bound()
@@ -64,8 +69,9 @@ class Prepared:
         }
 
     def _upper_bound(self) -> tuple[int, int]:
-        settings, examples = self.settings, self.compared
-        compare = self.oracle.estimate([Compare(Kind.TWO_OF_THREE, tuple(examples[:3]))])[0]
+        settings = self.settings
+        compare = self.oracle.estimate([Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]))])[0]
+        examples = self.compared + (self.rest if settings.label_rest else ())
         labels: list[Question] = [Label(Feature("name", "definition"), example) for example in examples]
         per_feature = sum(self.oracle.estimate(labels)) * settings.votes
         calls = settings.queries * (1 + len(examples) * settings.votes)
@@ -84,6 +90,7 @@ def prepare(settings: DiscoverSettings) -> Prepared:
     settings = settings.resolved(len(dataset.examples))
     scope = settings.scope(dataset, oracle)
     folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")
-    make_strategy(settings.strategy, len(dataset.examples), np.random.default_rng(0), **settings.strategy_options())
     check_writable(folder)
-    return Prepared(settings, dataset, oracle, store, folder)
+    prepared = Prepared(settings, dataset, oracle, store, folder)
+    settings.make_strategy(len(prepared.rows))
+    return prepared

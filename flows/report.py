@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from flows.display import display
 from flows.options import UsageError
-from flows.settings import DiscoverSettings
+from flows.settings import OF_THE_STRATEGY, DiscoverSettings
 from models.oracle import OracleError
 from reports.columns import read_column
 from reports.page import Page, dataset_of, write_page
@@ -54,7 +54,9 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Ru
         "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary["dataset"]["compared"])),
         "out": str(run.folder / "tagging"),
         "budget": budget,
-        "beyond": False,
+        **dict.fromkeys(OF_THE_STRATEGY),
+        "voters": 1,
+        "label_rest": False,
         "target_g": None,
         "nones": None,
     }

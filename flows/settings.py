@@ -6,11 +6,13 @@ import os
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from discovery.questions import Strategy, StrategyError
 from models.oracle import MICRO, Money, Oracle, digest_of
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 APP = "twothirds"
 LARGE = 5_000  # examples, above which only a subset is compared
 SUBSET = 2_000
+OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -33,9 +36,10 @@ class DiscoverSettings(BaseModel):
         description="who answers: contrastive (the shipped model, which knows drawn faces only), contrastive:MODEL, "
         "openai:MODEL, vlm:MODEL, human[:QUEUE] or simulated[:CROWD]; parameters after a ?"
     )
-    strategy: StrategyName = Field("adaptive-triple", description="how the next questions are chosen")
+    strategy: StrategyName = Field("auto", description="how the next questions are chosen")
     queries: int = Field(35, ge=1, description="comparisons to ask at most")
     votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+    voters: int = Field(1, ge=1, le=99, description="independent voters asked each comparison; each is a query")
     batch: int = Field(1, ge=1, le=1000, description="comparisons asked at a time")
     seed: int = Field(0, ge=0, description="seed of every random choice")
     budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(
@@ -43,10 +47,22 @@ class DiscoverSettings(BaseModel):
     )
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
-    beyond: bool = Field(False, description="go on when nothing is unresolved, least-resolved triple first")
+    beyond: bool | None = Field(
+        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair if told to)"
+    )
+    ask: Literal["left-right", "two-of-three"] | None = Field(
+        None, description="put comparisons as left-right questions, or a pair as two two-of-three questions"
+    )
+    theta: int | None = Field(None, ge=1, description="adaptive-hybrid: questions in vain before a feature is left")
+    degree: int | None = Field(None, ge=2, description="adaptive-hybrid: features right below a feature, at most")
+    delta: float | None = Field(None, gt=0, lt=1, description="adaptive-hybrid: allowed probability to miss a feature")
+    parts: str | None = Field(
+        None, description="auto: parts to switch, as in forecast=off,ways=unresolved+pair (docs/strategies.md)"
+    )
     elicit_on: int | None = Field(
         None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
     )
+    label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
     wait: bool = Field(
         False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
     )
@@ -59,12 +75,22 @@ class DiscoverSettings(BaseModel):
             return self.model_copy(update={"elicit_on": SUBSET})
         return self
 
-    def strategy_options(self) -> dict[str, Any]:
-        return {"beyond": True} if self.beyond else {}
+    def make_strategy(self, n: int) -> Strategy:
+        """For `n` examples; raises StrategyError where that is impossible."""
+        from discovery.strategies import make_strategy
+        from flows.parts import read_parts
+
+        if self.ask is not None and self.voters > 1:
+            raise StrategyError(f"--voters {self.voters} and --ask {self.ask} do not go together: leave one out")
+        options = {name: getattr(self, name) for name in ("beyond", "theta", "degree", "delta")}
+        options = {name: value for name, value in options.items() if value is not None} | read_parts(self.parts)
+        rng = np.random.default_rng(self.seed)
+        return make_strategy(self.strategy, n, rng, batch=self.batch, ask=self.ask, **options)
 
     def scope(self, dataset: Dataset, oracle: Oracle) -> str:
         """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it."""
-        chosen = self.model_dump(mode="json", include={"strategy", "votes", "batch", "seed", "beyond", "elicit_on"})
+        deciding = {"strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY}
+        chosen = self.model_dump(mode="json", include=deciding)
         return digest_of([dataset.digest, oracle.identity.to_json(), chosen])
 
     @property

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ASSETS = Path(__file__).parent / "assets"
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {
-    "auto": UNANSWERABLE,
+    "auto": ", each of which asked for something other than what was known by then",
     "adaptive-triple": UNANSWERABLE,
     "adaptive-pair": UNANSWERABLE,
     "random-triple": " about examples drawn at random",
