@@ -1,4 +1,4 @@
-"""The commands about a run that is there already: report, export and features."""
+"""The commands about a run that is there already: report, export, tree and features."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from flows.options import UsageError
 
 REPORT_EXAMPLE = "example: python -m flows report runs/faces"
 EXPORT_EXAMPLE = "example: python -m flows export runs/faces --to wide-parquet,imagefolder --out exported"
+TREE_EXAMPLE = "example: python -m flows tree runs/faces --dot | dot -Tsvg > tree.svg"
 FEATURES_EXAMPLE = "example: python -m flows features runs/faces merge beard 'facial hair' --into beard"
 DONE = 0
 
@@ -41,9 +42,15 @@ def add_run_commands(command: Command) -> None:
         metavar="FORMAT,…",
         action="append",
         help="wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, huggingface, "
-        "card, doubtful or all (the default)",
+        "card, tree-json, tree-dot, doubtful or all (the default)",
     )
     export.add_argument("--out", metavar="FOLDER", help="where to (default: export in the run folder)")
+
+    tree = command("tree", "print which features of a run lie below which", TREE_EXAMPLE, _tree)
+    tree.add_argument("folder", metavar="RUN", help="a run folder")
+    tree.add_argument("--tolerance", type=float, metavar="SHARE", help="exceptions that are allowed (default: 0.1)")
+    tree.add_argument("--support", type=int, metavar="N", help="examples that must show it at least (default: 4)")
+    tree.add_argument("--dot", action="store_true", help="print it for Graphviz")
 
     features = command("features", "list, rename, merge, split, drop or define features", FEATURES_EXAMPLE, _features)
     _add_run(features)
@@ -92,6 +99,17 @@ def _export(arguments: argparse.Namespace) -> int:
     with _messages():
         written = export(_run_of(arguments.folder), arguments.to or ["all"], dataset=arguments.dataset, out=out)
     _print(arguments, [str(path) for path in written], [str(path) for path in written])
+    return DONE
+
+
+def _tree(arguments: argparse.Namespace) -> int:
+    from discovery.tree import as_dot, as_json, as_text
+    from reports.tree import tree_of
+
+    chosen = {name: getattr(arguments, name) for name in ("tolerance", "support")}
+    findings = _run_of(arguments.folder).findings
+    tree = tree_of(findings, **{name: value for name, value in chosen.items() if value is not None})
+    _print(arguments, as_json(tree), [as_dot(tree) if arguments.dot else as_text(tree)])
     return DONE
 
 

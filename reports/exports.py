@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discovery.tree import as_dot, as_json
 from reports.card import card_of
 from reports.cells import defused
 from reports.huggingface import write_imagefolder, write_parquet_with_content
 from reports.run import Run, RunError, check_writable, replace_file
 from reports.tables import doubtful_table, json_rows, tidy_table, wide_table
+from reports.tree import tree_of
 from sources.dataset import Dataset
 from sources.example import Example
 
@@ -53,6 +55,10 @@ def _jsonl(export: Export) -> Path:
     return _file(export.folder / "labels.jsonl", lambda file: file.write(text))
 
 
+def _text(path: Path, text: str) -> Path:
+    return _file(path, lambda file: file.write(text + "\n"))
+
+
 def _file(path: Path, write: Callable[[Any], object], *, binary: bool = False) -> Path:
     replace_file(path, write, binary=binary)
     return path
@@ -72,6 +78,8 @@ FORMATS: dict[str, Callable[[Export], Path]] = {
     ),
     "huggingface": lambda e: write_parquet_with_content(e.run, e.examples, e.folder / "huggingface"),
     "card": lambda e: _file(e.folder / "README.md", lambda file: file.write(card_of(e.run))),
+    "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(tree_of(e.run.findings)), indent=2)),
+    "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(tree_of(e.run.findings))),
     "doubtful": _csv("doubtful.csv", lambda export: doubtful_table(export.run.findings, export.examples)),
 }
 

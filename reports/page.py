@@ -15,7 +15,6 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
-from discovery.tree import feature_tree
 from reports.correlations import correlations, heat_map, strongest
 from reports.curation import effective, read_log
 from reports.exhibits import Exhibition, Gallery
@@ -27,6 +26,7 @@ from reports.progress import curves_of, history_of, outlook_of
 from reports.run import Run, replace_file
 from reports.svg import interval_bar
 from reports.target import TargetResult, predict_target
+from reports.tree import tree_of
 from reports.troubles import troubles_of
 from reports.truths import AgainstTruth, against_truth
 from reports.wording import FILTERS
@@ -54,8 +54,6 @@ STOPPED = {
     "nones": "NONE after NONE",
     "nothing-unresolved": "nothing unresolved",
 }
-TREE_TOLERANCE = 0.1  # exceptions to "what has this has that", for labels err
-TREE_SUPPORT = 4  # examples of which it must hold
 MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
 
 
@@ -142,9 +140,7 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
         "curves": curves_of(history),
         "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
         "together": strongest(related),
-        "tree": feature_tree(
-            matrix[:, findings.compared], names_of(findings.found), tolerance=TREE_TOLERANCE, support=TREE_SUPPORT
-        ),
+        "tree": tree_of(findings),
         "truth": truth,
         "troubles": troubles_of(run, findings),
         "curation": effective(read_log(run.folder)),

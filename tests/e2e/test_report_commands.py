@@ -224,3 +224,26 @@ def test_bad_wishes_of_features_are_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     assert words in error(capsys, "features", str(folder), *arguments)
+
+
+def test_the_feature_tree_is_printed_and_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = said(capsys, "tree", str(folder), "--tolerance", "0.2")
+    assert "── " in printed
+    tree = json.loads(said(capsys, "tree", str(folder), "--tolerance", "0.2", "--json"))
+    below = [child["name"] for node in tree["features"] for child in node["below"]]
+    assert below
+    assert all(name in printed for name in below)
+    assert said(capsys, "tree", str(folder), "--dot").startswith("digraph features {")
+
+    said(capsys, "export", str(folder), "--to", "tree-json,tree-dot")
+    exported = json.loads((folder / "export" / "tree.json").read_text(encoding="utf-8"))
+    assert exported == json.loads(said(capsys, "tree", str(folder), "--json"))
+    assert (folder / "export" / "tree.dot").read_text(encoding="utf-8") == said(capsys, "tree", str(folder), "--dot")
+
+
+def test_a_tolerance_or_support_that_makes_no_sense_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--tolerance 0.7" in error(capsys, "tree", str(folder), "--tolerance", "0.7")
+    assert "--support 0" in error(capsys, "tree", str(folder), "--support", "0")
+    assert "--support" in error(capsys, "tree", str(folder), "--support", "some")

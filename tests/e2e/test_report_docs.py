@@ -54,7 +54,7 @@ def test_every_option_of_the_commands_is_on_a_page() -> None:
     assert commands is not None
     choices = commands._group_actions[0].choices
     assert isinstance(choices, dict)
-    for command in ("report", "export", "features"):
+    for command in ("report", "export", "tree", "features"):
         for action in choices[command]._actions:
             for option in action.option_strings:
                 if option.startswith("--") and option not in ("--help", "--json", "--debug"):

@@ -94,7 +94,7 @@ def test_an_export_read_back_equals_the_labels_and_unknown_stays_empty(name: str
 
 
 def test_there_is_a_reader_here_for_every_format() -> None:
-    tested = {name.split("/")[0] for name in READERS} | {"README.md", "doubtful.csv"}
+    tested = {name.split("/")[0] for name in READERS} | {"README.md", "doubtful.csv", "tree.json", "tree.dot"}
     assert len(tested) == len(FORMATS)
 
 
