@@ -1,7 +1,13 @@
-"""`make bench`: run every benchmark alone, one after the other, and write what they print to docs/benchmarks.md."""
+"""`make bench`: run every benchmark alone, one after the other, and write what they print to docs/benchmarks.md.
+
+python -m benchmarks                                          all; a section that needs what is not given is kept
+python -m benchmarks triples strategies                       only these; the other sections are kept
+python -m benchmarks strategies --matrices MATRIX.csv ...     the strategies on further matrices"""
 
 from __future__ import annotations
 
+import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +17,14 @@ from rich.console import Console
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 BENCHMARKS = {
     "Drawing and updating unresolved triples": ["benchmarks.triples"],
+    "Strategies": ["benchmarks.strategies"],
+    "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
+    "Parts of the strategies": ["benchmarks.ablation"],
     "Overhead of the pipeline": ["benchmarks.pipeline"],
     "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
     "Local vision-language models": ["benchmarks.local_vlm"],
 }
+FURTHER = "Strategies on further matrices"  # the matrices are not part of the project: they are given by path
 HEAD = """# Benchmarks
 
 Every figure comes from the command above it; `make bench` runs them all and writes this page. The machine is small and
@@ -22,20 +32,44 @@ shared: compare figures within one table rather than between tables.
 """
 
 
+def sections_of(page: str) -> dict[str, str]:
+    """What the page says, by title."""
+    parts = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], (text.strip() for text in parts[1::2]), strict=True))
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
+    names = list(dict.fromkeys(module.partition(".")[2] for module, *_ in BENCHMARKS.values()))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(names)} (default: all)")
+    parser.add_argument("--matrices", nargs="+", type=Path, default=[], help="CSV files for the strategies")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(names):
+        parser.error(f"unknown benchmark {min(unknown)!r}: choose among {', '.join(names)}")
     console = Console(stderr=True)
-    sections = [HEAD]
-    for title, module in BENCHMARKS.items():
+    sections = sections_of(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
+    for title, command in BENCHMARKS.items():
+        wanted = not arguments.names or command[0].partition(".")[2] in arguments.names
+        if title == FURTHER:
+            wanted = wanted and bool(arguments.matrices)
+            command = [*command, *(str(path.resolve()) for path in arguments.matrices)]
+        if not wanted:
+            continue
         with console.status(f"{title} …"):
-            done = subprocess.run(
-                [sys.executable, "-m", *module], capture_output=True, text=True, check=False, cwd=PAGE.parents[1]
-            )
-        if done.returncode:
-            console.print(done.stderr, markup=False)
-            raise SystemExit(f"error: python -m {' '.join(module)} failed: see above; {PAGE} is left as it was")
-        sections.append(f"## {title}\n\n{done.stdout.strip()}\n")
-    PAGE.write_text("\n".join(sections), encoding="utf-8")
+            sections[title] = printed(command, console)
+    texts = [f"## {title}\n\n{sections[title]}\n" for title in BENCHMARKS if title in sections]
+    PAGE.write_text("\n".join([HEAD, *texts]), encoding="utf-8")
     console.print(f"written to {PAGE}", markup=False)
+
+
+def printed(command: list[str], console: Console) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=PAGE.parents[1]
+    )
+    if done.returncode:
+        console.print(done.stderr, markup=False)
+        raise SystemExit(f"error: python -m {' '.join(command)} failed: see above; {PAGE} is left as it was")
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,111 @@
+"""What each part of the strategies is worth, against uniform Adaptive Triple.
+
+python -m benchmarks.ablation                     the matrices that ship, and the worlds
+python -m benchmarks.ablation MATRIX.csv ...      other matrices too: an id column, then 0/1 columns"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, of_matrix, table
+from benchmarks.machine import heading
+from discovery.rehearsal import Labelling
+from discovery.worlds import SKEWED
+
+BANDIT = (("sample", True), ("forecast", False), ("balance", False))
+VARIANTS = [
+    Variant("Adaptive Triple", "adaptive-triple"),
+    Variant("Adaptive Triple, `beyond` exhaustion", "adaptive-triple", (("beyond", True),)),
+    Variant("Adaptive Pair", "adaptive-pair"),
+    Variant("Adaptive Pair, `beyond` exhaustion", "adaptive-pair", (("beyond", True),)),
+    Variant("Adaptive Triple, rounds of 5", "adaptive-triple", batch=5),
+    Variant("Adaptive Triple, rounds of 10", "adaptive-triple", batch=10),
+    Variant("Adaptive Triple, 2 voters for each question", "adaptive-triple", voters=2),
+    Variant("Adaptive Triple, 3 voters for each question", "adaptive-triple", voters=3),
+    Variant("bandit over uniform, near and far", "auto", (("ways", ("unresolved", "near", "far")), *BANDIT)),
+    Variant("bandit over two of three and pair", "auto", (("ways", ("unresolved", "pair")), *BANDIT)),
+    Variant("auto", "auto"),
+    Variant("auto without going `beyond` exhaustion", "auto", (("beyond", False),)),
+    Variant("auto without “other than these”", "auto", (("other", False),)),
+    Variant("auto without forecast", "auto", (("forecast", False),)),
+    Variant("auto without balance", "auto", (("balance", False),)),
+    Variant("auto with Thompson sampling", "auto", (("sample", True),)),
+    Variant("auto without tags", "auto", (("ways", ("unresolved", "triple", "pair")),)),
+    Variant("auto with two of three only", "auto", (("ways", ("unresolved", "triple")),)),
+    Variant("auto with near and far too", "auto", (("ways", ("unresolved", "near", "far", "triple", "pair", "tag")),)),
+    Variant("auto, rounds of 5", "auto", batch=5),
+    Variant("auto, rounds of 10", "auto", batch=10),
+]
+NOISE = [
+    Variant(
+        f"{strategy}, {flip:.0%} flips, {votes} vote{'s' if votes > 1 else ''}",
+        strategy,
+        labelling=Labelling(flip, votes),
+    )
+    for strategy in ("adaptive-triple", "auto")
+    for flip in (0.1, 0.2)
+    for votes in (1, 5)
+]
+
+
+def take_apart(variants: Sequence[Variant], cases: Sequence[Case], seeds: int) -> str:
+    """Each variant beside the first one, with the standard error over the seeds."""
+    results = {variant.name: np.array([found(variant, case, seeds) for case in cases]) for variant in variants}
+    base = results[variants[0].name].mean(axis=1)  # cases × (short, long)
+    rows = []
+    for name, counted in results.items():
+        relative = counted / base[:, None]
+        mean = relative.mean(axis=(0, 1))
+        error = relative.mean(axis=0).std(axis=0, ddof=1) / np.sqrt(seeds)
+        worst = relative.mean(axis=1)
+        rows.append(
+            [
+                name,
+                "{:.1f} / {:.1f}".format(*counted.mean(axis=(0, 1))),
+                f"{mean[0]:.2f} ± {error[0]:.2f} / {mean[1]:.2f} ± {error[1]:.2f}",
+                " / ".join(f"{worst[:, q].min():.2f} ({cases[worst[:, q].argmin()].name})" for q in (0, 1)),
+            ]
+        )
+    return table(["strategy", "features found", f"relative to {variants[0].name}", "where it does worst"], rows) + "\n"
+
+
+def agreement(cases: Sequence[Case], seeds: int) -> str:
+    """How often two voters who are asked the same question name the same feature."""
+    rows = []
+    for case in cases:
+        same, often = [], []
+        for seed in range(seeds):
+            answers = Variant("", "random-triple", voters=2).run(case, seed).answers
+            pairs = list(zip(answers[::2], answers[1::2], strict=False))
+            same.append(np.mean([one == other for one, other in pairs if one is not None]))
+            often.append(Counter(one for one in answers if one is not None).most_common(1)[0][1] / len(answers))
+        rows.append([case.name, f"{np.mean(same):.0%}", f"{np.mean(often):.0%}"])
+    return table(["data", "two voters agree", "answers that name the most salient feature"], rows) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__.split("\n")[0])
+    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
+    parser.add_argument("--seeds", type=int, default=24)
+    arguments = parser.parse_args()
+    matrices, worlds, seeds = [of_matrix(path) for path in [*SHIPPED, *arguments.matrices]], made_up(), arguments.seeds
+    given = " MATRIX.csv …" if arguments.matrices else ""
+    print(heading(f"python -m benchmarks.ablation{given} --seeds {seeds}"))
+    print(
+        f"Interesting and distinct features after {SHORT} / {LONG} queries, means over seeds 0 to {seeds - 1} and over"
+    )
+    print(f"{len(matrices)} matrices and {len(worlds)} made-up worlds. A query is one question to one voter.\n")
+    print(take_apart(VARIANTS, [*matrices, *worlds], seeds), flush=True)
+    print("Noisy labels, on the matrices and the salience-skewed worlds; what counts is judged by the truth:\n")
+    print(take_apart(NOISE, [*matrices, *worlds[: len(SKEWED)]], seeds), flush=True)
+    print("Salience, and how diverse voters are, on random triples:\n")
+    print(agreement([*matrices, *worlds], seeds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What strategies are measured on: attribute matrices, made-up worlds, and a salience-weighted crowd for each."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.crowds import Matrix
+from discovery.metrics import interesting_and_distinct
+from discovery.questions import UNKNOWN
+from discovery.rehearsal import TRUTHFUL, History, Labelling, rehearse
+from discovery.strategies import make_strategy
+from discovery.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
+
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = [ROOT / "datasets" / "zoo" / "truth.csv", ROOT / "datasets" / "faces" / "truth.csv"]
+SHORT, LONG = 35, 100  # queries
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    world: Callable[[int], World]  # by seed
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A strategy with its options, and how it is put to the crowd."""
+
+    name: str
+    strategy: str
+    options: tuple[tuple[str, Any], ...] = ()
+    batch: int = 1
+    voters: int = 1
+    labelling: Labelling = TRUTHFUL
+
+    def run(self, case: Case, seed: int) -> History:
+        world = case.world(seed)
+        strategy = make_strategy(
+            self.strategy, len(world.truth), np.random.default_rng([seed, 1]), batch=self.batch, **dict(self.options)
+        )
+        return rehearse(
+            strategy,
+            world.crowd("salience", seed),
+            world.truth,
+            LONG,
+            np.random.default_rng([seed, 2]),
+            batch=self.batch,
+            voters=self.voters,
+            labelling=self.labelling,
+        )
+
+
+def read_matrix(path: Path) -> Matrix:
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    cells = {"0": 0, "1": 1, "": UNKNOWN}
+    columns = [i for i in range(1, len(header)) if all(row[i] in cells for row in rows)]
+    if not columns:
+        raise SystemExit(f"{path} has no column of 0 and 1: give a CSV file with an id column, then 0/1 columns")
+    return np.array([[cells[row[i]] for i in columns] for row in rows], dtype=np.int8)
+
+
+def of_matrix(path: Path) -> Case:
+    world = World(read_matrix(path))
+    name = path.parent.name if path.stem == "truth" else path.stem
+    return Case(name, lambda seed: world)  # noqa: ARG005
+
+
+def made_up() -> list[Case]:
+    def case(name: str, build: Callable[[np.random.Generator], World]) -> Case:
+        return Case(name, lambda seed: build(np.random.default_rng([seed, 3])))
+
+    return [
+        *(case(f"like {like}", lambda rng, like=like: skewed_world(like, rng)) for like in SKEWED),  # type: ignore[misc]
+        case("binary tree", lambda rng: binary_tree(98, rng)),
+        case("balanced tree", lambda rng: binary_tree(98, rng, "balanced")),
+        case("leafy tree, degree 4", lambda rng: leafy_tree(40, 4, rng)),
+        case("independent, half", lambda rng: independent_features(100, [0.5] * 60, rng)),
+        case("independent, sparse", lambda rng: independent_features(100, rng.uniform(0.03, 0.15, 60).tolist(), rng)),
+    ]
+
+
+def found(variant: Variant, case: Case, seeds: int) -> NDArray[np.float64]:
+    """Interesting and distinct features after SHORT and after LONG queries, one row per seed.
+
+    Judged by the truth, whatever the labels say: noise makes duplicates look distinct."""
+    counted = []
+    for seed in range(seeds):
+        history, truth = variant.run(case, seed), case.world(seed).truth
+        flags = interesting_and_distinct(truth.T[history.columns])
+        good = {column for column, flag in zip(history.columns, flags, strict=True) if flag}
+        counted.append([len(good.intersection(history.answers[:queries])) for queries in (SHORT, LONG)])
+    return np.array(counted, dtype=np.float64)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
