@@ -13,6 +13,7 @@ from review.answer_pages import AnswerPages
 from review.config import ReviewConfig
 from review.media import Pictures
 from review.shield import Shield
+from review.task_pages import TaskPages
 from review.templating import Templates
 from store.queue import Queue
 
@@ -34,6 +35,7 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     app.add_middleware(Shield, submit_addresses=config.submit_addresses)
     app.include_router(AnswerPages(queue, config, templates, signer, gate, pictures).router())
     app.include_router(AdminPages(queue, config, templates).router())
+    app.include_router(TaskPages(queue, config, templates, signer, pictures).router())
 
     def plain(status: int, message: str) -> Response:
         title = TITLES.get(status, "Something is wrong")
@@ -50,9 +52,5 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     def unreadable(_request: Request, _error: RequestValidationError) -> Response:
         return plain(404, SAID[404])
-
-    @app.exception_handler(Exception)
-    def failed(_request: Request, _error: Exception) -> Response:
-        return plain(500, "The server could not do that. Nothing of it was saved: try again.")
 
     return app

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,6 +18,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_log = logging.getLogger(__name__)
 TASKS = "/task/"  # pages that a marketplace shows in a frame of its own
 
 
@@ -52,7 +55,11 @@ class Shield:
             await self._app(scope, _limited(scope, receive), guarded)
         except TooLarge:
             if not started:
-                await _refuse(guarded)
+                await _plain(guarded, 413, "Too large", "Nothing was saved.")
+        except Exception:
+            _log.exception("a request failed")
+            if not started:
+                await _plain(guarded, 500, "Something is wrong", "Nothing of it was saved: try again.")
 
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
@@ -73,8 +80,8 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
     return limited
 
 
-async def _refuse(send: Send) -> None:
-    text = b"<!doctype html><html lang=en><title>Too large</title><h1>Too large</h1><p>Nothing was saved.</p></html>"
+async def _plain(send: Send, status: int, title: str, message: str) -> None:
+    text = f"<!doctype html><html lang=en><title>{title}</title><h1>{title}</h1><p>{message}</p></html>"
     headers = [(b"content-type", b"text/html; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": text})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})

@@ -9,6 +9,7 @@ from typing import Any
 from review.media import film_kind
 from review.questions import REASONS, WORDINGS
 from store.queue import Progress, Shown
+from store.review_items import digests_in
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: not n, s, u, which do something else
 
@@ -31,11 +32,7 @@ def card(name: str, value: int, digest: str, shown: dict[str, Any] | None, *, ma
 
 
 def digests_of(shown: list[Shown]) -> list[str]:
-    wanted: list[str] = []
-    for one in shown:
-        question = one.question
-        wanted += [question["example"]] if one.kind == "label" else [*question["examples"], *question["without"]]
-    return wanted
+    return [digest for one in shown for digest in digests_in(one.question)]
 
 
 def page_context(shown: list[Shown], examples: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -181,6 +181,13 @@ class Queue:
     def hits(self) -> list[Hit]:
         return self._transactions.read(review_hits.every)
 
+    def hit(self, token: str) -> Hit | None:
+        return self._transactions.read(lambda connection: review_hits.one(connection, token))
+
+    def digests_of(self, items: Sequence[int]) -> set[str]:
+        """The examples of these questions."""
+        return self._transactions.read(lambda connection: review_items.digests_of(connection, items))
+
     def hit_is(self, token: str, state: str, hit_id: str | None = None) -> None:
         self._transactions.write(lambda connection: review_hits.move(connection, token, state, hit_id))
 

@@ -41,6 +41,11 @@ def every(connection: Connection) -> list[Hit]:
     return [Hit(**{**row, "items": tuple(row["items"])}) for row in rows]
 
 
+def one(connection: Connection, token: str) -> Hit | None:
+    row = connection.execute(select(review_hits).where(review_hits.c.token == token)).mappings().one_or_none()
+    return None if row is None else Hit(**{**row, "items": tuple(row["items"])})
+
+
 def move(connection: Connection, token: str, state: str, hit_id: str | None) -> None:
     values = {"state": state} | ({"hit_id": hit_id} if hit_id else {})
     connection.execute(update(review_hits).where(review_hits.c.token == token).values(**values))

@@ -176,6 +176,15 @@ def wait_over(connection: Connection, run_id: str) -> None:
     connection.execute(delete(review_waits).where(review_waits.c.run_id == run_id))
 
 
+def digests_in(question: Mapping[str, Any]) -> list[str]:
+    return [question["example"]] if "example" in question else [*question["examples"], *question["without"]]
+
+
+def digests_of(connection: Connection, wanted: Sequence[int]) -> set[str]:
+    found = connection.execute(select(items.c.question).where(items.c.id.in_(list(wanted)))).scalars()
+    return {digest for question in found for digest in digests_in(question)}
+
+
 def example(connection: Connection, digest: str) -> dict[str, Any] | None:
     found = connection.execute(select(review_examples.c.shown).where(review_examples.c.digest == digest)).scalar()
     return None if found is None else dict(found)

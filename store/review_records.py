@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from store.review_items import OPEN, examples, items, votes
+from store.review_items import OPEN, digests_in, examples, items, votes
 from store.review_leases import EXPIRED, LEASED, VOTE, answerable
 from store.review_people import people
 
@@ -111,14 +111,10 @@ _RECORD = (
 def records(connection: Connection, after: int, limit: int) -> list[dict[str, Any]]:
     """The next answers, whatever became of them, in the order of their leases, with the ids of their examples."""
     rows = [dict(row) for row in connection.execute(_RECORD.where(votes.c.id > after).limit(limit)).mappings()]
-    shown = examples(connection, [digest for row in rows for digest in _digests(row["question"])])
+    shown = examples(connection, [digest for row in rows for digest in digests_in(row["question"])])
     for row in rows:
-        row["ids"] = [shown.get(digest, {}).get("id", digest) for digest in _digests(row["question"])]
+        row["ids"] = [shown.get(digest, {}).get("id", digest) for digest in digests_in(row["question"])]
     return rows
-
-
-def _digests(question: dict[str, Any]) -> list[str]:
-    return [question["example"]] if "example" in question else [*question["examples"], *question["without"]]
 
 
 def consensus(connection: Connection) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
@@ -33,12 +33,18 @@ def free_port() -> int:
 class Site:
     store: Store
     address: str
+    visitors: list[Visitor] = field(default_factory=list)
 
     def link(self, name: str, **terms: Any) -> str:
         return invite(self.store, name, days=terms.pop("days", 1), address=self.address, **terms)
 
+    def stranger(self) -> Visitor:
+        """Somebody without a link."""
+        self.visitors.append(Visitor(self.address))
+        return self.visitors[-1]
+
     def visitor(self, name: str, **terms: Any) -> Visitor:
-        return Visitor(self.address).open(self.link(name, **terms))
+        return self.stranger().open(self.link(name, **terms))
 
 
 class Visitor:
@@ -59,7 +65,7 @@ class Visitor:
 
     def hidden(self, name: str) -> list[str]:
         """Values of a field of the page's main form."""
-        main = self.page.split('id="answer"')[-1]
+        main = self.page.partition('id="answer"')[2].partition("</form>")[0]
         values = re.findall(rf'name="{name}" value="([^"]*)"', main) or re.findall(
             rf'name="{name}" value="([^"]*)"', self.page
         )
@@ -86,9 +92,12 @@ def running_site(store: Store, **settings: Any) -> Iterator[Site]:
     thread.start()
     while not server.started:
         time.sleep(0.01)
+    site = Site(store, chosen.address)
     try:
-        yield Site(store, chosen.address)
+        yield site
     finally:
+        for visitor in site.visitors:
+            visitor.client.close()
         server.should_exit = True
         thread.join()
 

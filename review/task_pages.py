@@ -1,0 +1,141 @@
+"""The same questions inside the frame of a marketplace (Mechanical Turk's ExternalQuestion).
+
+Amazon opens the address with who works on what; nothing there is signed by Amazon, so answers are held until the
+collected assignment confirms that this worker did submit it. No cookie is needed: a frame of another site gets none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Depends, Path
+from fastapi.responses import Response
+
+from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, for_role, visit
+from review.config import ReviewConfig
+from review.media import SIDES, Pictures
+from review.questions import Unclear, comparison, labels
+from review.templating import Templates
+from review.views import digests_of, page_context
+from store.queue import Hit, Queue, Shown
+from store.review_people import WORKER
+
+PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+ID_LIMIT = 128
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
+Visiting = Annotated[Visit, Depends(visit)]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who works on which task, as the marketplace's address says."""
+
+    token: str
+    assignment: str
+    worker: str
+    submit_to: str
+
+    @property
+    def stamped(self) -> str:
+        return f"{self.token} {self.assignment} {self.worker} {self.submit_to}"
+
+
+class TaskPages:
+    def __init__(
+        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, pictures: Pictures
+    ) -> None:
+        self._queue = queue
+        self._config = config
+        self._templates = templates
+        self._signer = signer
+        self._pictures = pictures
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/task/{token}", self.task, methods=["GET"])
+        router.add_api_route("/task/{token}", self.answer, methods=["POST"])
+        router.add_api_route("/task/{token}/media/{digest}/{size}", self.media, methods=["GET"])
+        return router
+
+    @for_role(PUBLIC)
+    def task(
+        self,
+        token: str,
+        assignmentId: str = PREVIEW,  # noqa: N803 - Amazon's names
+        workerId: str = "",  # noqa: N803
+        turkSubmitTo: str = "",  # noqa: N803
+    ) -> Response:
+        """The questions of a task: to look at before it is accepted, to answer afterwards."""
+        hit = self._hit(token)
+        if assignmentId == PREVIEW:
+            return self._templates.page("task_preview.html", questions=len(hit.items))
+        at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
+        worker = self._queue.person(f"mturk {at.worker}", WORKER)
+        shown = self._queue.lease_items(worker.id, hit.items, self._config.terms)
+        return self._page(at, shown) if shown else self._done(at)
+
+    @for_role(PUBLIC)
+    def answer(self, token: str, visiting: Visiting) -> Response:
+        form = visiting.form
+        self._hit(token)
+        at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
+        if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
+            raise Refusal(403, "This form is not from this task. Open the task again.")
+        worker = self._queue.person(f"mturk {at.worker}", WORKER)
+        shown = self._queue.unanswered(worker.id, form.numbers("lease"))
+        if shown and shown[0].kind == "label":
+            said, unsure = labels([one for one in shown if one.kind == "label"], form)
+            self._queue.give(worker.id, said, submission=at.assignment, held=True)
+            self._queue.skip(worker.id, unsure, "I cannot tell", submission=at.assignment)
+        elif shown:
+            try:
+                said = {shown[0].id: comparison(shown[0], form, self._config.clean, self._config.name_problem)}
+            except Unclear as unclear:
+                return self._page(at, shown[:1], problem=str(unclear), status=422)
+            self._queue.give(worker.id, said, submission=at.assignment, held=True)
+        return self._done(at)
+
+    @for_role(PUBLIC)
+    def media(self, token: str, digest: Digest, size: Size) -> Response:
+        """An example of the task; of others it knows nothing."""
+        hit = self._hit(token)
+        shown = self._queue.example(digest) if digest in self._queue.digests_of(hit.items) else None
+        found = self._pictures.of(digest, shown, size) if shown else None
+        if found is None:
+            raise Refusal(404, "This example cannot be shown.")
+        return Response(found.content, media_type=found.kind)
+
+    def _hit(self, token: str) -> Hit:
+        name = self._signer.read(token, TASK)
+        hit = self._queue.hit(name) if isinstance(name, str) else None
+        if hit is None:
+            raise NO_LINK
+        return hit
+
+    def _assignment(self, token: str, assignment: str, worker: str, submit_to: str) -> Assignment:
+        if not all(part.isascii() and part.isalnum() and len(part) <= ID_LIMIT for part in (assignment, worker)):
+            raise Refusal(403, "This task was not opened by Mechanical Turk.")
+        parts = urlsplit(submit_to)
+        if f"{parts.scheme}://{parts.netloc}" not in self._config.submit_addresses:
+            raise Refusal(403, "This task was opened from an unknown marketplace.")
+        return Assignment(token, assignment, worker, f"{parts.scheme}://{parts.netloc}")
+
+    def _page(self, at: Assignment, shown: list[Shown], *, problem: str = "", status: int = 200) -> Response:
+        context = page_context(shown, self._queue.examples(digests_of(shown)))
+        labelling = context.pop("template") == "label.html"
+        return self._templates.page(
+            "task_label.html" if labelling else "task_compare.html",
+            status,
+            **context,
+            at=at,
+            stamp=self._signer.stamp(at.stamped, TASK),
+            problem=problem,
+            media=f"/task/{at.token}/media",
+            suggestions=[] if labelling else self._queue.names_used(),
+        )
+
+    def _done(self, at: Assignment) -> Response:
+        """A form that hands the assignment in at the marketplace; answered questions are never shown again."""
+        return self._templates.page("task_done.html", at=at, address=f"{at.submit_to}/mturk/externalSubmit")
