@@ -27,7 +27,8 @@ class Statistic:
     name: str
     of: Callable[[Floats], Floats]
     why_not: str
-    is_share: bool = False  # of examples: where no resample differs, it still has an interval (Wilson)
+    empty: str  # why not, where nothing was counted at all
+    trials: Callable[[Floats], Floats] | None = None  # of a share: where no resample differs, Wilson's interval holds
 
 
 def pair_columns(a: Labels, b: Labels) -> Floats:
@@ -116,19 +117,37 @@ ONE_VALUE = "the two labels never vary: one and the same value everywhere"
 NO_COMMON = "no example is labelled by both"
 NO_SECOND_VOTE = "no example has two votes"
 
+
+def all_counted(totals: Floats) -> Floats:
+    counts: Floats = totals.sum(-1)
+    return counts
+
+
 OF_PAIRS = (
-    Statistic("raw agreement", raw_agreement, NO_COMMON, is_share=True),
-    Statistic("Cohen's kappa", cohen_kappa, ONE_VALUE),
-    Statistic("Krippendorff's alpha", alpha_of_two, ONE_VALUE),
-    Statistic("positive agreement", positive_agreement, "neither says yes of any example"),
-    Statistic("negative agreement", negative_agreement, "neither says no of any example"),
-    Statistic("prevalence", prevalence, NO_COMMON),
-    Statistic("bias", bias, NO_COMMON),
+    Statistic("raw agreement", raw_agreement, NO_COMMON, NO_COMMON, all_counted),
+    Statistic("Cohen's kappa", cohen_kappa, ONE_VALUE, NO_COMMON),
+    Statistic("Krippendorff's alpha", alpha_of_two, ONE_VALUE, NO_COMMON),
+    Statistic(
+        "positive agreement",
+        positive_agreement,
+        "neither says yes of any example",
+        NO_COMMON,
+        lambda totals: totals.sum(-1) - totals[..., 3],
+    ),
+    Statistic(
+        "negative agreement",
+        negative_agreement,
+        "neither says no of any example",
+        NO_COMMON,
+        lambda totals: totals.sum(-1) - totals[..., 0],
+    ),
+    Statistic("prevalence", prevalence, NO_COMMON, NO_COMMON, all_counted),
+    Statistic("bias", bias, NO_COMMON, NO_COMMON),
 )
 OF_VOTES = (
-    Statistic("agreement of two votes", vote_agreement, NO_SECOND_VOTE),
-    Statistic("Fleiss' kappa", fleiss_kappa, "all votes are the same"),
-    Statistic("Krippendorff's alpha of votes", alpha, "all votes are the same"),
+    Statistic("agreement of two votes", vote_agreement, NO_SECOND_VOTE, NO_SECOND_VOTE),
+    Statistic("Fleiss' kappa", fleiss_kappa, "all votes are the same", NO_SECOND_VOTE),
+    Statistic("Krippendorff's alpha of votes", alpha, "all votes are the same", NO_SECOND_VOTE),
 )
 
 

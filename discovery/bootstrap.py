@@ -18,6 +18,7 @@ DRAWS = 1_000
 BATCH_BYTES = 64_000_000
 ENOUGH_DEFINED = 0.95  # of the draws must define the statistic for an interval
 LIMITS = (2.5, 97.5)
+NOTHING_VARIES = "no interval: no two resamples differ"
 
 
 class Resamples:
@@ -52,14 +53,9 @@ def estimate(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
     """Of one feature: its totals, and draws × totals."""
     value = float(statistic.of(totals))
     if np.isnan(value):
-        return Estimate.undefined(statistic.why_not)
-    interval = _interval(statistic.of(drawn))
-    if interval is None and statistic.is_share:
-        count = float(totals.sum())
-        return Estimate(value, *wilson(value * count, count))
-    if interval is None:
-        return Estimate(value, reason="no interval: the examples vary too little to resample")
-    return Estimate(value, *interval)
+        return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
+    interval = _interval(statistic.of(drawn)) or _of_a_share(statistic, value, totals)
+    return Estimate(value, *interval) if interval else Estimate(value, reason=NOTHING_VARIES)
 
 
 def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> Estimate:
@@ -67,17 +63,20 @@ def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> E
     values = statistic.of(totals)
     defined = ~np.isnan(values)
     if not defined.any():
-        return Estimate.undefined(f"{statistic.why_not} (of every feature)")
+        return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
+    value = float(values[defined].mean())
     means = _nan_means(statistic.of(drawn[:, defined]))
-    interval = _interval(means)
+    interval = _interval(means) or _of_a_share(statistic, value, totals[defined].sum(0))
     left_out = int((~defined).sum())
     note = f"the mean of {int(defined.sum())} features; of {left_out} it is not defined" if left_out else ""
-    if interval is None and statistic.is_share:
-        count = float(totals[defined].sum())
-        interval = wilson(float(values[defined].mean()) * count, count)
-    if interval is None:
-        return Estimate(float(values[defined].mean()), reason="no interval: the examples vary too little to resample")
-    return Estimate(float(values[defined].mean()), *interval, reason=note)
+    return Estimate(value, *interval, reason=note) if interval else Estimate(value, reason=NOTHING_VARIES)
+
+
+def _of_a_share(statistic: Statistic, value: float, totals: Floats) -> tuple[float, float] | None:
+    if statistic.trials is None:
+        return None
+    trials = float(statistic.trials(totals))
+    return wilson(value * trials, trials) if trials else None
 
 
 def estimates(

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.agreement import Floats, Statistic, ratio, raw_agreement
+from discovery.agreement import Floats, Statistic, all_counted, ratio, raw_agreement
 from discovery.questions import UNKNOWN, Labels
 
 BINS = 10
+UNSCORED = "it gave no label that is known to be right or wrong"
 
 
 def precision(totals: Floats) -> Floats:
@@ -31,10 +32,10 @@ def specificity(totals: Floats) -> Floats:
 
 
 OF_CORRECTNESS = (
-    Statistic("accuracy", raw_agreement, "no example is labelled by both", is_share=True),
-    Statistic("precision", precision, "it says yes of no example"),
-    Statistic("recall", recall, "no example is truly yes"),
-    Statistic("specificity", specificity, "no example is truly no"),
+    Statistic("accuracy", raw_agreement, UNSCORED, UNSCORED, all_counted),
+    Statistic("precision", precision, "it says yes of no example", UNSCORED, lambda sums: sums[..., 0] + sums[..., 1]),
+    Statistic("recall", recall, "no example is truly yes", UNSCORED, lambda sums: sums[..., 0] + sums[..., 2]),
+    Statistic("specificity", specificity, "no example is truly no", UNSCORED, lambda sums: sums[..., 3] + sums[..., 1]),
 )
 
 
@@ -45,7 +46,8 @@ def brier_columns(probability: Floats, true: Labels) -> Floats:
     return np.stack([error, known.astype(np.float64)], axis=-1)
 
 
-BRIER = Statistic("Brier score", lambda totals: ratio(totals[..., 0], totals[..., 1]), "it gives no probabilities")
+NO_CHANCES = "it gives no probabilities"
+BRIER = Statistic("Brier score", lambda totals: ratio(totals[..., 0], totals[..., 1]), NO_CHANCES, NO_CHANCES)
 
 
 @dataclass(frozen=True, slots=True)

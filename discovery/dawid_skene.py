@@ -38,7 +38,8 @@ def why_not(votes: NDArray[np.int8]) -> str:
     """Why there is no consensus of these votes (examples × workers); empty where there is one."""
     workers = int((votes != UNKNOWN).any(0).sum())
     if workers < FEWEST_WORKERS:
-        return f"{workers} workers voted, and it takes {FEWEST_WORKERS} to tell good ones from bad ones"
+        voted = "1 worker voted" if workers == 1 else f"{workers} workers voted"
+        return f"{voted}, and it takes {FEWEST_WORKERS} to tell good ones from bad ones"
     if not ((votes != UNKNOWN).sum(1) > 1).any():
         return "no example has two votes"
     return ""

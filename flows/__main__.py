@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from flows.compare_command import add_compare_command
 from flows.options import Parser, UsageError, add_options, read_options
 from flows.review_commands import add_review_commands
 from flows.run_commands import add_run_commands
@@ -58,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
         ReplicateSettings,
         positional="",
     )
+    add_compare_command(command)
     add_run_commands(command)
     add_review_commands(command)
     server = command("server", "keep a Prefect server running, so that runs start at once", SERVER_EXAMPLE, _server)

@@ -37,6 +37,9 @@ def add_options(parser: argparse.ArgumentParser, model: type[BaseModel], *, posi
             continue
         if field.default not in (None, PydanticUndefined):
             about += f" (default: {field.default})"
+        if get_origin(field.annotation) is tuple:
+            parser.add_argument(flag, dest=name, nargs="+", metavar=name.upper().removesuffix("S"), help=about)
+            continue
         choices = _choices(field.annotation)
         metavar = "|".join(choices) if choices else name.upper()
         parser.add_argument(flag, dest=name, metavar=metavar, help=about)
@@ -85,5 +88,5 @@ def _first_problem(error: ValidationError, model: type[BaseModel], positional: s
         return f"{missing} is missing: give {model.model_fields[name].description}"
     if problem["type"] == "extra_forbidden":
         return f"unknown setting {name!r}: remove it from the file given with --config"
-    message = problem["msg"][0].lower() + problem["msg"][1:]
-    return f"{flag} {problem['input']!r}: {message}"
+    message = (problem["msg"][0].lower() + problem["msg"][1:]).removeprefix("value error, ")
+    return f"{flag} {problem['input']!r}: {message}" if problem["loc"] else message

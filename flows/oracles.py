@@ -156,10 +156,23 @@ def _human(spec: Spec) -> Oracle:
     return HumanOracle(spec.store.queue, spec.model, spec.config(HumanTerms, money))
 
 
+def _recorded(spec: Spec) -> Oracle:
+    from models.recorded_votes import RecordedVotes
+    from reports.cells import restore
+
+    if not spec.model:
+        raise OracleError("oracle 'recorded' names no file: say which, as in recorded:votes.csv")
+    price = _usd(spec, "price")
+    for name in spec.parameters:
+        raise OracleError(f"oracle {spec.text!r}: unknown parameter {name!r}: it takes price only")
+    return RecordedVotes(Path(spec.model), price=price, cell=restore)
+
+
 BUILDERS: dict[str, Callable[[Spec], Oracle]] = {
     "simulated": _simulated,
     "contrastive": _contrastive,
     "openai": _openai,
     "vlm": _vlm,
     "human": _human,
+    "recorded": _recorded,
 }

@@ -10,7 +10,7 @@ import csv
 import gzip
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from models.oracle import Answer, Feature, Label, Money, OracleError, OracleIdentity, Question, Usage, Verdict
@@ -28,10 +28,11 @@ Ballots = dict[tuple[str, str], list[tuple[str, Verdict]]]  # of an example and 
 class RecordedVotes:
     width = AT_ONCE
 
-    def __init__(self, path: Path, *, price: Money = 0) -> None:
+    def __init__(self, path: Path, *, price: Money = 0, cell: Callable[[str], str] = str.strip) -> None:
+        """`cell` turns a cell of the table into what it means."""
         self._price = price
         content = _read(path)
-        self._votes, names = _votes_of(path, content)
+        self._votes, names = _votes_of(path, content, cell)
         self.features = tuple(Feature(name) for name in names)
         self.most_votes = max(map(len, self._votes.values()), default=0)
         digest = hashlib.sha256(content).hexdigest()
@@ -63,25 +64,27 @@ def _read(path: Path) -> bytes:
         raise OracleError(f"recorded:{path} cannot be read ({reason}): give a CSV file of votes") from None
 
 
-def _votes_of(path: Path, content: bytes) -> tuple[Ballots, list[str]]:
+def _votes_of(path: Path, content: bytes, cell: Callable[[str], str]) -> tuple[Ballots, list[str]]:
     try:
         rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
         missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
         if missing:
             wanted = ", ".join(COLUMNS)
             raise OracleError(f"recorded:{path} has no column {missing[0]!r}: its first line must be {wanted}")
-        return _collect(path, rows)
+        return _collect(path, rows, cell)
     except UnicodeDecodeError:
         raise OracleError(f"recorded:{path} is not UTF-8: save it as UTF-8") from None
     except csv.Error as error:
         raise OracleError(f"recorded:{path} is no CSV table ({error}): correct it") from None
 
 
-def _collect(path: Path, rows: Iterable[dict[str, str | None]]) -> tuple[Ballots, list[str]]:
+def _collect(
+    path: Path, rows: Iterable[dict[str, str | None]], cell: Callable[[str], str]
+) -> tuple[Ballots, list[str]]:
     votes: Ballots = {}
     seen: set[tuple[str, str, str]] = set()
     for number, row in enumerate(rows, start=2):
-        example, feature, worker, label = ((row[name] or "").strip() for name in COLUMNS)
+        example, feature, worker, label = (cell((row[name] or "").strip()) for name in COLUMNS)
         if not (example and feature and worker):
             raise OracleError(f"recorded:{path}, line {number}: example, feature and worker must not be empty")
         verdict = VALUES.get(label.lower())

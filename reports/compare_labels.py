@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.agreement import OF_PAIRS, OF_VOTES, Statistic, pair_columns, vote_columns
+from discovery.agreement import OF_PAIRS, OF_VOTES, pair_columns, vote_columns
 from discovery.bootstrap import estimates
 from discovery.correctness import BRIER, OF_CORRECTNESS, Calibration, brier_columns, calibration
 from discovery.dawid_skene import dawid_skene, why_not
@@ -19,7 +19,7 @@ from discovery.questions import UNKNOWN
 from reports.compare_study import Contender, Reference, Study
 
 IS_REFERENCE = "its own majority is what the others are measured against"
-RAW = Statistic("accuracy", OF_CORRECTNESS[0].of, "no label is known to be right or wrong", is_share=True)
+RAW = OF_CORRECTNESS[0]
 Named = dict[str, Estimate]
 
 

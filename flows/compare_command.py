@@ -1,0 +1,59 @@
+"""The command `compare`: parse, call the flow, print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from flows.options import add_options, read_options
+from flows.run_commands import Command
+
+EXAMPLE = "example: python -m flows compare datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10"
+ABOUT = "put the same questions to several oracles: where they differ, who is right, what each costs"
+DONE = 0
+
+
+def add_compare_command(command: Command) -> None:
+    from flows.compare_settings import CompareSettings
+
+    add_options(command("compare", ABOUT, EXAMPLE, _compare), CompareSettings, positional="dataset")
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from flows.compare_settings import CompareSettings
+
+    settings = read_options(arguments, CompareSettings)
+    from flows.display import TerminalDisplay, displaying
+    from flows.terminal import messages
+
+    with displaying(TerminalDisplay(messages())):
+        from flows.compare_preparation import prepare_comparison
+
+        prepared = prepare_comparison(settings)
+        from flows.compare import run_flow
+
+        result = run_flow(prepared)
+    if arguments.json:
+        text = (prepared.folder / "comparison.json").read_text(encoding="utf-8")
+        print(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    else:
+        _print(result)
+    return DONE
+
+
+def _print(result: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from flows.terminal import results
+
+    out = results()
+    table = Table()
+    for heading in result["summary"][0]:
+        table.add_column(heading)
+    for row in result["summary"]:
+        table.add_row(*(str(cell) for cell in row.values()))
+    out.print(table, markup=False)
+    for sentence in result["verdict"]:
+        out.print(sentence, highlight=False, markup=False)
+    out.print(f"written to {result['page']}", highlight=False, markup=False)

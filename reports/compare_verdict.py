@@ -1,0 +1,82 @@
+"""The comparison in a few sentences, for the top of the page and the terminal."""
+
+from __future__ import annotations
+
+from discovery.estimates import Estimate
+from reports.compare_advice import Advice
+from reports.compare_versus import Versus
+from reports.comparison import Comparison
+from reports.wording import of_things, percent, usd
+
+
+def verdict_of(comparison: Comparison) -> list[str]:
+    """One sentence each about agreement, who is right, whether a model may replace a person, and whom to ask."""
+    sentences = []
+    for pair in comparison.pairs:
+        agreement, kappa = pair.overall["raw agreement"], pair.overall["Cohen's kappa"]
+        sentences.append(
+            f"{pair.a} and {pair.b} give the same label to {_share(agreement)} of the examples; beyond chance they "
+            f"agree by a kappa of {_number(kappa)}."
+        )
+    for quality in comparison.qualities:
+        accuracy = quality.right["accuracy"]
+        if accuracy.defined:
+            sentences.append(
+                f"{quality.name} is right in {_share(accuracy)} of its labels, measured against "
+                f"{comparison.reference.words}."
+            )
+    sentences += [_replacement(one) for one in comparison.versus]
+    sentences += [_advised(one) for one in comparison.advice]
+    return sentences
+
+
+def _replacement(one: Versus) -> str:
+    test = one.test
+    if test.passes is None:
+        return f"Whether {one.model} may replace one of {one.people} is not defined: {test.reason}."
+    wins = sum(against.won for against in test.against)
+    verb = "may replace" if test.passes else "may not replace"
+    features = f"taken singly, of {one.may_replace} of {one.tested} features it may" if one.tested else ""
+    return (
+        f"{one.model} {verb} one of {one.people}: it holds its own against {wins} of {len(test.against)} people"
+        f"{'; ' + features if features else ''} (alternative annotator test, ε = {test.epsilon:g})."
+    )
+
+
+def _advised(one: Advice) -> str:
+    wanted = percent(one.wanted)
+    if one.reason:
+        return f"Whom to ask is not defined: {one.reason}."
+    if one.best is None:
+        best = max(one.settings, key=lambda setting: setting.accuracy)
+        return f"Nothing reaches {wanted} right labels; the best is {best.who} with {percent(best.accuracy)}."
+    price = f"{usd(1000 * one.best.cost)} per 1,000 labels"
+    share = f", {percent(one.best.escalated)} of the labels going to people" if 0 < one.best.escalated < 1 else ""
+    checked = (
+        f"; chosen on one half of the examples and counted on the other it gives {percent(one.confirmed)}"
+        if one.confirmed is not None
+        else ""
+    )
+    return f"The cheapest way to {wanted} right labels: {one.best.who}{share}, {price}{checked}."
+
+
+def _share(one: Estimate) -> str:
+    if one.value is None:
+        return f"a share that is not defined ({one.reason})"
+    interval = f" ({percent(one.low)} to {percent(one.high)})" if one.low is not None and one.high is not None else ""
+    return f"{percent(one.value)}{interval}"
+
+
+def _number(one: Estimate) -> str:
+    if one.value is None:
+        return f"not defined ({one.reason})"
+    interval = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
+    return f"{one.value:.2f}{interval}"
+
+
+def head_line(comparison: Comparison) -> str:
+    study = comparison.study
+    return (
+        f"{of_things(len(study.features), 'feature')} ({study.origin}) on {of_things(len(study.ids), 'example')} of "
+        f"{study.dataset}, asked of {' and '.join(one.name for one in study.contenders)}."
+    )
