@@ -125,7 +125,7 @@ class HumanOracle:
             f"{len(open_ones)} question{'s wait' if len(open_ones) > 1 else ' waits'} for {votes} "
             f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(open_ones) > 1 else ''}: run `python -m flows review`"
         )
-        return AnswersPending(message, items=[one.item for one in open_ones], unpaid=True)
+        return AnswersPending(message, items=[one.item for one in open_ones])
 
 
 def check_of(queue: str, label: Label, expected: str) -> Ask:

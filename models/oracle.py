@@ -35,13 +35,12 @@ class BudgetExhausted(OracleError):
 
 
 class AnswersPending(OracleError):
-    """`items` are the questions of the review queue that it waits for. `unpaid` says that nothing was charged for
-    what is missing, so that nothing need stay reserved."""
+    """`items` are the questions of the review queue that it waits for. What is pending holds no money: the run that
+    collects it reserves it anew."""
 
-    def __init__(self, message: str, *, items: Sequence[int] = (), unpaid: bool = False) -> None:
+    def __init__(self, message: str, *, items: Sequence[int] = ()) -> None:
         super().__init__(message)
         self.items = tuple(items)
-        self.unpaid = unpaid
 
 
 class Verdict(StrEnum):

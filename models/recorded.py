@@ -8,7 +8,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from models.oracle import (
@@ -26,6 +27,8 @@ from store import AnswerRecord, Request, Store, new_owner
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
+LINGER_SECONDS = 0.01  # answers that arrive so close together are committed together
+CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that travel one after the other
 DRAIN_SECONDS = 4.0  # how long an interrupted run waits for the answers that are under way
 
 
@@ -124,32 +127,36 @@ class _Errand:
             while not finished and time.monotonic() < deadline:
                 answers, finished = self._collect(timeout=deadline - time.monotonic())
                 self._commit(answers)
-            if finished and self._fences:  # sent, but never answered: mostly nobody knows whether it was charged
-                unpaid = isinstance(self._error, AnswersPending) and self._error.unpaid
-                give_up = self._recorded.store.release if unpaid else self._recorded.store.lost
-                give_up(self._owner, self._fences)
+            if finished and self._fences:
+                if isinstance(self._error, AnswersPending):  # to be collected by a later run, which reserves them anew
+                    self._recorded.store.release(self._owner, self._fences)
+                else:  # sent, but never answered: nobody knows whether it was charged
+                    self._recorded.store.lost(self._owner, self._fences)
         if self._error is not None:
             raise self._error
 
     def _ask(self) -> None:
         try:
-            for answer in self._recorded.oracle.ask(self._claimed()):
-                self._arrived.put(answer)
+            with closing(self._claimed()) as claimed:  # gives back at once what was claimed and never pulled
+                for answer in self._recorded.oracle.ask(claimed):
+                    self._arrived.put(answer)
         except BaseException as error:  # handed to the thread that waits for the answers
             self._error = error
         finally:
             self._arrived.put(None)
 
-    def _claimed(self) -> Iterator[Question]:
+    def _claimed(self) -> Generator[Question, None, None]:
         """What this process may ask. A group at a time is marked as sent, so a crash leaves few in doubt."""
         recorded, keys = self._recorded, list(self._questions)
-        for start in range(0, len(keys), recorded.width):
-            group = keys[start : start + recorded.width]
-            bounds = recorded.oracle.estimate([self._questions[key] for key in group])
+        at_once = recorded.width  # few at first, for the oracle is idle until they come
+        while keys:
+            wanted, keys = keys[:at_once], keys[at_once:]
+            at_once = max(recorded.width, CLAIMED_AT_ONCE)
+            bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])
             claimed = recorded.store.claim(
                 recorded.run_id,
                 recorded.scope,
-                [self._request(key, bound) for key, bound in zip(group, bounds, strict=True)],
+                [self._request(key, bound) for key, bound in zip(wanted, bounds, strict=True)],
                 owner=self._owner,
                 lease_seconds=LEASE_SECONDS,
                 budget=recorded.budget,
@@ -166,16 +173,21 @@ class _Errand:
         return Request(key, bound, str(self._recorded.identity), self._questions[key].kind.value)
 
     def _send(self, granted: dict[str, int]) -> Iterator[Question]:
-        store = self._recorded.store
-        mine = store.sent(self._owner, granted) if granted else set()
-        unsent = [key for key in granted if key in mine]
-        self._fences |= {key: granted[key] for key in unsent}
+        store, width = self._recorded.store, self._recorded.width
+        waiting = list(granted)
+        unsent: list[str] = []  # marked as sent, but not yet pulled
         try:
-            while unsent and not self._stopping:
-                yield self._questions[unsent.pop(0)]
+            while (waiting or unsent) and not self._stopping:
+                if not unsent:
+                    group, waiting = waiting[:width], waiting[width:]
+                    mine = store.sent(self._owner, {key: granted[key] for key in group})
+                    unsent = [key for key in group if key in mine]
+                    self._fences |= {key: granted[key] for key in unsent}
+                if unsent:
+                    yield self._questions[unsent.pop(0)]
         finally:
-            if unsent:
-                store.release(self._owner, unsent)
+            if unsent or waiting:
+                store.release(self._owner, unsent + waiting)
                 for key in unsent:
                     del self._fences[key]
 
@@ -184,9 +196,10 @@ class _Errand:
         arrived: list[Answer] = []
         try:
             item = self._arrived.get(timeout=timeout)
+            until = time.monotonic() + LINGER_SECONDS
             while item is not None:
                 arrived.append(item)
-                item = self._arrived.get_nowait()
+                item = self._arrived.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             return arrived, False
         return arrived, True

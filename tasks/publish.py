@@ -17,6 +17,8 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
+EVERY = 5.0  # seconds between two updates of a progress artifact
+
 
 @task(name="publish", cache_policy=NO_CACHE, persist_result=False)
 def publish(
@@ -39,8 +41,8 @@ class ProgressArtifact:
         self._updated = time.monotonic()
 
     def update(self, share: float, description: str) -> None:
-        """At most once a second, for each update is a request; the last one always."""
-        if self._id is not None and (share >= 1 or time.monotonic() - self._updated > 1):
+        """Not more often than EVERY, for each update is a request that the loop waits for; the last one always."""
+        if self._id is not None and (share >= 1 or time.monotonic() - self._updated > EVERY):
             update_progress_artifact(self._id, progress=round(100 * share, 1), description=description)
             self._updated = time.monotonic()
 

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from models.oracle import Answer, BudgetExhausted, Feature, Label, Money, OracleUnavailable, Question, Verdict
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Feature,
+    Label,
+    Money,
+    OracleUnavailable,
+    Question,
+    Verdict,
+)
 from models.recorded import Recorded
 from models.simulated import SimulatedOracle
 from store import Store
@@ -111,6 +121,25 @@ def test_what_came_before_a_failure_is_kept(store: Store) -> None:
     healthy = recorded(crowd_of(TRUTH, price=PRICE), store)
     list(healthy.ask(labels(50)))
     assert (healthy.paid_calls, healthy.cached_calls) == (40, 10)
+    assert not store.integrity_check()
+
+
+class Slow(SimulatedOracle):
+    """Takes all questions and answers the first ten; the rest comes another day."""
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        yield from list(super().ask(questions))[:10]
+        raise AnswersPending("40 answers are yet to come: run the same command again")
+
+
+def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> None:
+    columns, behaviour = [f"feature {c}" for c in "abcdef"], crowd_of(TRUTH, price=PRICE).behaviour
+    with pytest.raises(AnswersPending):
+        list(recorded(Slow(texts(50), TRUTH, columns, behaviour=behaviour), store).ask(labels(50)))
+    assert store.spent(SCOPE) == (10 * PRICE, 0)
+    collecting = recorded(crowd_of(TRUTH, price=PRICE), store, budget=50 * PRICE)
+    assert len(list(collecting.ask(labels(50)))) == 50
+    assert store.spent(SCOPE) == (50 * PRICE, 0)
     assert not store.integrity_check()
 
 
