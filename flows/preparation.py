@@ -20,6 +20,8 @@ from sources.example import Example
 from sources.load import load_dataset
 from store import Store
 
+A_NAME = "a feature with a name of several words"  # stands for one that a question may list as known
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -70,7 +72,9 @@ class Prepared:
 
     def _upper_bound(self) -> tuple[int, int]:
         settings = self.settings
-        compare = self.oracle.estimate([Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]))])[0]
+        listed = settings.queries if settings.strategy == "auto" or settings.beyond else 0
+        known = tuple(f"{A_NAME} {number}" for number in range(listed))
+        compare = self.oracle.estimate([Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known)])[0]
         examples = self.compared + (self.rest if settings.label_rest else ())
         labels: list[Question] = [Label(Feature("name", "definition"), example) for example in examples]
         per_feature = sum(self.oracle.estimate(labels)) * settings.votes
