@@ -63,7 +63,7 @@ _REVIEW: Step = (
         priority BIGINT NOT NULL, deadline DOUBLE PRECISION, price BIGINT NOT NULL, hourly BIGINT NOT NULL,
         expected TEXT, state TEXT NOT NULL CHECK (state IN ('open', 'done', 'given up', 'check')),
         created_at DOUBLE PRECISION NOT NULL)""",
-    "CREATE INDEX open_review_items ON review_items (priority, id) WHERE state = 'open'",
+    "CREATE INDEX open_review_items ON review_items (priority DESC, id) WHERE state = 'open'",
     "CREATE INDEX review_items_by_page ON review_items (page)",
     """CREATE TABLE review_votes (
         id {id}, item BIGINT NOT NULL REFERENCES review_items (id),

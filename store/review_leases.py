@@ -66,9 +66,7 @@ def next_page(connection: Connection, person: int, terms: Terms, now: float, cha
     chosen = _choose(connection, person, terms, now)
     if chosen:
         extra = _extras(connection, person, terms, chosen, chance)
-        _lease(connection, person, chosen, terms, now)
-        for item, purpose in extra:
-            _insert(connection, {"item": item, "person": person, "purpose": purpose, "slot": None}, terms, now)
+        _lease(connection, person, chosen, terms, now, extra)
     return [_shown(row) for row in _mine(connection, person)]
 
 
@@ -98,21 +96,26 @@ def drop_leases(connection: Connection, person: int) -> None:
     free_places(connection, [row.item for row in ended if row.purpose == VOTE])
 
 
-def answerable(person: int, now: float, queue: str | None) -> ColumnElement[bool]:
-    """Open questions that still have a place, and that the person has neither answered nor skipped."""
-    met = exists().where(
-        votes.c.item == items.c.id, votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED
-    )
+def has_place(now: float, queue: str | None) -> ColumnElement[bool]:
+    """Open questions for which somebody may still be asked."""
     return and_(
-        items.c.state == OPEN,
+        _IS_OPEN,
         items.c.filled < items.c.votes,
         or_(items.c.deadline.is_(None), items.c.deadline > now),
         items.c.queue == queue if queue is not None else items.c.queue.is_not(None),
-        ~met,
     )
 
 
-_ORDER = (items.c.priority.desc(), items.c.deadline.is_(None), items.c.deadline, items.c.id)
+def answerable(person: int, now: float, queue: str | None) -> ColumnElement[bool]:
+    """Those that the person has neither answered nor skipped."""
+    met = exists().where(
+        votes.c.item == items.c.id, votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED
+    )
+    return and_(has_place(now, queue), ~met)
+
+
+_ORDER = (items.c.priority.desc(), items.c.id)
+_IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_execute=True)  # as its index says
 
 
 def _choose(connection: Connection, person: int, terms: Terms, now: float) -> list[Row[Any]]:
@@ -136,13 +139,54 @@ def _locked(query: Select[Any]) -> Select[Any]:
     return query.with_for_update(of=items, skip_locked=True)
 
 
-def _lease(connection: Connection, person: int, chosen: Sequence[Row[Any]], terms: Terms, now: float) -> None:
+def _lease(
+    connection: Connection,
+    person: int,
+    chosen: Sequence[Row[Any]],
+    terms: Terms,
+    now: float,
+    extra: Sequence[tuple[int, str]] = (),
+) -> None:
+    """Take a place in each question that still has one; a lease that had expired is taken up again."""
     taken = taken_slots(connection, [row.id for row in chosen])
-    for row in chosen:
-        slot = free_slot(taken.get(row.id, set()), row.votes)
-        if slot is not None:
-            _insert(connection, {"item": row.id, "person": person, "purpose": VOTE, "slot": slot}, terms, now)
-            connection.execute(update(items).where(items.c.id == row.id).values(filled=items.c.filled + 1))
+    slots = {row.id: free_slot(taken.get(row.id, set()), row.votes) for row in chosen}
+    places: dict[tuple[int, str], int | None] = {(item, VOTE): slot for item, slot in slots.items() if slot is not None}
+    places |= dict.fromkeys(extra)
+    fresh = {"state": LEASED, "shown_at": now, "lease_until": now + terms.lease_seconds}
+    before = connection.execute(
+        select(votes.c.id, votes.c.item, votes.c.purpose).where(
+            votes.c.person == person, votes.c.state == EXPIRED, votes.c.item.in_([item for item, _ in places])
+        )
+    ).all()
+    again = [{"of": row.id, "at": places.pop((row.item, row.purpose)), **_named(fresh)} for row in before]
+    if again:
+        connection.execute(_AGAIN, again)
+    rows = [
+        {"item": item, "person": person, "purpose": purpose, "slot": slot, **fresh, "seconds": 0.0, "cost": 0}
+        for (item, purpose), slot in places.items()
+    ]
+    if rows:
+        connection.execute(insert(votes), rows)
+    filled = [{"of": item} for item, slot in sorted(slots.items()) if slot is not None]
+    if filled:
+        connection.execute(_FILL, filled)
+
+
+def _named(values: dict[str, Any]) -> dict[str, Any]:
+    return {f"now_{name}": value for name, value in values.items()}
+
+
+_AGAIN = (
+    update(votes)
+    .where(votes.c.id == bindparam("of"))
+    .values(
+        slot=bindparam("at"),
+        state=bindparam("now_state"),
+        shown_at=bindparam("now_shown_at"),
+        lease_until=bindparam("now_lease_until"),
+    )
+)
+_FILL = update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled + 1)
 
 
 def taken_slots(connection: Connection, numbers: Sequence[int]) -> dict[int, set[int]]:
@@ -159,51 +203,52 @@ def free_slot(taken: set[int], wanted: int) -> int | None:
     return next((slot for slot in range(wanted) if slot not in taken), None)
 
 
-def _insert(connection: Connection, place: dict[str, Any], terms: Terms, now: float) -> None:
-    """Lease a place; a lease of the same person that had expired is taken up again."""
-    fresh = {"slot": place["slot"], "state": LEASED, "shown_at": now, "lease_until": now + terms.lease_seconds}
-    again = update(votes).where(
-        *(votes.c[name] == place[name] for name in ("item", "person", "purpose")), votes.c.state == EXPIRED
-    )
-    if connection.execute(again.values(**fresh)).rowcount == 0:
-        connection.execute(insert(votes).values({**place, **fresh, "seconds": 0.0, "cost": 0}))
-
-
 def _extras(
     connection: Connection, person: int, terms: Terms, chosen: Sequence[Row[Any]], chance: float
 ) -> list[tuple[int, str]]:
     """Checks and repetitions to mix in among labels: as their shares say, by chance for the fraction."""
     if not chosen[0].page:
         return []
+    wanted = [_count(share * len(chosen), chance) for share in (terms.checks, terms.repeats)]
+    extra: list[tuple[int, str]] = []
+    if wanted[0]:
+        checks = _checks(person, chosen[0]).limit(wanted[0])
+        extra += [(item, "check") for item in connection.execute(checks).scalars()]
+    if wanted[1]:
+        repeats = _repeats(person, chosen[0]).limit(wanted[1])
+        extra += [(item, REPEAT) for item in connection.execute(repeats).scalars()]
+    return extra
+
+
+def _checks(person: int, beside: Row[Any]) -> Select[Any]:
+    """Questions on the page whose answer is known, first from outside, then because all votes agree."""
     met = select(votes.c.item).where(votes.c.person == person, votes.c.state != EXPIRED)
-    checks = (
-        select(items.c.id)
-        .where(items.c.page == chosen[0].page, items.c.id.not_in(met))
-        .where(or_(items.c.state == CHECK, and_(items.c.state == DONE, items.c.id.in_(_UNANIMOUS))))
-        .order_by(items.c.state, func.abs(items.c.id - chosen[0].id))
-        .limit(_count(terms.checks * len(chosen), chance))
+    voted = select(items.c.id).where(items.c.page == beside.page, items.c.state == DONE, items.c.given > 1)
+    unanimous = (
+        select(votes.c.item)
+        .where(votes.c.item.in_(voted), votes.c.purpose == VOTE, votes.c.state == GIVEN)
+        .group_by(votes.c.item)
+        .having(func.count(cast(votes.c.answer, Text).distinct()) == 1)
     )
+    return (
+        select(items.c.id)
+        .where(items.c.page == beside.page, items.c.id.not_in(met))
+        .where(or_(items.c.state == CHECK, items.c.id.in_(unanimous)))
+        .order_by(items.c.state, func.abs(items.c.id - beside.id))
+    )
+
+
+def _repeats(person: int, beside: Row[Any]) -> Select[Any]:
+    """Questions on the page that the person has answered once, the oldest first."""
     again = votes.alias("again")
     repeated = exists().where(again.c.item == items.c.id, again.c.person == person, again.c.purpose == REPEAT)
-    repeats = (
+    return (
         select(items.c.id)
         .join(votes, votes.c.item == items.c.id)
         .where(votes.c.person == person, votes.c.purpose == VOTE, votes.c.state == GIVEN)
-        .where(items.c.page == chosen[0].page, ~repeated)
+        .where(items.c.page == beside.page, ~repeated)
         .order_by(votes.c.answered_at)
-        .limit(_count(terms.repeats * len(chosen), chance))
     )
-    return [(item, "check") for item in connection.execute(checks).scalars()] + [
-        (item, REPEAT) for item in connection.execute(repeats).scalars()
-    ]
-
-
-_UNANIMOUS = (
-    select(votes.c.item)
-    .where(votes.c.purpose == VOTE, votes.c.state == GIVEN)
-    .group_by(votes.c.item)
-    .having(func.count() > 1, func.count(cast(votes.c.answer, Text).distinct()) == 1)
-)
 
 
 def _count(expected: float, chance: float) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from store.review_items import OPEN, digests_in, examples, items, votes
-from store.review_leases import EXPIRED, LEASED, VOTE, answerable
+from store.review_leases import EXPIRED, LEASED, VOTE, has_place
 from store.review_people import people
 
 PACE_SAMPLE = 50
@@ -37,17 +37,23 @@ class QueueState:
 def progress(connection: Connection, person: int, queue: str | None, now: float) -> Progress:
     mine = select(func.count()).where(votes.c.person == person, votes.c.state == "given")
     leased = select(func.count()).where(votes.c.person == person, votes.c.state == LEASED)
-    free = select(func.count()).select_from(items).where(answerable(person, now, queue))
+    free = select(func.count()).select_from(items).where(has_place(now, queue))
+    met = select(func.count()).join(items, items.c.id == votes.c.item).where(has_place(now, queue))
+    met = met.where(votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED)
     recent = (
         select(votes.c.seconds)
         .where(votes.c.person == person, votes.c.state == "given")
         .order_by(votes.c.answered_at.desc())
         .limit(PACE_SAMPLE)
     )
+
+    def count(query: Select[tuple[int]]) -> int:
+        return connection.execute(query).scalar_one()
+
     paces = sorted(connection.execute(recent).scalars())
     return Progress(
-        connection.execute(mine).scalar_one(),
-        connection.execute(free).scalar_one() + connection.execute(leased).scalar_one(),
+        count(mine),
+        sum(map(count, (free, leased))) - count(met),
         paces[len(paces) // 2] if paces else None,
     )
 

@@ -54,24 +54,40 @@ def give(
     taken = taken_slots(connection, [row.item for row in fresh])
     each = _elapsed(fresh, now) / max(len(fresh), 1)
     paid = _elapsed(fresh, now) / max(sum(row.purpose == VOTE for row in fresh), 1)
+    rows_to_write, counts = list[dict[str, Any]](), list[dict[str, int]]()
     for row in fresh:
         slot, state = row.slot, HELD if held else GIVEN
+        filled = 0
         if row.purpose == VOTE and row.state == EXPIRED:
             slot = free_slot(taken.get(row.item, set()), row.votes)
-            state = state if slot is not None else LATE
-            if slot is not None:
-                _count(connection, row.item, filled=1)
-        values: dict[str, Any] = {"state": state, "slot": slot, "answer": dict(said[row.id]), "answered_at": now}
+            state, filled = (state, 1) if slot is not None else (LATE, 0)
+        cost = 0
         if row.purpose == VOTE:
             worked = row.price + round(row.hourly * min(paid, MOST_PAID_SECONDS) / 3600)
-            values["cost"] = 0 if held else worked  # what is held is paid for by the task it belongs to
-            if state == GIVEN:
-                _count(connection, row.item, given=1)
+            cost = 0 if held else worked  # what is held is paid for by the task it belongs to
+            counts.append(_change(row.item, filled=filled, given=int(state == GIVEN)))
+        values = {"state": state, "slot": slot, "answer": dict(said[row.id]), "answered_at": now, "cost": cost}
         values |= {"seconds": min(each, MOST_SECONDS), "submission": submission}
-        connection.execute(update(votes).where(votes.c.id == row.id).values(**values))
+        rows_to_write.append({"of": row.id} | {f"now_{name}": value for name, value in values.items()})
         counted.late += state == LATE
         counted.given += state != LATE
+    if rows_to_write:
+        connection.execute(_GIVE, rows_to_write)
+    if counts:
+        connection.execute(_COUNT, counts)
     return counted
+
+
+_GIVE = (
+    update(votes)
+    .where(votes.c.id == bindparam("of"))
+    .values(
+        {
+            name: bindparam(f"now_{name}", type_=votes.c[name].type)
+            for name in ("state", "slot", "answer", "answered_at", "cost", "seconds", "submission")
+        }
+    )
+)
 
 
 def skip(connection: Connection, person: int, leases: Sequence[int], reason: str, submission: str, now: float) -> int:
@@ -193,5 +209,8 @@ _COUNT = (
 
 
 def _count(connection: Connection, item: int, *, filled: int = 0, given: int = 0, skipped: int = 0) -> None:
-    changes = {"of": item, "more_filled": filled, "more_given": given, "more_skipped": skipped}
-    connection.execute(_COUNT, changes)
+    connection.execute(_COUNT, _change(item, filled=filled, given=given, skipped=skipped))
+
+
+def _change(item: int, *, filled: int = 0, given: int = 0, skipped: int = 0) -> dict[str, int]:
+    return {"of": item, "more_filled": filled, "more_given": given, "more_skipped": skipped}
