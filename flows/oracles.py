@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from pydantic import TypeAdapter, ValidationError
 
 from flows.remembered import Remembered
-from flows.settings import Environment
+from flows.settings import DiscoverSettings, Environment
 from models.oracle import MICRO, Oracle, OracleError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Spec:
     seed: int
     environment: Environment
     store: Store | None = None  # where questions wait for people
+    growing: bool = False  # the data set will have more examples tomorrow, and the oracle is to stay the same
 
     def config(self, made: type[Config], given: Mapping[str, Any]) -> Config:
         """A configuration from the parameters, each read as the type of its field; `given` is not the user's to set."""
@@ -49,7 +50,13 @@ class Spec:
 
 
 def build_oracle(
-    text: str, dataset: Dataset, seed: int, environment: Environment, store: Store | None = None
+    text: str,
+    dataset: Dataset,
+    seed: int,
+    environment: Environment,
+    store: Store | None = None,
+    *,
+    growing: bool = False,
 ) -> Oracle:
     head, _, query = text.partition("?")
     kind, _, model = head.partition(":")
@@ -59,7 +66,24 @@ def build_oracle(
         parameters = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
     except ValueError:
         raise OracleError(f"oracle {text!r}: write parameters as ?name=value&name=value") from None
-    return BUILDERS[kind](Spec(text, model, parameters, dataset, seed, environment, store))
+    return BUILDERS[kind](Spec(text, model, parameters, dataset, seed, environment, store, growing))
+
+
+def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
+    """The oracle of a discovery, or all who take part where several do."""
+
+    def build(text: str) -> Oracle:
+        return build_oracle(text, dataset, settings.seed, Environment.read(), store)
+
+    ask_people = settings.escalate is not None or settings.spot_check is not None
+    elicits = build(settings.oracle)
+    if settings.labeller is None and not ask_people:
+        return elicits
+    from models.mixed import MixedCrowd, Mixture
+
+    labels = build(settings.labeller) if settings.labeller is not None else elicits
+    people = build(settings.people) if ask_people else None
+    return MixedCrowd(elicits, labels, people, Mixture(settings.escalate, settings.spot_check))
 
 
 def _simulated(spec: Spec) -> Oracle:
@@ -85,6 +109,7 @@ def _simulated(spec: Spec) -> Oracle:
         crowd=spec.model or "salience",
         seed=int(seed),
         behaviour=behaviour,
+        growing=spec.growing,
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from itertools import islice
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -62,22 +63,26 @@ class SimulatedOracle:
         crowd: str = "salience",
         seed: int = 0,
         behaviour: Behaviour | None = None,
+        growing: bool = False,
     ) -> None:
+        """With `growing`, examples are known by their ids and more of them do not make it another crowd."""
         self.behaviour = behaviour or Behaviour()
         self.width = self.behaviour.width if self.behaviour.latency else AT_ONCE
         self._truth = truth
         self._columns = list(columns)
         self._column_of = {name: column for column, name in enumerate(columns)}
-        self._row_of = {example.digest: row for row, example in enumerate(examples)}
+        self._growing = growing
+        self._row_of = {self._name(example): row for row, example in enumerate(examples)}
         self._crowd = make_crowd(crowd, truth, seed)
         self._seed = seed
+        content = [] if growing else [[e.digest for e in examples], truth.tolist()]
         errors = [(f.name, getattr(self.behaviour, f.name)) for f in fields(Behaviour)]
         self.identity = OracleIdentity(
             kind="simulated",
             model=crowd,
             parameters=(
                 ("seed", seed),
-                ("truth", digest_of([[e.digest for e in examples], list(columns), truth.tolist()])),
+                ("truth", digest_of([list(columns), *content])),
                 *((name, value) for name, value in errors if name in ("flip", "wrong", "none", "refuse")),
             ),
         )
@@ -90,20 +95,22 @@ class SimulatedOracle:
             yield from map(self._answer, questions)
             return
         waiting = iter(questions)
+        done: SimpleQueue[Future[Answer]] = SimpleQueue()
+        under_way = 0
         with ThreadPoolExecutor(self.width) as pool:
-            # Twice the width is under way, so that a thread never waits for the next question to be pulled.
-            running: set[Future[Answer]] = {
-                pool.submit(self._late_answer, question) for question in islice(waiting, 2 * self.width)
-            }
             try:
-                while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    running |= {pool.submit(self._late_answer, question) for question in islice(waiting, len(done))}
-                    for future in done:
-                        yield future.result()
+                while True:
+                    # Twice the width is under way, so that a thread never waits for the next question to be pulled.
+                    for question in islice(waiting, 2 * self.width - under_way):
+                        pool.submit(self._late_answer, question).add_done_callback(done.put)
+                        under_way += 1
+                    if not under_way:
+                        return
+                    answered = done.get()
+                    under_way -= 1
+                    yield answered.result()
             finally:
-                for future in running:
-                    future.cancel()
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def _late_answer(self, question: Question) -> Answer:
         time.sleep(self.behaviour.latency)
@@ -146,7 +153,10 @@ class SimulatedOracle:
         return Answer(question, Verdict.FEATURE, by, Feature(self._columns[column]), shown)
 
     def _row(self, example: Example) -> int:
-        row = self._row_of.get(example.digest)
+        row = self._row_of.get(self._name(example))
         if row is None:
             raise OracleError(f"simulated: example {example.id!r} is not in the truth this crowd answers from")
         return row
+
+    def _name(self, example: Example) -> str:
+        return example.id if self._growing else example.digest

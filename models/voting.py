@@ -106,10 +106,13 @@ class Panel:
         return Labelled(ballots)
 
     def _next_votes(self, ballots: list[Ballot]) -> dict[Question, tuple[Ballot, int]]:
+        """Example by example, so that an oracle that takes one example with many features meets them together."""
+        cast = [ballot.yes + ballot.no + ballot.abstained for ballot in ballots]
+        missing = np.array([ballot.missing(self.votes) for ballot in ballots])
         places: dict[Question, tuple[Ballot, int]] = {}
-        for ballot in ballots:
-            cast = ballot.yes + ballot.no + ballot.abstained
-            for row in np.flatnonzero(missing := ballot.missing(self.votes)).tolist():
-                for voter in range(cast[row], cast[row] + missing[row]):
-                    places[Label(ballot.feature, self.examples[row], int(voter))] = (ballot, row)
+        for row in np.flatnonzero(missing.any(axis=0)).tolist():
+            for place, ballot in enumerate(ballots):
+                first = int(cast[place][row])
+                for voter in range(first, first + int(missing[place, row])):
+                    places[Label(ballot.feature, self.examples[row], voter)] = (ballot, row)
         return places

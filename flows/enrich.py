@@ -1,0 +1,154 @@
+"""Enrich a growing data set: label what is new with features that are known, and let a table of labels grow."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.display import display
+from flows.enrich_batches import Labeller, default_folder, oracle_and_store
+from flows.enrich_features import read_features
+from flows.enrich_meaning import next_meaning
+from flows.enrich_parts import join_parts, joined_summary, locked, write_part
+from flows.enrich_runners import local_submit, prefect_submit, task_runner
+from flows.enrich_settings import EnrichSettings
+from flows.enrich_summary import summarise, told
+from flows.enrichment import Changes, Enrichment, Submit
+from flows.running import run_with_api
+from models.oracle import AnswersPending, Feature
+from reports.growing import Meaning, read_table, write_table
+from reports.run import check_writable, replace_file
+from sources.find import find_rows, name_of
+from tasks.publish_enrichment import publish_enrichment
+
+SUMMARY = "enrich.json"
+RETRIES, RETRY_SECONDS = 2, 300
+
+
+def _flow_run_name() -> str:
+    settings = EnrichSettings.model_validate(flow_run.parameters["settings"])
+    part = f"-part-{settings.shard.replace('/', '-of-')}" if settings.shard else ""
+    return f"{name_of(settings.dataset)}-{settings.oracle.partition('?')[0]}{part}"
+
+
+@flow(name="enrich", flow_run_name=_flow_run_name, persist_result=False)
+def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
+    """Label the examples of a data set that are new or have changed, and only those."""
+    with prefect_submit(settings) as submit:
+        summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit)
+    key = f"enriched-{re.sub(r'[^a-z0-9]+', '-', name_of(settings.dataset).lower())}"
+    publish_enrichment(key, name_of(settings.dataset), summary, told(summary))
+    return summary
+
+
+nightly_flow = enrich_flow.with_options(retries=RETRIES, retry_delay_seconds=RETRY_SECONDS)
+
+
+def enrich_with(settings: EnrichSettings, *, run_id: str | None = None, submit: Submit | None = None) -> dict[str, Any]:
+    """The whole enrichment as plain Python; the flow hands in tasks on a cluster, benchmarks and tests nothing."""
+    folder, features = check(settings)
+    # Parts are labelled side by side, and each writes a file of its own.
+    alone = nullcontext() if settings.part[1] > 1 else locked(folder, wait=False)
+    with alone, nullcontext(submit) if submit else local_submit(settings.workers) as how:
+        summary, changes = _label_and_write(settings, folder, features, run_id or str(uuid4()), how)
+    if changes.failure is not None:
+        raise changes.failure
+    if isinstance(changes.stopped, AnswersPending):
+        raise changes.stopped
+    return summary
+
+
+def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
+    """Where the table is and which features are asked; raises what bad input deserves before anything is started."""
+    folder = Path(settings.out) if settings.out else default_folder(settings.dataset)
+    check_writable(folder)
+    features = read_features(settings.features)
+    find_rows(settings.dataset)
+    task_runner(settings)
+    return folder, features
+
+
+def _label_and_write(
+    settings: EnrichSettings, folder: Path, features: list[Feature], run_id: str, submit: Submit
+) -> tuple[dict[str, Any], Changes]:
+    started = time.monotonic()
+    oracle, store = oracle_and_store(settings)
+    table = read_table(folder)
+    before, identity = table.meaning, oracle.identity.to_json()
+    meaning = next_meaning(table, features, identity, settings)
+    table.define(meaning)
+    scope = settings.scope(str(folder.resolve()), identity, meaning.version)
+    store.begin_run(
+        run_id,
+        scope,
+        name=folder.name,
+        flow="enrich",
+        dataset=name_of(settings.dataset),
+        oracle=str(oracle.identity),
+        settings=settings.model_dump(mode="json"),
+    )
+    work = Enrichment(
+        table,
+        features,
+        Labeller(settings, run_id, scope),
+        submit,
+        backfill=settings.backfill,
+        under_way=2 * settings.workers,
+    )
+    status = "failed"
+    try:
+        with display().counting(len(table), "examples looked at"):
+            changes = work.run(settings.dataset, settings.part)
+        summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
+        summary = _write(folder, settings, work, before, summary)
+        status = summary["stopped_because"]
+    finally:
+        store.end_run(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
+    return summary, changes
+
+
+def _write(
+    folder: Path,
+    settings: EnrichSettings,
+    work: Enrichment,
+    before: Meaning,
+    summary: dict[str, Any],
+) -> dict[str, Any]:
+    """The table where something has changed, and the summary. Of a part: the part, and when it is the last one all."""
+    table, changes, part = work.table, work.changes, settings.part
+    if part[1] > 1:
+        if changes.stopped is None and changes.failure is None:
+            write_part(folder, table, changes.rows, summary, part)
+        with locked(folder, wait=True):
+            summaries = join_parts(folder, table.meaning.version, part[1])
+        if summaries is None:
+            return summary
+        summary = joined_summary(summaries) | {"rows": len(read_table(folder))}
+    elif changes.rows or (before.columns, before.oracle) != (table.meaning.columns, table.meaning.oracle):
+        write_table(folder, table)
+    else:
+        summary |= {"version": before.version}
+    replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
+    return summary
+
+
+def run_flow(settings: EnrichSettings) -> dict[str, Any]:
+    """The flow against the API it is pointed at, a server that is kept, or one of its own for as long as it runs."""
+    state = run_with_api(
+        lambda: enrich_flow(settings, return_state=True), publish_enrichment.name, name_of(settings.dataset)
+    )
+    result: dict[str, Any] = state.result()
+    return result
+
+
+def enrich(dataset: str, **settings: Any) -> dict[str, Any]:
+    """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary."""
+    return run_flow(EnrichSettings(dataset=dataset, **settings))

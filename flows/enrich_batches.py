@@ -1,0 +1,111 @@
+"""Batches of labels, and who labels them: a description that any process of a cluster can act on.
+
+Each process opens the store and loads the oracle once, however many batches it labels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import Labels
+from flows.enrich_settings import EnrichSettings
+from flows.oracles import build_oracle
+from flows.settings import Environment, open_store
+from models.oracle import Answer, Feature, Money, Oracle, OracleError
+from models.recorded import Recorded
+from models.voting import Panel
+from sources.dataset import Dataset
+from sources.example import Example
+from sources.find import find_truth, name_of
+from sources.truth import read_whole_truth
+from store import Store
+
+
+class Batch:
+    """Examples, and the features that each of them is asked about. A plain object: Prefect looks into anything else."""
+
+    def __init__(self, examples: Sequence[Example], features: Sequence[Feature]) -> None:
+        self.examples = list(examples)
+        self.features = list(features)
+
+
+class Marks:
+    """What came of a batch: labels as examples × features, and which examples were voted on at all."""
+
+    def __init__(self, labels: Labels, voted: NDArray[np.bool_], stopped: OracleError | None) -> None:
+        self.labels = labels
+        self.voted = voted
+        self.stopped = stopped
+        self.paid_calls = 0
+        self.cached_calls = 0
+        self.cost: Money = 0
+
+    def count(self, answer: Answer) -> None:
+        if answer.cached:
+            self.cached_calls += 1
+        else:
+            self.paid_calls += 1
+            self.cost += answer.cost
+
+
+class Labeller:
+    """Labels batches for one run. It travels to other processes as its settings; secrets are read where it arrives."""
+
+    def __init__(self, settings: EnrichSettings, run_id: str, scope: str) -> None:
+        self.settings = settings
+        self.run_id = run_id
+        self.scope = scope
+
+    def __call__(self, batch: Batch) -> Marks:
+        recorded = _recorded(self.settings, self.run_id, self.scope)
+        marks = Marks(np.empty((0, 0), np.int8), np.empty(0, np.bool_), None)
+        lock = threading.Lock()
+
+        def count(answer: Answer) -> None:
+            with lock:
+                marks.count(answer)
+
+        labelled = Panel(recorded, batch.examples, self.settings.votes, count).label(batch.features)
+        marks.labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
+        marks.voted = np.any([ballot.yes + ballot.no + ballot.abstained > 0 for ballot in labelled.ballots], axis=0)
+        marks.stopped = labelled.stopped
+        return marks
+
+
+@cache
+def opened(dataset: str, oracle: str, seed: int, store: str | None) -> tuple[Oracle, Store]:
+    """The oracle and the store of this process."""
+    kept = open_store(store)
+    return build_oracle(oracle, _described(dataset, oracle), seed, Environment.read(), kept, growing=True), kept
+
+
+_opening = threading.Lock()
+
+
+def oracle_and_store(settings: EnrichSettings) -> tuple[Oracle, Store]:
+    with _opening:  # threads that come together must not load a model each
+        return opened(settings.dataset, settings.oracle, settings.seed, settings.store)
+
+
+@cache
+def _recorded(settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
+    oracle, store = oracle_and_store(settings)
+    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+
+
+def _described(spec: str, oracle: str) -> Dataset:
+    """The data set as far as an oracle needs it: its truth if it is a simulated crowd, and no example."""
+    location = find_truth(spec) if oracle.startswith("simulated") else None
+    if location is None:
+        return Dataset(name_of(spec), spec, (), (), None, "")
+    ids, truth = read_whole_truth(location)
+    return Dataset(name_of(spec), spec, tuple(Example(name, "") for name in ids), (), truth, "")
+
+
+def default_folder(spec: str) -> Path:
+    return Path("enriched") / name_of(spec)

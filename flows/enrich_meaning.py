@@ -1,0 +1,50 @@
+"""What the columns of the next version of a table mean, and when that forbids mixing new labels with old ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discovery.questions import UNKNOWN
+from flows.enrich_settings import EnrichSettings
+from models.oracle import Feature
+from reports.growing import Column, GrowingTable, Meaning
+from reports.run import RunError
+
+
+def next_meaning(
+    table: GrowingTable, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings
+) -> Meaning:
+    """The meaning of the version to come. Where everything is asked again, the labels of before are taken away."""
+    old, version = table.meaning, table.meaning.version + 1
+    if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
+        _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
+        table.labels[:] = UNKNOWN
+        return Meaning(version, tuple(Column(f.name, f.definition, 0) for f in features), identity, settings.votes)
+    given = {feature.name: feature for feature in features}
+    columns = [_continued(table, column, given.get(column.name), settings) for column in old.columns]
+    # Rows of before count as asked for a new feature only if it is filled in for them.
+    since = 0 if settings.backfill or not old.columns else version
+    columns += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
+    return Meaning(version, tuple(columns), identity, settings.votes)
+
+
+def _continued(table: GrowingTable, column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
+    """A column of before: as it was, filled in for old rows, or asked again under another definition."""
+    if feature is None:
+        return column
+    if feature.definition != column.definition:
+        if not settings.backfill:
+            raise RunError(
+                f"feature {column.name!r} is defined otherwise than in the table: ask it again with --backfill, "
+                "rename it, or give another --out"
+            )
+        table.column_labels(column.name)[:] = UNKNOWN
+    return Column(column.name, feature.definition, 0 if settings.backfill else column.since)
+
+
+def _require_backfill(settings: EnrichSettings, oracle: str, votes: int) -> None:
+    if not settings.backfill:
+        raise RunError(
+            f"the table was labelled by {oracle} with {votes} votes, and {settings.oracle} with {settings.votes} votes "
+            "is another voter: ask everything again with --backfill, or give another --out"
+        )

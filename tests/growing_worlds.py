@@ -1,0 +1,47 @@
+"""Data sets that grow: texts with a truth beside them, written anew with more rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+TRAITS = ("red", "round", "heavy")
+
+
+class World:
+    """Texts with traits. The truth of a row depends on its number alone: more rows change nothing of the others."""
+
+    def __init__(self, folder: Path, rows: int, traits: tuple[str, ...] = TRAITS) -> None:
+        self.folder = folder
+        self.traits = traits
+        folder.mkdir(parents=True, exist_ok=True)
+        self.texts = {f"e{number:06}": f"text of number {number}" for number in range(rows)}
+        self.write()
+
+    @property
+    def spec(self) -> str:
+        return str(self.folder / "world.csv")
+
+    @property
+    def features(self) -> str:
+        return "; ".join(f"{name}: It is {name}." for name in self.traits)
+
+    def truth(self, name: str) -> list[int]:
+        number = int(name.lstrip("re") or 0)
+        drawn = np.random.default_rng(number).integers(0, 2, 40)
+        return [int(value) for value in drawn[: len(self.traits)]]
+
+    def add(self, more: int) -> list[str]:
+        first = len(self.texts)
+        new = [f"e{number:06}" for number in range(first, first + more)]
+        self.texts |= {name: f"text of number {name}" for name in new}
+        self.write()
+        return new
+
+    def write(self) -> None:
+        pd.DataFrame({"id": list(self.texts), "text": list(self.texts.values())}).to_csv(self.spec, index=False)
+        truth = pd.DataFrame([self.truth(name) for name in self.texts], columns=list(self.traits))
+        truth.insert(0, "id", list(self.texts))
+        truth.to_csv(self.folder / "truth.csv", index=False)
