@@ -14,14 +14,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
-from flows.compare_asking import Asking, CompareTask, LabelTask, waits_for
+from flows.compare_asking import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare_preparation import PreparedComparison, prepare_comparison
 from flows.compare_settings import CompareSettings
 from flows.display import display
 from flows.running import run_with_api
 from flows.waiting import raise_if_waiting, suspended
 from models.oracle import AnswersPending
-from models.voting import Panel
 from reports.compare_exports import summary_rows, write_comparison
 from reports.compare_study import Study
 from reports.compare_verdict import verdict_of
@@ -58,7 +57,7 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
 
 
 def run_comparison(
-    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = Panel.compare, label: LabelTask = Panel.label
+    prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
 ) -> Comparison:
     """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     asking = Asking(prepared, run_id, compare, label)

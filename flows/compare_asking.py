@@ -26,14 +26,23 @@ CompareTask = Callable[[Panel, list[Compare]], Elicited]
 LabelTask = Callable[[Panel, list[Feature]], Labelled]
 
 
+def plain_compare(panel: Panel, questions: list[Compare]) -> Elicited:
+    return panel.compare(questions)
+
+
+def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
+    """By the panel's own rule: a poll asks every vote, a panel only what decides."""
+    return panel.label(features)
+
+
 @dataclass
 class Asking:
     """One comparison under way. What must wait for people is noted, and everybody else is asked nevertheless."""
 
     prepared: PreparedComparison
     run_id: str
-    compare: CompareTask = Panel.compare
-    label: LabelTask = Panel.label
+    compare: CompareTask
+    label: LabelTask
     pending: list[AnswersPending] = field(default_factory=list)
 
     def features(self) -> tuple[tuple[Feature, ...], dict[int, Discovered]]:

@@ -126,16 +126,11 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
 
 
 def _after(people: Contender, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    right, wrong = (
-        np.stack(
-            [
-                chance_after_first(said, row, votes, first_right=first)
-                for said, row in zip(people.sheet.said, true, strict=True)
-            ]
-        )[known]
-        for first in (True, False)
-    )
-    return np.nan_to_num(right), np.nan_to_num(wrong)  # where a first vote cannot be so, its weight is 0
+    right, wrong = np.zeros(true.shape), np.zeros(true.shape)
+    for place, said in enumerate(people.sheet.said):
+        right[place] = chance_after_first(said, true[place], votes, first_right=True)
+        wrong[place] = chance_after_first(said, true[place], votes, first_right=False)
+    return np.nan_to_num(right[known]), np.nan_to_num(wrong[known])  # where a first vote cannot be so, its weight is 0
 
 
 def _settings(labels: _Labels) -> list[Setting]:

@@ -51,7 +51,6 @@ def summary_rows(comparison: Comparison) -> list[dict[str, Any]]:
                 "stands for": "people" if one.people else "model",
                 "votes": one.votes,
                 "missing": one.wanted - one.votes,
-                "accuracy": told(quality.right["accuracy"]),
                 "single vote": told(quality.single),
                 "majority": told(quality.majority),
                 "Dawid-Skene": told(quality.consensus),

@@ -18,7 +18,7 @@ from discovery.estimates import Estimate
 from discovery.questions import UNKNOWN
 from reports.compare_study import Contender, Reference, Study
 
-IS_REFERENCE = "its own majority is what the others are measured against"
+IS_REFERENCE = "its majority is the reference"
 RAW = OF_CORRECTNESS[0]
 Named = dict[str, Estimate]
 
@@ -128,7 +128,10 @@ def _why_no_score(reference: Reference, one: Contender) -> str:
 
 def chances_of_right(one: Contender, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
     """Features × examples: how probable it is that the majority of so many of its votes is right; a tie is half."""
-    return np.stack([chance_of_right(said, row, votes) for said, row in zip(one.sheet.said, true, strict=True)])
+    chances = np.full(true.shape, np.nan)
+    for place, said in enumerate(one.sheet.said):
+        chances[place] = chance_of_right(said, true[place], votes)
+    return chances
 
 
 def votes_curve(one: Contender, true: NDArray[np.int8]) -> dict[int, float]:

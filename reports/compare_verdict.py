@@ -19,10 +19,9 @@ def verdict_of(comparison: Comparison) -> list[str]:
             f"agree by a kappa of {_number(kappa)}."
         )
     for quality in comparison.qualities:
-        accuracy = quality.right["accuracy"]
-        if accuracy.defined:
+        if quality.majority.defined:
             sentences.append(
-                f"{quality.name} is right in {_share(accuracy)} of its labels, measured against "
+                f"{quality.name} is right in {_share(quality.majority)} of its labels, measured against "
                 f"{comparison.reference.words}."
             )
     sentences += [_replacement(one) for one in comparison.versus]
