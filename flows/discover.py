@@ -26,6 +26,7 @@ from flows.rest import label_rest
 from flows.running import run_with_api
 from flows.settings import DiscoverSettings
 from flows.waiting import raise_if_waiting, suspended, wait_for_people
+from models.mixed import recorded_by
 from models.oracle import MICRO, AnswersPending, Compare, Feature
 from models.patient import Patient
 from models.recorded import Recorded
@@ -93,7 +94,8 @@ def run_discovery(
         oracle=str(prepared.oracle.identity),
         settings=settings.model_dump(mode="json"),
     )
-    recorded = Recorded(prepared.oracle, store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
+    book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
+    recorded = recorded_by(prepared.oracle, book)
     asked = Patient(recorded, partial(wait_for_people, store.queue)) if settings.wait else recorded
     panel = Panel(asked, prepared.compared, settings.votes)
     strategy = settings.make_strategy(len(prepared.compared))

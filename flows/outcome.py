@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import combinations
 from typing import Any
@@ -15,9 +15,9 @@ from discovery.metrics import interesting, matches_with_truth, none_bound
 from discovery.questions import UNKNOWN, Comparison, Labels
 from flows.loop import Finding, Progress, StopReason
 from flows.settings import DiscoverSettings
+from models.mixed import Books, RecordedCrowd
 from models.names import canonical
 from models.oracle import MICRO, Answer, Compare
-from models.recorded import Recorded
 from models.voting import Ballot
 from reports.run import Run, write_run
 from sources.dataset import Dataset
@@ -30,7 +30,7 @@ class Outcome:
     settings: DiscoverSettings
     dataset: Dataset
     rows: list[int]  # the examples that were compared
-    recorded: Recorded
+    recorded: Books
     progress: Progress
     run_id: str
     seconds: float  # that the run took, waiting included
@@ -92,6 +92,8 @@ class Outcome:
         }
         if self.settings.voters > 1:
             summary["voters_agree"] = voters_agree(progress.asked)
+        if isinstance(recorded, RecordedCrowd):
+            summary["people"] = asdict(recorded.asked)
         uniform = self.settings.strategy == "adaptive-triple" and not self.settings.ask and self.settings.voters == 1
         if progress.stopped is StopReason.NONES and uniform:
             share = none_bound(progress.nones_in_a_row)

@@ -11,8 +11,8 @@ import numpy as np
 
 from discovery.questions import Kind
 from flows.display import display
-from flows.oracles import build_oracle
-from flows.settings import DiscoverSettings, Environment, open_store
+from flows.oracles import build_crowd
+from flows.settings import DiscoverSettings, open_store
 from models.oracle import MICRO, Compare, Feature, Label, Oracle, Question
 from reports.run import check_writable
 from sources.dataset import Dataset
@@ -90,7 +90,7 @@ def prepare(settings: DiscoverSettings) -> Prepared:
     for skipped in dataset.quarantined:
         shown.say(f"left out {skipped.id}: {skipped.reason}")
     store = open_store(settings.store)
-    oracle = build_oracle(settings.oracle, dataset, settings.seed, Environment.read(), store)
+    oracle = build_crowd(settings, dataset, store)
     settings = settings.resolved(len(dataset.examples))
     scope = settings.scope(dataset, oracle)
     folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")

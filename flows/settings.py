@@ -63,6 +63,15 @@ class DiscoverSettings(BaseModel):
         None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
     )
     label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
+    labeller: str | None = Field(None, description="who labels, if not the oracle that elicits; as in human:QUEUE")
+    escalate: float | None = Field(
+        None,
+        ge=0,
+        le=0.5,
+        description="people label where votes disagree or a probability is within this of one half",
+    )
+    spot_check: float | None = Field(None, gt=0, le=1, description="share of the labels that people check")
+    people: str = Field("human", description="who is asked by --escalate and --spot-check")
     wait: bool = Field(
         False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
     )

@@ -1,0 +1,177 @@
+"""A mixed crowd behind the same seam: one elicits, another labels, and people are asked where it matters.
+
+Each member keeps its own answers and books under its own name, so what a model has answered alone is not paid again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from models.oracle import (
+    Answer,
+    Compare,
+    Label,
+    Money,
+    Oracle,
+    OracleIdentity,
+    Question,
+    Verdict,
+    digest_of,
+)
+from models.recorded import Recorded
+
+Place = tuple[str, str, str]  # a feature and an example
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """When people are asked besides the labeller; None: never."""
+
+    escalate: float | None = None  # its votes disagree, or its probability is within this of one half
+    spot_check: float | None = None  # a share of its labels, chosen by their content
+
+
+@dataclass
+class PeopleAsked:
+    """What became of the labels that went to people."""
+
+    escalated: int = 0
+    checked: int = 0
+    agreed: int = 0  # of those that were checked
+
+
+class MixedCrowd:
+    """What people say counts instead of what the labeller said, for all votes on a label once one is doubtful."""
+
+    def __init__(self, elicits: Oracle, labels: Oracle, people: Oracle | None, mixture: Mixture) -> None:
+        self.elicits = elicits
+        self.labels = labels
+        self.people = people
+        self.mixture = mixture
+        self.asked = PeopleAsked()
+        self._theirs: set[Place] = set()  # labels that people decide
+        self._counted: set[Question] = set()
+        self.width = labels.width
+        self.identity = OracleIdentity(
+            kind="mixed",
+            model="+".join(str(one.identity) for one in (elicits, labels, people) if one is not None),
+            parameters=(
+                ("elicits", elicits.identity.to_json()),
+                ("labels", labels.identity.to_json()),
+                ("people", people.identity.to_json() if people else None),
+                ("escalate", mixture.escalate),
+                ("spot_check", mixture.spot_check),
+            ),
+        )
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        """An upper bound: people may be asked about every label."""
+        comparing = iter(self.elicits.estimate([one for one in questions if isinstance(one, Compare)]))
+        labels = [one for one in questions if isinstance(one, Label)]
+        labelling = iter(self.labels.estimate(labels))
+        by_people = iter(self.people.estimate(labels) if self.people else [0] * len(labels))
+        return [next(comparing) if isinstance(one, Compare) else next(labelling) + next(by_people) for one in questions]
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        listed = list(questions)
+        comparisons = [question for question in listed if isinstance(question, Compare)]
+        labels = [question for question in listed if isinstance(question, Label)]
+        if comparisons:
+            yield from self.elicits.ask(comparisons)
+        if labels and self.people is None:
+            yield from self.labels.ask(labels)
+        elif labels and self.people is not None:
+            yield from self._with_people(self.people, labels)
+
+    def _with_people(self, people: Oracle, labels: Sequence[Label]) -> Iterator[Answer]:
+        said: dict[Place, list[Answer]] = {}
+        for answer in self.labels.ask([label for label in labels if _place(label) not in self._theirs]):
+            said.setdefault(_place(answer.question), []).append(answer)
+        first: dict[Question, Answer] = {}
+        for place, answers in said.items():
+            doubtful = self._is_doubtful(answers)
+            if not (doubtful or self._is_checked(place)):
+                yield from answers
+                continue
+            self._theirs.add(place)
+            if doubtful:
+                self.asked.escalated += 1
+            else:
+                first.update((answer.question, answer) for answer in answers)
+        theirs = [label for label in labels if _place(label) in self._theirs]
+        for answer in people.ask(theirs) if theirs else ():
+            if answer.question in first and answer.question not in self._counted:
+                self._counted.add(answer.question)
+                self.asked.checked += 1
+                self.asked.agreed += first[answer.question].verdict is answer.verdict
+            yield answer
+
+    def _is_doubtful(self, answers: Sequence[Answer]) -> bool:
+        margin = self.mixture.escalate
+        if margin is None:
+            return False
+        verdicts = {answer.verdict for answer in answers}
+        near = any(one.probability is not None and abs(one.probability - 0.5) <= margin for one in answers)
+        return near or len(verdicts) > 1 or not verdicts <= {Verdict.YES, Verdict.NO}
+
+    def _is_checked(self, place: Place) -> bool:
+        share = self.mixture.spot_check
+        return share is not None and int(digest_of(place)[:8], 16) < share * 2**32
+
+
+class Books(Protocol):
+    """Who was asked, and what it has cost so far."""
+
+    @property
+    def identity(self) -> OracleIdentity: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def scope(self) -> str: ...
+    @property
+    def cost(self) -> Money: ...
+    @property
+    def paid_calls(self) -> int: ...
+    @property
+    def cached_calls(self) -> int: ...
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]: ...
+    def estimate(self, questions: Sequence[Question]) -> list[Money]: ...
+
+
+class RecordedCrowd(MixedCrowd):
+    """A mixed crowd each of whose members keeps and books its own answers, all under one budget."""
+
+    def __init__(self, crowd: MixedCrowd, record: Callable[[Oracle], Recorded]) -> None:
+        members = [one for one in (crowd.elicits, crowd.labels, crowd.people) if one is not None]
+        self._books = {str(one.identity.to_json()): record(one) for one in members}
+        of = {id(one): self._books[str(one.identity.to_json())] for one in members}
+        people = of[id(crowd.people)] if crowd.people else None
+        super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
+
+    @property
+    def scope(self) -> str:
+        return next(iter(self._books.values())).scope
+
+    @property
+    def cost(self) -> Money:
+        return sum(book.cost for book in self._books.values())
+
+    @property
+    def paid_calls(self) -> int:
+        return sum(book.paid_calls for book in self._books.values())
+
+    @property
+    def cached_calls(self) -> int:
+        return sum(book.cached_calls for book in self._books.values())
+
+
+def recorded_by(oracle: Oracle, record: Callable[[Oracle], Recorded]) -> Recorded | RecordedCrowd:
+    """Cache, budget and ledger around an oracle, or around each member of a mixed crowd."""
+    return RecordedCrowd(oracle, record) if isinstance(oracle, MixedCrowd) else record(oracle)
+
+
+def _place(question: Question) -> Place:
+    if not isinstance(question, Label):
+        raise TypeError(f"only a label is about one example, not {question.kind.value}")
+    return question.feature.name, question.feature.definition, question.example.digest
