@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from flows.compare_command import add_compare_command
-from flows.enrich_command import add_enrich_command
+from flows.enrich_commands import add_enrich_commands
 from flows.options import Parser, UsageError, add_options, read_options
 from flows.review_commands import add_review_commands
 from flows.run_commands import add_run_commands
@@ -60,7 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
         ReplicateSettings,
         positional="",
     )
-    add_enrich_command(command)
+    add_enrich_commands(command)
     add_compare_command(command)
     add_run_commands(command)
     add_review_commands(command)
