@@ -30,6 +30,7 @@ from models.mixed import recorded_by
 from models.oracle import MICRO, AnswersPending, Compare, Feature
 from models.patient import Patient
 from models.recorded import Recorded
+from models.sentences import sentence_closeness
 from models.voting import Elicited, Labelled, Panel
 from reports.progress import picture_of
 from reports.run import Run
@@ -100,7 +101,8 @@ def run_discovery(
     panel = Panel(asked, prepared.compared, settings.votes)
     strategy = settings.make_strategy(len(prepared.compared))
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, settings.voters)
-    loop = Loop(strategy, prepared.compared, limits, partial(compare, panel), partial(label, panel))
+    asking = (partial(compare, panel), partial(label, panel))
+    loop = Loop(strategy, prepared.compared, limits, *asking, sentence_closeness())
 
     def show(progress: Progress, found: list[Finding]) -> None:
         display().update(progress.queries, f"{_detail(progress)}, {recorded.cost / MICRO:.4f} USD")

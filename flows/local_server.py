@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 START_SECONDS = 120.0
 STOP_SECONDS = 8.0
@@ -34,9 +35,14 @@ class ServerError(Exception):
     """The Prefect API cannot be reached; the message is one line with the remedy."""
 
 
+class Api(NamedTuple):
+    url: str
+    own: bool  # it ends with the run
+
+
 @contextmanager
-def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[str]:
-    """Yield the URL of a Prefect API that answers, for as long as the caller needs it."""
+def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[Api]:
+    """Yield a Prefect API that answers, for as long as the caller needs it."""
     os.environ.update(environment)
     from prefect.settings import get_current_settings
 
@@ -48,15 +54,15 @@ def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[str]:
                 f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
                 "or unset PREFECT_API_URL to let the run bring its own"
             )
-        yield pointed_at
+        yield Api(pointed_at, own=False)
         return
     kept = kept_server(state)
     if kept:
         with _pointing_at(kept):
-            yield kept
+            yield Api(kept, own=False)
         return
     with own_server(state) as url, _pointing_at(url):
-        yield url
+        yield Api(url, own=True)
 
 
 def _quieten_console() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from discovery.metrics import g, interesting_and_distinct
 from discovery.questions import Comparison, Kind, Labels, Strategy
-from models.names import canonical
+from discovery.twins import Closeness, find_twin, same_name
 from models.oracle import Answer, AnswersPending, Compare, Feature, Money, OracleError, Verdict
 from models.voting import Ballot, Elicited, Labelled
 from sources.example import Example
@@ -44,6 +44,7 @@ class Finding:
     comparison: Comparison
     answer: Answer
     ballot: Ballot
+    twin: str = ""  # "same as …" or "complement of …", where an earlier feature selects the same examples or the others
 
     @property
     def labels(self) -> Labels:
@@ -96,13 +97,14 @@ class Loop:
         limits: Limits,
         compare: Callable[[list[Compare]], Elicited],
         label: Callable[[list[Feature]], Labelled],
+        closeness: Closeness | None = None,
     ) -> None:
         self._strategy = strategy
         self._examples = examples
         self._limits = limits
         self._compare = compare
         self._label = label
-        self._by_name: dict[str, Finding] = {}
+        self._closeness = closeness
         self.progress = Progress()
 
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
@@ -133,14 +135,13 @@ class Loop:
         elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
         self._stop_if(elicited.stopped)
         answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
-        new: dict[str, Feature] = {}
+        new: list[Feature] = []
         for _, answer in answered:
-            if answer.feature and (name := canonical(answer.feature.name)) not in self._by_name:
-                new.setdefault(name, answer.feature)
-        labelled = self._label(list(new.values())) if new else Labelled([])
+            if answer.feature and not self._known(name := answer.feature.name):
+                new += [] if any(same_name(name, other.name) for other in new) else [answer.feature]
+        labelled = self._label(new) if new else Labelled([])
         self._stop_if(labelled.stopped)
-        ballots = dict(zip(new, labelled.ballots, strict=True))
-        found = [finding for c, a in answered if (finding := self._learn(c, a, ballots)) is not None]
+        found = [finding for c, a in answered if (finding := self._learn(c, a, labelled.ballots)) is not None]
         self.progress.unresolved = self._strategy.unresolved
         return found
 
@@ -154,7 +155,11 @@ class Loop:
             voter,
         )
 
-    def _learn(self, comparison: Comparison, answer: Answer, ballots: dict[str, Ballot]) -> Finding | None:
+    def _known(self, name: str) -> Finding | None:
+        """The finding of that name, however it is worded: it is not labelled again."""
+        return next((one for one in self.progress.findings if same_name(one.feature.name, name)), None)
+
+    def _learn(self, comparison: Comparison, answer: Answer, ballots: Sequence[Ballot]) -> Finding | None:
         progress = self.progress
         progress.queries += 1
         progress.asked.append((comparison, answer))
@@ -163,20 +168,26 @@ class Loop:
             self._strategy.learn(comparison, None, None)
             progress.g_curve.append(progress.g)
             return None
-        name = canonical(answer.feature.name)
-        known = self._by_name.get(name)
-        finding = known or Finding(answer.feature, comparison, answer, ballots[name])
+        known = self._known(answer.feature.name)
+        finding = known or self._finding(comparison, answer, answer.feature, ballots)
         self._strategy.learn(comparison, finding.feature.name, finding.labels)
         if known:
             progress.repeated += 1
             progress.g_curve.append(progress.g)
             return None
-        self._by_name[name] = finding
         progress.findings.append(finding)
         matrix = np.stack([f.labels for f in progress.findings])
         progress.flags = interesting_and_distinct(matrix)
         progress.g_curve.append(g(matrix, len(self._examples)))
         return finding
+
+    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, ballots: Sequence[Ballot]) -> Finding:
+        ballot = next(ballot for ballot in ballots if same_name(ballot.feature.name, feature.name))
+        names = [one.feature.name for one in self.progress.findings]
+        labels = [one.labels for one in self.progress.findings]
+        twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
+        said = f"{'same as' if twin.kind == 'same' else 'complement of'} {names[twin.other]}" if twin else ""
+        return Finding(feature, comparison, answer, ballot, said)
 
     def _stop_if(self, error: OracleError | None) -> None:
         """A budget that is used up ends the discovery; answers that are yet to come end only this attempt."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from discovery.metrics import interesting, matches_with_truth, none_bound
 from discovery.questions import UNKNOWN, Comparison, Labels
+from discovery.twins import normalised
 from flows.loop import Finding, Progress, StopReason
 from flows.settings import DiscoverSettings
 from models.mixed import Books, RecordedCrowd
-from models.names import canonical
 from models.oracle import MICRO, Answer, Compare
 from models.voting import Ballot
 from reports.run import Run, write_run
@@ -49,6 +49,7 @@ class Outcome:
                 "interesting": interesting(finding.labels),
                 "distinct": flag,
                 "consistent": finding.consistent,
+                "twin": finding.twin,
                 "cost_usd": finding.cost / MICRO,
             }
             for order, (finding, flag, labels) in enumerate(
@@ -175,7 +176,7 @@ def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
     where it is low. Pairs who both find nothing are left out; None where no pair is left."""
     named: dict[Comparison, list[str | None]] = {}
     for comparison, answer in asked:
-        named.setdefault(comparison, []).append(canonical(answer.feature.name) if answer.feature else None)
+        named.setdefault(comparison, []).append(normalised(answer.feature.name) if answer.feature else None)
     pairs = [pair for names in named.values() for pair in combinations(names, 2) if any(pair)]
     return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
 

@@ -135,11 +135,10 @@ def _features(arguments: argparse.Namespace) -> int:
 
 
 def _messages() -> AbstractContextManager[None]:
-    from rich.console import Console
-
     from flows.display import TerminalDisplay, displaying
+    from flows.terminal import messages
 
-    return displaying(TerminalDisplay(Console(stderr=True)))
+    return displaying(TerminalDisplay(messages()))
 
 
 def _run_of(folder: str) -> Any:

@@ -16,16 +16,16 @@ from flows.settings import prefect_environment, state_folder
 
 
 def run_with_api(start: Callable[[], State[Any]], last_task: str, *labels: str) -> State[Any]:
-    """Start a flow (with `return_state=True`) and keep the API until the history of the run has reached it."""
+    """Start a flow (with `return_state=True`); a server of its own is kept until the run's history has reached it."""
     with (
         display().waiting("starting Prefect"),
         ExitStack() as opened,
     ):
-        opened.enter_context(prefect_api(state_folder(), prefect_environment()))
+        api = opened.enter_context(prefect_api(state_folder(), prefect_environment()))
         stack = opened.pop_all()
     with stack, tags("twothirds", *labels):
         state = start()
         send_history()
-        if state.is_completed() and state.state_details.flow_run_id:
+        if api.own and state.is_completed() and state.state_details.flow_run_id:
             wait_for_history(state.state_details.flow_run_id, last_task)
     return state

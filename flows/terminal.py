@@ -18,11 +18,11 @@ PIPED_WIDTH = 160
 
 
 def messages() -> Console:
-    return Console(stderr=True)
+    return Console(stderr=True, emoji=False)
 
 
 def results() -> Console:
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, emoji=False)
 
 
 def say_what_is_kept(prepared: Prepared) -> None:
@@ -44,6 +44,9 @@ def print_features(run: Run) -> None:
         marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
         table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
     out.print(table, markup=False)
+    for row in run.features.itertuples():
+        if getattr(row, "twin", "") and isinstance(row.twin, str):
+            out.print(f"{row.name}: {row.twin}, by what it selects or by its words", highlight=False, markup=False)
     out.print(
         f"{summary['features']} features, {summary['interesting_distinct']} interesting and distinct, from "
         f"{summary['queries']} queries; g {summary['g']:.3f}; stopped because of {summary['stopped_because']}",

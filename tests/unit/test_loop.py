@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from discovery.strategies import make_strategy
 from flows.loop import Limits, Loop, Progress, StopReason
-from models.voting import Panel
+from models.oracle import Answer, Compare, Feature, Verdict
+from models.voting import Ballot, Elicited, Labelled, Panel
 from tests.made import crowd_of, random_truth, texts
 
 
@@ -97,3 +98,36 @@ def test_answers_are_learned_in_the_order_of_the_questions() -> None:
     late = discovered(truth, Limits(queries=12, batch=6), latency=0.0005, width=5)
     assert [f.feature for f in quick.findings] == [f.feature for f in late.findings]
     assert [c for c, _ in quick.asked] == [c for c, _ in late.asked]
+
+
+def test_a_feature_that_selects_the_same_or_the_other_examples_is_said_to_be_a_twin() -> None:
+    truth = random_truth(30, 4)
+    truth[:, 1], truth[:, 2] = truth[:, 0], 1 - truth[:, 0]
+    findings = discovered(truth, Limits(queries=60), strategy="tagging").findings
+    twins = {finding.feature.name: finding.twin for finding in findings}
+    first, *others = (name for name in twins if name != "feature d")
+    relations = {"feature a": "same", "feature b": "same", "feature c": "other"}
+    for name in others:
+        relation = "same as" if relations[name] == relations[first] else "complement of"
+        assert twins[name].startswith(relation)
+    assert len(others) == 2
+    assert twins[first] == twins["feature d"] == ""
+
+
+@pytest.mark.parametrize("again", ["trait-x", "the TRAIT X", "shows traits x"])
+def test_a_known_feature_in_other_words_is_not_labelled_again(again: str) -> None:
+    answers = iter(["trait x", again, "trait y"])
+    labelled: list[str] = []
+    examples = texts(9)
+
+    def compare(questions: list[Compare]) -> Elicited:
+        return Elicited([Answer(one, Verdict.FEATURE, "me", Feature(next(answers))) for one in questions])
+
+    def label(features: list[Feature]) -> Labelled:
+        labelled.extend(feature.name for feature in features)
+        return Labelled([Ballot.empty(feature, len(examples)) for feature in features])
+
+    strategy = make_strategy("random-triple", len(examples), np.random.default_rng(0))
+    progress = Loop(strategy, examples, Limits(queries=3), compare, label).run()
+    assert labelled == ["trait x", "trait y"]
+    assert progress.repeated == 1
