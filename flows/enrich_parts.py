@@ -36,7 +36,10 @@ def write_part(
     parts.mkdir(parents=True, exist_ok=True)
     name = _name(table.meaning.version, part)
     replace_file(parts / f"{name}.parquet", lambda file: write_file(file, table, rows), binary=True)
-    replace_file(parts / f"{name}.json", lambda file: file.write(json.dumps(summary, ensure_ascii=False)))
+    replace_file(
+        parts / f"{name}.json",
+        lambda file: file.write(json.dumps(summary | {"touched": len(rows)}, ensure_ascii=False)),
+    )
 
 
 def join_parts(folder: Path, version: int, count: int) -> list[dict[str, Any]] | None:
@@ -49,6 +52,7 @@ def join_parts(folder: Path, version: int, count: int) -> list[dict[str, Any]] |
         return None
     summaries = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     table = read_table(folder)
+    meaning_before = table.meaning.columns
     for name in names:
         part = read_file(folder / PARTS / f"{name}.parquet")
         if part.meaning != table.meaning:
@@ -56,7 +60,8 @@ def join_parts(folder: Path, version: int, count: int) -> list[dict[str, Any]] |
         for row, example in enumerate(part.ids):
             place = table.put(example, part.digest(row), int(part.versions[row]))
             table.labels[place] = part.labels[row]
-    write_table(folder, table)
+    if meaning_before != table.meaning.columns or any(summary["touched"] for summary in summaries):
+        write_table(folder, table)
     for name in names:
         for suffix in ("json", "parquet"):
             (folder / PARTS / f"{name}.{suffix}").unlink()
@@ -68,6 +73,7 @@ def joined_summary(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     whole.update({key: sum(summary[key] for summary in summaries) for key in SUMMED})
     whole["left_out"] = [one for summary in summaries for one in summary["left_out"]]
     whole["shards"] = len(summaries)
+    del whole["touched"]
     return whole
 
 

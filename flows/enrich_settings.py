@@ -37,7 +37,9 @@ class EnrichSettings(BaseModel):
     shard: str | None = Field(
         None, description="label only one part of the examples, as in 3/8; the last part joins all"
     )
-    store: str | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
+    store: str | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
     out: str | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
 
     @field_validator("shard")

@@ -24,7 +24,9 @@ class RediscoverSettings(BaseModel):
     examples: int = Field(SUBSET, ge=3, description="compare a random subset of this size")
     seed: int = Field(0, ge=0, description="seed of every random choice")
     budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(None, description="USD that it may cost")
-    store: str | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
+    store: str | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
 
     @property
     def budget_micro(self) -> Money | None:

@@ -1,0 +1,38 @@
+"""One enrichment over several Prefect workers: a parent starts the parts on a work pool and waits for all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.client.schemas.objects import FlowRun
+from prefect.deployments.flow_runs import arun_deployment
+from prefect.flow_runs import wait_for_flow_run
+
+from flows.enrich import SUMMARY, check
+from flows.enrich_settings import EnrichSettings
+from reports.run import RunError
+
+PART = "enrich/enrich-part"
+
+
+@flow(name="enrich-sharded", persist_result=False)
+async def enrich_sharded_flow(settings: EnrichSettings, shards: int = 4, deployment: str = PART) -> dict[str, Any]:
+    """Label what is new in so many parts at a time as there are workers. The last part to end joins them."""
+    folder, _ = check(settings)
+    parts = [settings.model_copy(update={"shard": f"{place}/{shards}"}) for place in range(1, shards + 1)]
+    started = [
+        await arun_deployment(deployment, parameters={"settings": part.model_dump(mode="json")}, timeout=0)
+        for part in parts
+    ]
+    ended: list[FlowRun] = [await wait_for_flow_run(run.id, timeout=None) for run in started]
+    failed = [run for run in ended if run.state is None or not run.state.is_completed()]
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {shards} parts did not complete: run it again, for what was answered is kept "
+            f"(the first: {failed[0].name}, {failed[0].state.name if failed[0].state else 'without a state'})"
+        )
+    summary: dict[str, Any] = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
+    return summary
