@@ -8,16 +8,16 @@ import base64
 import io
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sources.errors import DatasetError
 from sources.example import Example
+from sources.film import FilmError, evenly, frames_of_film, is_film
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 MOVING_FORMATS = ("GIF", "WEBP")
-FILM_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
 STILL_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff")
 FLAT_COLOURS = 256  # a drawing with no more colours stays lossless
 JPEG_QUALITY = 90
@@ -73,10 +73,13 @@ def frames_of(example: Example, size: int, count: int) -> list[Image]:
     """At most `count` pictures, no side longer than `size`."""
     from sources.images import open_image
 
-    if example.image is not None and example.image.lower().endswith(FILM_SUFFIXES):
-        return _film(example, size, count)
-    moving = _moving(example, size, count)
-    return moving or [open_image(example, longest_side=size)]
+    content = example.image_bytes()
+    if is_film(content):
+        try:
+            return [_shown(frame, size) for frame in frames_of_film(content, count)]
+        except FilmError as error:
+            raise DatasetError(f"image of example {example.id!r}: {error}") from None
+    return _moving(content, size, count) or [open_image(example, longest_side=size)]
 
 
 def most_frames(example: Example, count: int) -> int:
@@ -84,12 +87,12 @@ def most_frames(example: Example, count: int) -> int:
     return 1 if (example.image or "").lower().endswith(STILL_SUFFIXES) else count
 
 
-def _moving(example: Example, size: int, count: int) -> list[Image]:
+def _moving(content: bytes, size: int, count: int) -> list[Image]:
     """The frames of an animation; nothing for a still picture, or for one that cannot be opened."""
     from PIL import Image as Pillow
 
     try:
-        with Pillow.open(io.BytesIO(example.image_bytes()), formats=MOVING_FORMATS) as image:
+        with Pillow.open(io.BytesIO(content), formats=MOVING_FORMATS) as image:
             total = getattr(image, "n_frames", 1)
             if total < 2 or count < 2:
                 return []
@@ -98,8 +101,6 @@ def _moving(example: Example, size: int, count: int) -> list[Image]:
                 image.seek(number)
                 frames.append(_shown(image, size))
             return frames
-    except DatasetError:
-        raise
     except Exception:  # not of these formats, or damaged: opening it as a still picture says which
         return []
 
@@ -111,32 +112,3 @@ def _shown(image: Image, size: int) -> Image:
     flat = Pillow.alpha_composite(Pillow.new("RGBA", frame.size, "white"), frame).convert("RGB")
     flat.thumbnail((size, size), Pillow.Resampling.LANCZOS)
     return flat
-
-
-def _film(example: Example, size: int, count: int) -> list[Image]:
-    try:
-        import av
-    except ImportError:
-        reason = "reading films needs PyAV: pip install av, or give its frames as pictures"
-        raise DatasetError(f"film {example.image!r} of example {example.id!r}: {reason}") from None
-    content = io.BytesIO(example.image_bytes())
-    try:
-        with av.open(content, mode="r") as film:
-            total = sum(1 for _ in film.decode(video=0))
-        content.seek(0)
-        wanted = set(evenly(total, count))
-        with av.open(content, mode="r") as film:
-            chosen: list[Any] = [frame for number, frame in enumerate(film.decode(video=0)) if number in wanted]
-            return [_shown(frame.to_image(), size) for frame in chosen]
-    except Exception as error:
-        reason = f"cannot be decoded ({type(error).__name__}): convert it to MP4"
-        raise DatasetError(f"film {example.image!r} of example {example.id!r}: {reason}") from None
-
-
-def evenly(total: int, count: int) -> list[int]:
-    """`count` positions out of `total`, the first and the last among them, evenly spaced."""
-    if total <= count:
-        return list(range(total))
-    if count == 1:
-        return [0]
-    return [round(place * (total - 1) / (count - 1)) for place in range(count)]

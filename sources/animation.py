@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image, ImageSequence
 
-from sources.images import MAX_PIXELS
+from sources.film import MAX_PIXELS
 
 if TYPE_CHECKING:
     from sources.example import Example

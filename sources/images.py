@@ -1,4 +1,4 @@
-"""Pictures: what is accepted, whether one can be decoded, and how one is opened for looking at it."""
+"""Pictures, and films by their first frame: what is accepted, what is wrong with one, how one is opened for looking."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sources.errors import DatasetError
+from sources.film import MAX_PIXELS, FilmError, first_frame, is_film
+from sources.film import SUFFIXES as FILM_SUFFIXES
 
 if TYPE_CHECKING:
     from sources.example import Example
@@ -19,7 +21,6 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
 # Files that people take for pictures: each is looked at, and told about where its content is none of FORMATS.
 OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
-MAX_PIXELS = 64_000_000
 LARGE_PIXELS = 16_000_000
 
 # Process-wide, because warning filters cannot be changed safely while threads decode.
@@ -36,42 +37,52 @@ class _TooLarge(Exception):
 
 
 def is_image(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES + OTHER_SUFFIXES)
+    return name.lower().endswith(SUFFIXES + OTHER_SUFFIXES + FILM_SUFFIXES)
 
 
 def problem_of(content: bytes) -> str | None:
-    """Why these bytes are no usable picture, or None. The picture is really decoded; its suffix does not matter."""
+    """Why these bytes are no usable picture or film, or None. The picture is really decoded, of a film the first one;
+    the suffix does not matter."""
     if not content:
         return "empty file"
     try:
+        if is_film(content):
+            first_frame(content)
+            return None
         with _opened(content) as image:
             image.draft("RGB", (1, 1))  # a JPEG is read to its end all the same, but at an eighth of its size
             _decode(image)
     except (_TooLarge, Image.DecompressionBombError, Image.DecompressionBombWarning):
         return f"image has more than {MAX_PIXELS // 1_000_000} million pixels: make it smaller"
+    except FilmError as error:
+        return str(error)
     except UnidentifiedImageError:
-        return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image: convert it"
+        return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image, nor a film: convert it"
     except Exception as error:  # decoders of hostile files raise anything from struct.error to SyntaxError
         return f"damaged image ({' '.join(str(error).split())[:100] or type(error).__name__})"
     return None
 
 
 def open_image(example: Example, *, longest_side: int | None = None) -> Image.Image:
-    """The picture as a viewer shows it: upright, RGB, on white where it is transparent, an animation's first frame,
-    and no side longer than `longest_side`."""
+    """The picture as a viewer shows it: upright, RGB, on white where it is transparent, the first frame of an
+    animation or a film, and no side longer than `longest_side`."""
     content = example.image_bytes()
     try:
-        with _opened(content) as image:
-            if longest_side is not None:
-                image.draft("RGB", (longest_side, longest_side))
-            _decode(image)
-            picture = _on_white(_eight_bits(_upright(image)))
+        picture = first_frame(content) if is_film(content) else _still(content, longest_side)
     except Exception:
         reason = problem_of(content) or "cannot be converted to RGB"
         raise DatasetError(f"image of example {example.id!r}: {reason}") from None
     if longest_side is not None and max(picture.size) > longest_side:
         picture.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
     return picture
+
+
+def _still(content: bytes, longest_side: int | None) -> Image.Image:
+    with _opened(content) as image:
+        if longest_side is not None:
+            image.draft("RGB", (longest_side, longest_side))
+        _decode(image)
+        return _on_white(_eight_bits(_upright(image)))
 
 
 def _opened(content: bytes) -> ImageFile.ImageFile:

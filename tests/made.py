@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,3 +30,18 @@ def crowd_of(truth: NDArray[np.int8], crowd: str = "salience", seed: int = 0, **
 def letters(number: int) -> str:
     """A word per number, so that no two names look like plurals or numbers of each other."""
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def write_film(path: Path, colours: Sequence[str]) -> Path:
+    """A film of 64 × 48 pixels with one frame per colour."""
+    import av
+    from PIL import Image
+
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for colour in colours:
+            picture = np.asarray(Image.new("RGB", (64, 48), colour))
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+        container.mux(stream.encode())
+    return path

@@ -1,0 +1,74 @@
+"""Films, read frame by frame by PyAV, which is optional: `pip install av`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
+MAX_PIXELS = 64_000_000
+_PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1")  # still pictures in a film's container
+
+
+class FilmError(Exception):
+    """Why a film cannot be shown, in a few words."""
+
+
+def is_film(content: bytes) -> bool:
+    """Told by the first bytes, as a picture is."""
+    if content[4:8] == b"ftyp":
+        return content[8:12] not in _PICTURES
+    is_avi = content[:4] == b"RIFF" and content[8:12] == b"AVI "
+    return is_avi or content[:4] in (b"\x1a\x45\xdf\xa3", b"\x00\x00\x01\xba", b"\x00\x00\x01\xb3")
+
+
+def first_frame(content: bytes) -> Image:
+    with _frames(content) as frames:
+        for frame in frames:
+            picture: Image = frame.to_image()
+            return picture
+    raise FilmError("damaged film (it has no frame)")
+
+
+def frames_of_film(content: bytes, count: int) -> list[Image]:
+    """`count` frames, evenly spaced, the first and the last among them; all of a film that has no more."""
+    with _frames(content) as frames:
+        total = sum(1 for _ in frames)
+    wanted = set(evenly(total, count))
+    with _frames(content) as frames:
+        return [frame.to_image() for number, frame in enumerate(islice(frames, total)) if number in wanted]
+
+
+def evenly(total: int, count: int) -> list[int]:
+    """`count` positions out of `total`, the first and the last among them, evenly spaced."""
+    if total <= count:
+        return list(range(total))
+    if count == 1:
+        return [0]
+    return [round(place * (total - 1) / (count - 1)) for place in range(count)]
+
+
+@contextmanager
+def _frames(content: bytes) -> Iterator[Iterator[Any]]:
+    try:
+        import av
+    except ImportError:
+        raise FilmError("a film, which needs PyAV: pip install av, or give its frames as pictures") from None
+    try:
+        with av.open(io.BytesIO(content), mode="r") as film:
+            if not film.streams.video:
+                raise FilmError("a film without pictures")
+            stream = film.streams.video[0]
+            if stream.width * stream.height > MAX_PIXELS:
+                raise FilmError(f"film has more than {MAX_PIXELS // 1_000_000} million pixels: make it smaller")
+            yield film.decode(stream)
+    except FilmError:
+        raise
+    except Exception as error:  # decoders of hostile files raise anything
+        raise FilmError(f"damaged film ({type(error).__name__}): convert it to MP4") from None
