@@ -23,6 +23,7 @@ BENCHMARKS = {
     "Overhead of the pipeline": ["benchmarks.pipeline"],
     "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
     "Local vision-language models": ["benchmarks.local_vlm"],
+    "Comparing two oracles": ["benchmarks.compare"],
 }
 FURTHER = "Strategies on further matrices"  # the matrices are not part of the project: they are given by path
 HEAD = """# Benchmarks

@@ -27,10 +27,11 @@ def crowd(path: Path, folder: Path, feature: str, kind: str) -> None:
 
 
 def leuven(path: Path, folder: Path) -> None:
-    """The features nearest to one half; all four raters, and rater 4 apart from the others."""
+    """The features that are nearest to true of one half; all four raters, and rater 4 apart from the others."""
     table = pd.read_csv(path)
     raters = [name for name in table.columns if name.startswith("rater")]
-    shares = table.groupby("feature")[raters].mean().mean(axis=1)
+    most = table[raters].sum(axis=1) >= 3  # as the authors count: three of the four
+    shares = most.groupby(table["feature"]).mean()
     chosen = (shares - 0.5).abs().sort_values(kind="stable").index[:BALANCED]
     table = table[table["feature"].isin(chosen)]
     _examples(folder, list(dict.fromkeys(table["exemplar"])), "animal")

@@ -83,10 +83,14 @@ def _statistics(comparison: Comparison) -> Iterator[Row]:
             yield from _rows(feature, quality.name, "its own votes", found)
         for feature, found in zip(names, [quality.right, *quality.right_each], strict=True):
             yield from _rows(feature, quality.name, reference, found)
-        counted = {"accuracy of one vote": quality.single, "accuracy of the majority": quality.majority}
-        yield from _rows(OVERALL, quality.name, reference, counted)
-        for feature, one in zip(names, [quality.consensus, *quality.consensus_each], strict=True):
-            yield from _rows(feature, quality.name, reference, {"accuracy of Dawid-Skene": one})
+        ways = (
+            ("accuracy of one vote", quality.single, quality.single_each),
+            ("accuracy of the majority", quality.majority, quality.majority_each),
+            ("accuracy of Dawid-Skene", quality.consensus, quality.consensus_each),
+        )
+        for way, overall, each in ways:
+            for feature, one in zip(names, [overall, *each], strict=True):
+                yield from _rows(feature, quality.name, reference, {way: one})
     for versus in comparison.versus:
         for feature, test in zip(names, [versus.test, *versus.test_each], strict=True):
             for name, value in (("winning rate", test.winning_rate), ("advantage probability", test.advantage)):

@@ -45,7 +45,9 @@ class Quality:
     right_each: list[Named]
     calibration: Calibration
     single: Estimate
+    single_each: list[Estimate]
     majority: Estimate
+    majority_each: list[Estimate]
     consensus: Estimate  # Dawid-Skene
     consensus_each: list[Estimate]
     curve: dict[int, float]  # votes → expected share of right labels
@@ -97,12 +99,29 @@ def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
         many = [dict(nothing) for _ in study.features]
         unscored = [absent] * len(many)
         empty = Calibration((), None, reason)
-        return Quality(one.name, among, among_each, nothing, many, empty, absent, absent, absent, unscored, {}, None)
+        return Quality(
+            name=one.name,
+            among=among,
+            among_each=among_each,
+            right=nothing,
+            right_each=many,
+            calibration=empty,
+            single=absent,
+            single_each=unscored,
+            majority=absent,
+            majority_each=unscored,
+            consensus=absent,
+            consensus_each=unscored,
+            curve={},
+            enough=None,
+        )
     columns = np.moveaxis(pair_columns(one.sheet.labels, reference.labels), 0, 1)
     right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
     chances = np.moveaxis(brier_columns(one.sheet.chances, reference.labels), 0, 1)
     brier_each, brier = estimates([BRIER], chances, study.resamples)
     curve = votes_curve(one, reference.labels)
+    single_each, single = _accuracy(study, chances_of_right(one, reference.labels, 1))
+    majority_each, majority = _accuracy(study, chances_of_right(one, reference.labels, max(curve, default=1)))
     consensus_each, consensus = _consensus(study, one, reference.labels)
     return Quality(
         one.name,
@@ -111,8 +130,10 @@ def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
         right | brier,
         [a | b for a, b in zip(right_each, brier_each, strict=True)],
         calibration(one.sheet.chances.ravel(), reference.labels.ravel()),
-        _accuracy(study, chances_of_right(one, reference.labels, 1))[1],
-        _accuracy(study, chances_of_right(one, reference.labels, max(curve, default=1)))[1],
+        single,
+        single_each,
+        majority,
+        majority_each,
         consensus,
         consensus_each,
         curve,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from discovery.alt_test import EPSILON
-from discovery.escalation import Setting
 from discovery.estimates import Estimate
-from reports.compare_advice import Advice
+from reports.compare_curves import advice_plot, chosen, g_plot, least, votes_plot
 from reports.compare_disagreements import Disagreement
 from reports.compare_labels import Quality
-from reports.compare_plots import Line, calibration_plot, shares_plot
+from reports.compare_plots import calibration_plot
 from reports.compare_verdict import verdict_of
 from reports.compare_versus import Versus
 from reports.comparison import Comparison
@@ -28,13 +24,6 @@ MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
 FEWEST_CARDS = 12  # of each feature, if there are so many
 TEXT_LIMIT = 600
 TOLD_TRIPLES = 12
-PLOT_STYLES = {"model": "main", "people": "no", "uncertainty": "soft", "disagreement": "bad"}
-KINDS = {
-    "model": "model alone",
-    "people": "people alone",
-    "uncertainty": "people where the model is in doubt",
-    "disagreement": "people where two differ",
-}
 
 
 @dataclass(frozen=True)
@@ -71,15 +60,15 @@ def comparison_context(comparison: Comparison, dataset: Dataset) -> dict[str, An
         "epsilon": EPSILON[study.annotators],
         "tables": [_table(comparison, pair.a, pair.b) for pair in comparison.pairs],
         "ways": [_ways(quality) for quality in comparison.qualities],
-        "least": _least(comparison.qualities),
-        "votes_plot": _votes_plot(comparison.qualities),
+        "least": least(comparison.qualities),
+        "votes_plot": votes_plot(comparison.qualities),
         "calibrations": [
             (quality.name, quality.calibration, calibration_plot(f"Calibration of {quality.name}", quality.calibration))
             for quality in comparison.qualities
         ],
-        "advice": [(one, _advice_plot(one), _chosen(one)) for one in comparison.advice],
+        "advice": [(one, advice_plot(one), chosen(one)) for one in comparison.advice],
         "shares": [(one, _share_rows(comparison, one)) for one in comparison.versus],
-        "g_plot": _g_plot(comparison),
+        "g_plot": g_plot(comparison),
         "triples": _triples(comparison),
         "carried": len(carried),
         "truth_known": study.truth is not None,
@@ -209,65 +198,11 @@ def _ways(quality: Quality) -> dict[str, Any]:
     }
 
 
-def _least(qualities: list[Quality]) -> float:
-    """Where a common scale of all shares begins: a tenth."""
-    lows = [
-        one.low for quality in qualities for one in (quality.single, quality.majority, quality.consensus) if one.low
-    ]
-    return math.floor(10 * min(lows, default=0.0)) / 10
-
-
-def _votes_plot(qualities: list[Quality]) -> Markup | str:
-    styles = ("main", "no", "soft", "bad")
-    lines = [
-        Line(quality.name, list(quality.curve.items()), styles[number % len(styles)])
-        for number, quality in enumerate(qualities)
-        if quality.curve
-    ]
-    return shares_plot("How often labels are right, by votes", "votes per label", lines) if lines else ""
-
-
-def _advice_plot(one: Advice) -> Markup | str:
-    if not one.settings:
-        return ""
-    lines = []
-    for kind, style in PLOT_STYLES.items():
-        chosen = [setting for setting in one.settings if setting.kind == kind]
-        if kind in ("uncertainty", "disagreement"):
-            best = {(setting.cost, setting.accuracy) for setting in one.frontier}
-            chosen = [setting for setting in chosen if (setting.cost, setting.accuracy) in best] or chosen[:40]
-        points = sorted((1000 * setting.cost, setting.accuracy) for setting in chosen)
-        if points:
-            lines.append(Line(KINDS[kind], points, style))
-    return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
-
-
-def _chosen(one: Advice) -> dict[str, Any]:
-    kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in one.settings)]
-    return {"frontier": [(setting, _in_words(setting)) for setting in one.frontier], "kinds": kinds}
-
-
-def _in_words(setting: Setting) -> str:
-    if setting.threshold is not None and setting.kind == "uncertainty":
-        return f"{setting.who}: P(yes) between {setting.threshold / 2:.2f} and {1 - setting.threshold / 2:.2f}"
-    return setting.who
-
-
 def _share_rows(comparison: Comparison, versus: Versus) -> list[dict[str, Any]]:
     return [
         {"name": name, "found": versus.shares[place], "known": versus.known[place] if versus.known else None}
         for place, name in enumerate(comparison.study.names)
     ]
-
-
-def _g_plot(comparison: Comparison) -> Markup | str:
-    styles = ("main", "no", "soft", "bad")
-    lines = [
-        Line(one.name, [(query, 1 - value) for query, value in enumerate(one.g_curve, start=1)], style)
-        for one, style in zip(comparison.yields, styles * len(comparison.yields), strict=False)
-        if one.g_curve
-    ]
-    return shares_plot("Coverage (1 − g) by questions", "questions", lines) if lines else ""
 
 
 def _triples(comparison: Comparison) -> list[dict[str, Any]]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
@@ -23,22 +19,20 @@ from reports.groups import GroupsResult, compare_groups, compare_runs
 from reports.payload import browser_data, script_json
 from reports.pictures import thumbnails
 from reports.progress import curves_of, history_of, outlook_of
+from reports.rendering import render_template
 from reports.run import Run, replace_file
-from reports.svg import interval_bar
 from reports.target import TargetResult, predict_target
 from reports.tree import tree_of
 from reports.troubles import troubles_of
 from reports.truths import AgainstTruth, against_truth
-from reports.wording import FILTERS
 from sources.dataset import Dataset, Truth
 from sources.errors import DatasetError
 from sources.example import Example
 from sources.load import load_dataset
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    pass
 
-ASSETS = Path(__file__).parent / "assets"
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {
     "auto": ", each of which asked for something other than what was known by then",
@@ -155,42 +149,8 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
     }
 
 
-@cache
-def _environment() -> Environment:
-    """Compiled templates are kept among the user's temporary files, for compiling takes longer than rendering."""
-    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-
-    try:
-        compiled = FileSystemBytecodeCache()
-    except (OSError, RuntimeError):  # no such folder can be had, or it is not ours alone
-        compiled = None
-    environment = Environment(
-        loader=FileSystemLoader(ASSETS),
-        bytecode_cache=compiled,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(FILTERS)
-    environment.globals["interval_bar"] = interval_bar
-    return environment
-
-
 def render(context: dict[str, Any]) -> str:
-    style = (ASSETS / "report.css").read_text(encoding="utf-8")
-    script = "".join((ASSETS / name).read_text(encoding="utf-8") for name in ("browser.js", "report.js"))
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    own = {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - files of this project
-    text = _environment().get_template("report.html").render(context | own)
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _fingerprint(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return render_template("report.html", context, ("report.css",), ("browser.js", "report.js"))
 
 
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:

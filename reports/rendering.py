@@ -5,23 +5,45 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from reports.svg import interval_bar
 from reports.wording import FILTERS
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 ASSETS = Path(__file__).parent / "assets"
 
 
 def render_template(template: str, context: Mapping[str, Any], styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Files of `assets`. Everything that the template shows is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    """All names are of files in `assets`. Everything that the template shows is escaped."""
+    style, script = _joined(styles), _joined(scripts)
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    own = {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - files of this project
+    text = _environment().get_template(template).render({**context, **own})
+    return text.encode("utf-8", "replace").decode("utf-8")
 
+
+@cache
+def _environment() -> Environment:
+    """Compiled templates are kept among the user's temporary files, for compiling takes longer than rendering."""
+    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+
+    try:
+        compiled = FileSystemBytecodeCache()
+    except (OSError, RuntimeError):  # no such folder can be had, or it is not ours alone
+        compiled = None
     environment = Environment(
         loader=FileSystemLoader(ASSETS),
+        bytecode_cache=compiled,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -29,14 +51,7 @@ def render_template(template: str, context: Mapping[str, Any], styles: Sequence[
     )
     environment.filters.update(FILTERS)
     environment.globals["interval_bar"] = interval_bar
-    style, script = _joined(styles), _joined(scripts)
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    own = {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - files of this project
-    text = environment.get_template(template).render({**context, **own})
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return environment
 
 
 def _joined(names: Sequence[str]) -> str:
