@@ -75,7 +75,9 @@ class DiscoverSettings(BaseModel):
     wait: bool = Field(
         False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
     )
-    store: str | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
+    store: str | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
 
     def resolved(self, n: int) -> DiscoverSettings:
@@ -108,7 +110,8 @@ class DiscoverSettings(BaseModel):
 
 
 def default_store() -> str:
-    return f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
+    """TWOTHIRDS_STORE, for an address with a password has no place among parameters; else in the user's data folder."""
+    return os.environ.get("TWOTHIRDS_STORE") or f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
 
 
 def open_store(url: str | None) -> Store:
