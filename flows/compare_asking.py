@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import NAMESPACE_URL, uuid5
 
@@ -14,9 +15,10 @@ from flows.compare_preparation import Asked, PreparedComparison
 from flows.discover import run_discovery
 from flows.display import display
 from flows.outcome import Outcome
-from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature
+from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle
 from models.polling import Poll, SheetWriter
 from models.recorded import Recorded
+from models.recorded_votes import RecordedVotes
 from models.voting import Elicited, Labelled, Panel
 from reports.compare_study import Contender, Discovered, Named
 
@@ -75,6 +77,32 @@ class Asking:
         return run_discovery(discovery, run_id=run_id, compare=self.compare, label=self.label)
 
     def contender(self, asked: Asked, features: tuple[Feature, ...], discovered: Discovered | None) -> Contender:
+        prepared, paid = self.prepared, 0
+        if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
+            compared, (writer, stopped) = self._compared(asked.oracle), self._labelled(asked.oracle, asked, features)
+        else:
+            with self._kept(asked) as recorded:
+                compared, (writer, stopped) = self._compared(recorded), self._labelled(recorded, asked, features)
+            paid = recorded.cost
+        places = len(prepared.people_rows) if asked.people else len(prepared.examples)
+        return Contender(
+            asked.name,
+            asked.people,
+            asked.oracle.identity.to_json(),
+            writer.sheet(),
+            wanted=len(features) * places * asked.votes,
+            answers=writer.answers,
+            usd=writer.cost / MICRO,
+            paid_usd=paid / MICRO,
+            seconds=writer.seconds,
+            stopped=stopped,
+            compared=compared,
+            discovered=discovered,
+        )
+
+    @contextmanager
+    def _kept(self, asked: Asked) -> Iterator[Recorded]:
+        """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}"))
         store.begin_run(
@@ -86,53 +114,32 @@ class Asking:
             oracle=str(asked.oracle.identity),
             settings=prepared.settings.model_dump(mode="json"),
         )
-        recorded = Recorded(
-            asked.oracle,
-            store,
-            run_id=run_id,
-            scope=prepared.scope(asked),
-            budget=prepared.settings.budget_micro,
-        )
+        budget = prepared.settings.budget_micro
+        recorded = Recorded(asked.oracle, store, run_id=run_id, scope=prepared.scope(asked), budget=budget)
         status = "failed"
         try:
-            compared = self._compared(recorded)
-            writer, stopped = self._labelled(recorded, asked, features)
-            status = f"stopped: {stopped}" if stopped else "done"
+            yield recorded
+            status = "waiting" if self.pending else "done"
         finally:
             store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
-        places = len(prepared.people_rows) if asked.people else len(prepared.examples)
-        return Contender(
-            asked.name,
-            asked.people,
-            asked.oracle.identity.to_json(),
-            writer.sheet(),
-            wanted=len(features) * places * asked.votes,
-            answers=writer.answers,
-            usd=writer.cost / MICRO,
-            paid_usd=recorded.cost / MICRO,
-            seconds=writer.seconds,
-            stopped=stopped,
-            compared=compared,
-            discovered=discovered,
-        )
 
-    def _compared(self, recorded: Recorded) -> tuple[Named, ...]:
+    def _compared(self, oracle: Oracle) -> tuple[Named, ...]:
         examples = self.prepared.examples
         questions = [
             Compare(Kind.TWO_OF_THREE, tuple(examples[row] for row in triple)) for triple in self.prepared.triples
         ]
         if not questions:
             return ()
-        elicited = self.compare(Panel(recorded, examples, 1), questions)
+        elicited = self.compare(Panel(oracle, examples, 1), questions)
         self._note(elicited.stopped)
         return tuple(map(_named, elicited.answers))
 
-    def _labelled(self, recorded: Recorded, asked: Asked, features: tuple[Feature, ...]) -> tuple[SheetWriter, str]:
+    def _labelled(self, oracle: Oracle, asked: Asked, features: tuple[Feature, ...]) -> tuple[SheetWriter, str]:
         prepared = self.prepared
         writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
         rows = prepared.people_rows if asked.people else range(len(prepared.examples))
         shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer)
-        poll = Poll(recorded, [prepared.examples[row] for row in rows], asked.votes, shown.write)
+        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
         stopped = ""
         with display().counting(shown.total, "votes"):
             for batch in _batches(features, max(1, QUESTIONS_AT_ONCE // max(1, len(rows) * asked.votes))):

@@ -21,7 +21,7 @@ from models.oracle import (
     Oracle,
     OracleIdentity,
     Question,
-    question_key,
+    QuestionKeys,
 )
 from store import AnswerRecord, Request, Store, new_owner
 
@@ -38,6 +38,8 @@ class Recorded:
     def __init__(self, oracle: Oracle, store: Store, *, run_id: str, scope: str, budget: Money | None = None) -> None:
         self.oracle = oracle
         self.identity: OracleIdentity = oracle.identity
+        self.identity_json = oracle.identity.to_json()  # one object: the store digests it once per batch
+        self.keys = QuestionKeys(oracle.identity)
         self.width = oracle.width
         self.store = store
         self.run_id = run_id
@@ -50,7 +52,7 @@ class Recorded:
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for what is known already, the oracle's upper bound for the rest."""
-        keys = [question_key(self.identity, question) for question in questions]
+        keys = [self.keys.of(question) for question in questions]
         known = self.store.lookup(list(dict.fromkeys(keys)))
         bounds = self.oracle.estimate(questions)
         return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
@@ -59,7 +61,7 @@ class Recorded:
         """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded."""
         asked: dict[str, list[Question]] = {}
         for question in questions:
-            asked.setdefault(question_key(self.identity, question), []).append(question)
+            asked.setdefault(self.keys.of(question), []).append(question)
         waiting = list(asked)
         while waiting:
             known = self.store.lookup(waiting)
@@ -103,6 +105,7 @@ class _Errand:
     def __init__(self, recorded: Recorded, questions: dict[str, Question]) -> None:
         self._recorded = recorded
         self._questions = questions
+        self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the errand
         self._owner = new_owner()
         self._fences: dict[str, int] = {}  # of what was claimed and is not yet answered
         self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
@@ -207,7 +210,7 @@ class _Errand:
     def _commit(self, answers: list[Answer]) -> list[tuple[str, Answer]]:
         """Keep and book. Where somebody else's answer came first, that one counts, but ours is paid for too."""
         recorded = self._recorded
-        keyed = {question_key(recorded.identity, answer.question): answer for answer in answers}
+        keyed = {self._key_of(answer.question): answer for answer in answers}
         kept = recorded.store.answer(
             recorded.run_id, self._owner, [self._record(key, answer) for key, answer in keyed.items()]
         )
@@ -219,6 +222,10 @@ class _Errand:
             else (key, answer)
             for key, answer in keyed.items()
         ]
+
+    def _key_of(self, question: Question) -> str:
+        """An oracle mostly answers with the very question that it was asked."""
+        return self._keys.get(id(question)) or self._recorded.keys.of(question)
 
     def _record(self, key: str, answer: Answer) -> AnswerRecord:
         identity = self._recorded.identity
@@ -234,5 +241,5 @@ class _Errand:
             input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens,
             seconds=answer.seconds,
-            identity=identity.to_json(),
+            identity=self._recorded.identity_json,
         )

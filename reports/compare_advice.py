@@ -112,7 +112,8 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
         return Side(one.name, {v: chances_of_right(one, true, v)[known] for v in numbers}, one.usd_per_vote)
 
     chances = model.sheet.chances[known]
-    doubt = None if np.isnan(chances).any() else 1 - 2 * np.abs(chances - 0.5)
+    unsaid = np.isnan(chances)  # one vote where there should be more: doubt as large as can be
+    doubt = None if unsaid.all() else np.where(unsaid, 1.0, 1 - 2 * np.abs(chances - 0.5))
     second = next((one for one in study.models if one is not model), None)
     sides = side(model), side(people)
     return _Labels(
