@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flows.mturk_commands import add_mturk_options, collect_command, publish_command
 from flows.options import UsageError
 from flows.run_commands import Command
 
 EXAMPLE = "example: python -m flows review invite Ann; python -m flows review"
 DONE = 0
-ACTIONS = "serve|invite|revoke|withdraw|status|export|checks"
+ACTIONS = "serve|invite|revoke|withdraw|status|export|checks|publish|collect"
 
 
 def add_review_commands(command: Command) -> None:
@@ -33,6 +34,7 @@ def add_review_commands(command: Command) -> None:
     review.add_argument("--repeats", type=float, default=0.05, metavar="SHARE", help="serve: asked twice (0.05)")
     review.add_argument("--pass-mark", type=float, default=0.8, metavar="SHARE", help="serve: checks to pass (0.8)")
     review.add_argument("--days", type=float, default=14.0, metavar="DAYS", help="invite: how long (default: 14)")
+    add_mturk_options(review)
     review.add_argument("--admin", action="store_true", help="invite: to the view of the whole review")
 
 
@@ -45,6 +47,8 @@ def _review(arguments: argparse.Namespace) -> int:
         "status": _status,
         "export": _export,
         "checks": _checks,
+        "publish": publish_command,
+        "collect": collect_command,
     }
     if arguments.action not in doing:
         raise UsageError(f"unknown action {arguments.action!r}: choose one of {', '.join(doing)}")

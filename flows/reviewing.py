@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.mturk_terms import PRODUCTION, SANDBOX
 from flows.options import UsageError
 from flows.settings import state_folder
 from models.names import clean, name_problem
@@ -24,6 +26,7 @@ from store.review_people import ADMIN, REVIEWER
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+_log = logging.getLogger(__name__)
 ADDRESS = "address"  # the name under which the store remembers where the page was last served
 DEFAULT_ADDRESS = "http://127.0.0.1:8765"
 DAY = 86_400.0
@@ -41,7 +44,7 @@ class PageSettings:
     checks: float = 0.05
     repeats: float = 0.05
     pass_mark: float = 0.8
-    submit_addresses: tuple[str, ...] = ()
+    submit_addresses: tuple[str, ...] = (SANDBOX.submit, PRODUCTION.submit)
 
     def __post_init__(self) -> None:
         for name in ("checks", "repeats", "pass_mark"):
@@ -103,8 +106,11 @@ def resuming(queue: Queue) -> Iterator[None]:
 
     def look() -> None:
         while not stopping.wait(RESUME_SECONDS):
-            if queue.ready_runs():
-                resume(queue)
+            try:
+                if queue.ready_runs():
+                    resume(queue)
+            except Exception:  # the Prefect API is away for a moment: it is asked again
+                _log.exception("a suspended run could not be resumed")
 
     thread = threading.Thread(target=look, name="resume", daemon=True)
     thread.start()

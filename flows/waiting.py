@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect.client.schemas.objects import State, StateType
 from prefect.flow_runs import suspend_flow_run
-from prefect.runtime import deployment, flow_run
+from prefect.runtime import deployment
 
 from flows.display import display
 from models.oracle import AnswersPending, digest_of
@@ -38,7 +38,9 @@ def suspended(store: Store, run_id: str, pending: AnswersPending) -> State[Any]:
     in_deployment = deployment.id is not None and bool(pending.items)
     store.queue.wait_for(run_id, pending.items, suspended=in_deployment)
     if in_deployment:
-        suspend_flow_run(key=f"{digest_of(sorted(pending.items))[:16]}-{flow_run.run_count}")
+        suspend_flow_run(
+            key=f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"
+        )  # never taken for an earlier one
     return State(type=StateType.CANCELLED, name=WAITING, message=str(pending))
 
 

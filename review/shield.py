@@ -19,6 +19,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _log = logging.getLogger(__name__)
+WORKERS = "https://worker.mturk.com"  # where workers see a task; it is submitted to another address
 TASKS = "/task/"  # pages that a marketplace shows in a frame of its own
 
 
@@ -31,7 +32,8 @@ class Shield:
         self._app = app
         self._own = POLICY.format(submit="", frames="'none'")
         where = " ".join(submit_addresses)
-        self._framed = POLICY.format(submit=f" {where}" if where else "", frames=where or "'none'")
+        frames = " ".join((*submit_addresses, WORKERS)) if where else "'none'"
+        self._framed = POLICY.format(submit=f" {where}" if where else "", frames=frames)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

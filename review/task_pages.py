@@ -74,6 +74,8 @@ class TaskPages:
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
         worker = self._queue.person(f"mturk {at.worker}", WORKER)
         shown = self._queue.lease_items(worker.id, hit.items, self._config.terms)
+        if not shown and not self._queue.submitted(at.assignment):
+            raise Refusal(409, "All questions of this task are answered. Please return it.")
         return self._page(at, shown) if shown else self._done(at)
 
     @for_role(PUBLIC)

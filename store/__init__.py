@@ -6,5 +6,6 @@ from store.costs import Cost
 from store.errors import StoreError
 from store.facade import Store
 from store.owners import new_owner
+from store.rates import Rate
 
-__all__ = ["AnswerRecord", "Claimed", "Cost", "KeptAnswer", "Request", "Store", "StoreError", "new_owner"]
+__all__ = ["AnswerRecord", "Claimed", "Cost", "KeptAnswer", "Rate", "Request", "Store", "StoreError", "new_owner"]

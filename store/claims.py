@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
 
 from store.inserting import KEYS, chunks, insert_new_returning
 from store.ledger import Balance, RunRow, lock_free_scopes, locked_balance, move, reserve
@@ -230,6 +230,10 @@ def release(connection: Connection, owner: str, keys: Iterable[str], now: float)
 def lost(connection: Connection, owner: str, keys: Iterable[str], now: float) -> None:
     """Give up claims at once rather than by their lease: what was sent becomes unknown and stays spent."""
     _end(connection, _mine(connection, owner, keys), now)
+
+
+def last_fence(connection: Connection, key: str) -> int:
+    return connection.execute(select(func.max(charges.c.fence)).where(charges.c.key == key)).scalar() or 0
 
 
 def renew(connection: Connection, owner: str, now: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from store import answers, checks, claims, costs, ledger, migrations
+from store import answers, checks, claims, costs, ledger, migrations, rates
 from store.answers import AnswerRecord, KeptAnswer
 from store.claims import Claimed, Request
 from store.connect import connect, store_name
@@ -20,6 +20,7 @@ from store.errors import StoreError
 from store.examine import examine
 from store.owners import is_dead
 from store.queue import Queue
+from store.rates import Rate
 from store.schema import storable
 from store.transactions import Transactions
 
@@ -116,6 +117,10 @@ class Store:
         listed, now = list(keys), self._clock()
         return self._transactions.write(lambda connection: claims.sent(connection, owner, listed, now))
 
+    def fence(self, key: str) -> int:
+        """Under which the question was last claimed; 0 if never."""
+        return self._transactions.read(lambda connection: claims.last_fence(connection, key))
+
     def answer(self, run_id: str, owner: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
         """Keep answers, book what they cost, end their claims. Late answers, whose claim was lost, are booked as well.
 
@@ -177,6 +182,20 @@ class Store:
             if not kept:
                 return
             yield from kept
+
+    def reserve_turn(self, name: str, rate: Rate, tokens: int) -> float:
+        """Take the next turn of what `name` limits, for all processes together; returns the seconds until then."""
+        now = self._clock()
+        return self._transactions.write(lambda connection: rates.reserve(connection, name, rate, tokens, now))
+
+    def pause(self, name: str, seconds: float) -> None:
+        """Nobody sends for so long, and then more slowly: the server complained."""
+        now = self._clock()
+        self._transactions.write(lambda connection: rates.pause(connection, name, seconds, now))
+
+    def paused_for(self, name: str) -> float:
+        now = self._clock()
+        return self._transactions.read(lambda connection: rates.paused_for(connection, name, now))
 
     def integrity_check(self) -> list[str]:
         """One line per thing that is wrong with the file or the books; empty when all is well."""

@@ -61,7 +61,8 @@ _REVIEW: Step = (
         page TEXT NOT NULL, votes BIGINT NOT NULL, filled BIGINT NOT NULL CHECK (filled >= 0),
         given BIGINT NOT NULL CHECK (given >= 0), skipped BIGINT NOT NULL, patience BIGINT NOT NULL,
         priority BIGINT NOT NULL, deadline DOUBLE PRECISION, price BIGINT NOT NULL, hourly BIGINT NOT NULL,
-        expected TEXT, state TEXT NOT NULL CHECK (state IN ('open', 'done', 'given up', 'check')),
+        expected TEXT, published BIGINT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('open', 'done', 'given up', 'check')),
         created_at DOUBLE PRECISION NOT NULL)""",
     "CREATE INDEX open_review_items ON review_items (priority DESC, id) WHERE state = 'open'",
     "CREATE INDEX review_items_by_page ON review_items (page)",
@@ -87,7 +88,13 @@ _REVIEW: Step = (
         created_at DOUBLE PRECISION NOT NULL)""",
 )
 
-STEPS: tuple[Step, ...] = (_FIRST, _REVIEW)
+_RATES: Step = (
+    """CREATE TABLE rate_limits (
+        name TEXT PRIMARY KEY, requests_at DOUBLE PRECISION NOT NULL, tokens_at DOUBLE PRECISION NOT NULL,
+        not_before DOUBLE PRECISION NOT NULL, pace DOUBLE PRECISION NOT NULL, paced_at DOUBLE PRECISION NOT NULL)""",
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES)
 
 _WORDS = {
     "sqlite": {"id": "INTEGER PRIMARY KEY", "clustered": " WITHOUT ROWID"},

@@ -191,6 +191,14 @@ class Queue:
     def hit_is(self, token: str, state: str, hit_id: str | None = None) -> None:
         self._transactions.write(lambda connection: review_hits.move(connection, token, state, hit_id))
 
+    def submitted(self, submission: str) -> dict[str, int]:
+        """What was sent under that name: how many answers, by state."""
+        return self._transactions.read(lambda connection: review_hits.submitted(connection, submission))
+
+    def asking_run(self, items: Sequence[int]) -> str | None:
+        """The run that waits for these questions."""
+        return self._transactions.read(lambda connection: review_hits.asking_run(connection, items))
+
     def lease_items(self, person: int, items: Sequence[int], terms: Terms) -> list[Shown]:
         """A lease on these very questions, where they still have a place, as a published task needs it."""
         now = self._clock()

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from store.inserting import insert_new
-from store.schema import review_hits
+from store.schema import review_hits, review_items, review_votes, review_waits, runs
 
 PLANNED, POSTED, COLLECTED = "planned", "posted", "collected"
 
@@ -34,6 +34,31 @@ def plan(connection: Connection, hits: Sequence[Hit], now: float) -> None:
         for hit in hits
     ]
     insert_new(connection, review_hits, [row | {"created_at": now} for row in rows])
+    publish(connection, [item for hit in hits for item in hit.items], published=True)
+
+
+def publish(connection: Connection, wanted: Sequence[int], *, published: bool) -> None:
+    """Take questions from the page of invited people, or give them back to it."""
+    chosen = review_items.c.id.in_(list(wanted))
+    connection.execute(update(review_items).where(chosen).values(published=int(published)))
+
+
+def submitted(connection: Connection, submission: str) -> dict[str, int]:
+    """What was sent under that name: how many answers, by state."""
+    query = select(review_votes.c.state, func.count()).where(review_votes.c.submission == submission)
+    return {row[0]: int(row[1]) for row in connection.execute(query.group_by(review_votes.c.state))}
+
+
+def asking_run(connection: Connection, wanted: Sequence[int]) -> str | None:
+    """The run that waits for these questions, the latest where several do."""
+    query = (
+        select(review_waits.c.run_id)
+        .join(runs, runs.c.run_id == review_waits.c.run_id)
+        .where(review_waits.c.item.in_(list(wanted)))
+        .order_by(runs.c.started_at.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
 
 
 def every(connection: Connection) -> list[Hit]:
@@ -49,3 +74,5 @@ def one(connection: Connection, token: str) -> Hit | None:
 def move(connection: Connection, token: str, state: str, hit_id: str | None) -> None:
     values = {"state": state} | ({"hit_id": hit_id} if hit_id else {})
     connection.execute(update(review_hits).where(review_hits.c.token == token).values(**values))
+    if state == COLLECTED and (hit := one(connection, token)) is not None:
+        publish(connection, hit.items, published=False)

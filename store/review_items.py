@@ -90,6 +90,7 @@ def _row(ask: Ask, now: float) -> dict[str, Any]:
         "filled": 0,
         "given": 0,
         "skipped": 0,
+        "published": 0,
         "state": OPEN if ask.expected is None else CHECK,
         "created_at": now,
     }

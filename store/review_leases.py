@@ -108,10 +108,13 @@ def has_place(now: float, queue: str | None) -> ColumnElement[bool]:
 
 def answerable(person: int, now: float, queue: str | None) -> ColumnElement[bool]:
     """Those that the person has neither answered nor skipped."""
-    met = exists().where(
+    return and_(has_place(now, queue), items.c.published == 0, ~_met_by(person))
+
+
+def _met_by(person: int) -> ColumnElement[bool]:
+    return exists().where(
         votes.c.item == items.c.id, votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED
     )
-    return and_(has_place(now, queue), ~met)
 
 
 _ORDER = (items.c.priority.desc(), items.c.id)
@@ -130,7 +133,8 @@ def _choose(connection: Connection, person: int, terms: Terms, now: float) -> li
 def lease_items(connection: Connection, person: int, wanted: Sequence[int], terms: Terms, now: float) -> list[Shown]:
     """A lease on these very questions, where the person has not met them and they still have a place."""
     expire(connection, now)
-    free = select(items).where(answerable(person, now, None), items.c.id.in_(list(wanted))).order_by(items.c.id)
+    free = select(items).where(has_place(now, None), ~_met_by(person), items.c.id.in_(list(wanted)))
+    free = free.order_by(items.c.id)
     _lease(connection, person, list(connection.execute(_locked(free))), terms, now)
     return [_shown(row) for row in _mine(connection, person) if row.item in set(wanted)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from store.review_items import OPEN, digests_in, examples, items, votes
 from store.review_leases import EXPIRED, LEASED, VOTE, has_place
@@ -37,8 +37,9 @@ class QueueState:
 def progress(connection: Connection, person: int, queue: str | None, now: float) -> Progress:
     mine = select(func.count()).where(votes.c.person == person, votes.c.state == "given")
     leased = select(func.count()).where(votes.c.person == person, votes.c.state == LEASED)
-    free = select(func.count()).select_from(items).where(has_place(now, queue))
-    met = select(func.count()).join(items, items.c.id == votes.c.item).where(has_place(now, queue))
+    here = and_(has_place(now, queue), items.c.published == 0)
+    free = select(func.count()).select_from(items).where(here)
+    met = select(func.count()).join(items, items.c.id == votes.c.item).where(here)
     met = met.where(votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED)
     recent = (
         select(votes.c.seconds)

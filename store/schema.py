@@ -176,6 +176,7 @@ review_items = Table(
     Column("price", BigInteger, nullable=False),  # per vote
     Column("hourly", BigInteger, nullable=False),
     Column("expected", Text),  # of a check: the answer that is known
+    Column("published", BigInteger, nullable=False),  # 1: only in tasks that were published elsewhere
     Column("state", Text, nullable=False),
     Column("created_at", Double, nullable=False),
 )
@@ -218,4 +219,15 @@ review_hits = Table(
     Column("hit_id", Text),
     Column("state", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+)
+
+rate_limits = Table(
+    "rate_limits",
+    metadata,
+    Column("name", Words, primary_key=True),  # of what is limited, for all processes that use the store
+    Column("requests_at", Double, nullable=False),  # when the next request may go
+    Column("tokens_at", Double, nullable=False),  # when the tokens of those before have been worked off
+    Column("not_before", Double, nullable=False),  # the server asked for a pause
+    Column("pace", Double, nullable=False),  # share of the allowed rate that is used, since the last complaint
+    Column("paced_at", Double, nullable=False),
 )

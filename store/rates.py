@@ -1,0 +1,73 @@
+"""How fast all processes together may send: each reserves its turn, and a complaint of the server slows all of them.
+
+Turns are evenly spaced (a leaky bucket without a burst), so no minute holds more than is allowed. After a complaint the
+pace is halved, and it comes back to full within RECOVERY seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, select, update
+
+from store.inserting import insert_or_nothing
+from store.schema import rate_limits
+
+MINUTE = 60.0
+RECOVERY = 300.0
+SLOWEST = 1 / 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Per minute; None is without limit."""
+
+    requests: int | None = None
+    tokens: int | None = None
+
+
+def reserve(connection: Connection, name: str, rate: Rate, tokens: int, now: float) -> float:
+    """Take the next turn for a request of so many tokens; returns the seconds until it may be sent."""
+    row = _locked(connection, name, now)
+    pace = _pace(row, now)
+    turn = max(now, row.not_before)
+    if rate.requests is not None:
+        turn = max(turn, row.requests_at)
+    if rate.tokens is not None:
+        turn = max(turn, row.tokens_at)
+    taken = {"pace": pace, "paced_at": now}
+    if rate.requests is not None:
+        taken["requests_at"] = turn + MINUTE / (rate.requests * pace)
+    if rate.tokens is not None:
+        taken["tokens_at"] = turn + MINUTE * tokens / (rate.tokens * pace)
+    connection.execute(update(rate_limits).where(rate_limits.c.name == row.name).values(taken))
+    return float(turn - now)
+
+
+def pause(connection: Connection, name: str, seconds: float, now: float) -> None:
+    """The server complained: nobody sends for so long, and then more slowly."""
+    row = _locked(connection, name, now)
+    changed = {"not_before": max(row.not_before, now + seconds)}
+    if now >= row.not_before:  # complaints that come together are one
+        changed |= {"pace": max(SLOWEST, _pace(row, now) / 2), "paced_at": max(now + seconds, row.paced_at)}
+    connection.execute(update(rate_limits).where(rate_limits.c.name == row.name).values(changed))
+
+
+def paused_for(connection: Connection, name: str, now: float) -> float:
+    """Seconds for which nobody is to send."""
+    until = connection.execute(select(rate_limits.c.not_before).where(rate_limits.c.name == name)).scalar_one_or_none()
+    return max(0.0, (until or 0.0) - now)
+
+
+def _pace(row: Row[tuple[float, ...]], now: float) -> float:
+    return float(min(1.0, row.pace + max(0.0, now - row.paced_at) / RECOVERY))
+
+
+def _locked(connection: Connection, name: str, now: float) -> Row[tuple[float, ...]]:
+    """The row, which nobody else changes until the transaction ends."""
+    wanted = select(rate_limits).where(rate_limits.c.name == name).with_for_update()
+    row = connection.execute(wanted).one_or_none()
+    if row is None:
+        new = {"name": name, "requests_at": now, "tokens_at": now, "not_before": 0.0, "pace": 1.0, "paced_at": now}
+        connection.execute(insert_or_nothing(rate_limits).values(new))
+        row = connection.execute(wanted).one()
+    return row
