@@ -21,6 +21,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "legend.frameon": False,
 }
+LEGEND_WIDTH, SYMBOL_WIDTH = 56, 6  # of a panel and of the line before a name, in letters
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def svg_of(plot: Plot) -> str:
             _draw(axis, panel, colours)
         for axis in axes[len(plot.panels) :]:
             axis.set_axis_off()
-        _add_legend(figure, axes, per_row=2 * columns)
+        _add_legend(figure, axes, columns)
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Title": plot.alt})
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
@@ -110,9 +111,10 @@ def _scale(axis: Axes, panel: Panel) -> None:
         axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _add_legend(figure: Figure, axes: Sequence[Axes], per_row: int) -> None:
+def _add_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
+    """Two names to a panel's width, or one where that would not fit: matplotlib cuts off what is too wide."""
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     if len(handles) > 1:
-        figure.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=min(per_row, len(handles))
-        )
+        fitting = columns * LEGEND_WIDTH // (max(map(len, handles)) + SYMBOL_WIDTH)
+        per_row = max(1, min(2 * columns, fitting, len(handles)))
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=per_row)

@@ -131,7 +131,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
         "itself on a finite set.",
         runs=len(results),
         verdict=Verdict.HOLDS if holds else Verdict.FAILS,
-        because="the mean stayed below the bound in every row" if holds else "a mean exceeded the bound",
+        because="the mean stayed below the bound in every row." if holds else "a mean exceeded the bound.",
         tables=[
             Table(("question", "features", "crowd", "examples", "M", "bound", "exact mean", "measured mean"), rows)
         ],
