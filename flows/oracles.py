@@ -161,7 +161,7 @@ def _openai(spec: Spec) -> Oracle:
         given["price"] = parse_price(spec.parameters.pop("price"))
     if "prices" in spec.parameters:
         given["prices"] = read_prices(Path(spec.parameters.pop("prices")))
-    return OpenAIOracle(spec.config(OpenAIConfig, given), Remembered(environment.cache / "servers.json"))
+    return OpenAIOracle(spec.config(OpenAIConfig, given), Remembered(environment.cache / "servers.json"), spec.store)
 
 
 def _vlm(spec: Spec) -> Oracle:

@@ -20,13 +20,18 @@ from models.openai_probe import Abilities, paid_from_json, probe, probe_key
 from models.oracle import Answer, Money, OracleIdentity, OracleUnavailable, Question
 from models.prices import settled
 from models.prompts import VERSION
+from store import Store
 
 
 class OpenAIOracle:
-    """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run asks."""
+    """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run asks.
+    Processes with one `store` share the limits of the server."""
 
-    def __init__(self, config: OpenAIConfig, remembered: MutableMapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, config: OpenAIConfig, remembered: MutableMapping[str, Any] | None = None, store: Store | None = None
+    ) -> None:
         self.config = config
+        self._store = store
         self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
         self._lock = threading.Lock()
         self._debt = Debt()
@@ -88,7 +93,7 @@ class OpenAIOracle:
         """Connect, and find out what the server can do."""
         from models.openai_wire import Wire
 
-        wire = Wire(self.config)
+        wire = Wire(self.config, self._store)
         background.at_close(wire.close)
         abilities, spent = self._known_abilities(), paid_from_json(self._remembered.get(self._unpaid))
         if abilities is None:

@@ -15,6 +15,8 @@ from models.oracle import OracleUnavailable
 from models.prices import Tokens, read_usage
 from models.rate_limit import RateLimit
 from models.retry import Retry
+from models.shared_limit import SharedLimit
+from store import Rate, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class Reply:
 class Wire:
     """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
 
-    def __init__(self, config: OpenAIConfig) -> None:
+    def __init__(self, config: OpenAIConfig, store: Store | None = None) -> None:
+        """With a store, the pace is shared by all processes that use it."""
         from openai import AsyncOpenAI
 
         self.config = config
@@ -77,7 +80,9 @@ class Wire:
             max_retries=0,
         )
         self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
-        self._limit = RateLimit(config.requests_per_minute, config.tokens_per_minute)
+        rate = Rate(config.requests_per_minute, config.tokens_per_minute)
+        alone = RateLimit(rate.requests, rate.tokens)
+        self._limit = SharedLimit(store, f"openai:{config.model}@{config.host}", rate) if store else alone
         self._places = asyncio.Semaphore(config.concurrency)
         self._dice = random.Random()
 

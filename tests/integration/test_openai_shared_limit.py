@@ -1,0 +1,49 @@
+"""Two processes that ask one server keep to one limit, and both heed a complaint."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+
+from models.openai_api import OpenAIOracle
+from models.openai_config import OpenAIConfig
+from models.prices import Price
+from models.shared_limit import SharedLimit
+from store import Rate, Store
+from tests.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.fake_openai.examples import WORDS, labels, texts, wrong
+
+PRICE = Price(Decimal("0.15"), Decimal("0.60"))
+
+
+def ask_all(url: str, store: str, memory: dict[str, object], place: int) -> int:
+    config = OpenAIConfig("gpt-4o-mini", url, grouping="none", requests_per_minute=600, price=PRICE, retry_delay=0.05)
+    with Store.open(store) as opened, OpenAIOracle(config, memory, opened) as oracle:
+        answers = list(oracle.ask(labels(WORDS[place : place + 1], texts(10))))
+    assert wrong(answers) == []
+    return len(answers)
+
+
+def test_the_requests_of_both_are_spaced_as_those_of_one(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    with FakeOpenAI(Mind(WORDS)) as server:
+        memory: dict[str, object] = {}
+        ask_all(server.base_url, store, memory, 2)  # also finds out about the server
+        before, started = server.count(CHAT), time.monotonic()
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(lambda place: ask_all(server.base_url, store, memory, place), (0, 1))) == [10, 10]
+        took, sent = time.monotonic() - started, server.count(CHAT) - before
+    assert sent == 20
+    assert took >= 19 * 0.1
+
+
+def test_a_pause_of_one_holds_the_other_back(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    with Store.open(url) as one, Store.open(url) as other:
+        SharedLimit(one, "name", Rate()).pause(0.6)
+        started = time.monotonic()
+        asyncio.run(SharedLimit(other, "name", Rate()).admit(0))
+    assert time.monotonic() - started >= 0.5
