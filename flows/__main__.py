@@ -136,9 +136,9 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from flows.terminal import messages, print_estimate
 
     with displaying(TerminalDisplay(messages())):
-        from flows.preparation import prepare
+        from flows.preparation import forecast
 
-        estimate = prepare(settings).estimate()
+        estimate = forecast(settings)
     if arguments.json:
         _print_json(estimate)
     else:

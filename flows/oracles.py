@@ -49,6 +49,16 @@ class Spec:
             raise OracleError(f"oracle {self.text!r}: {name}={value!r}: {message}") from None
 
 
+SECRETS = ("api_key", "key", "token", "secret", "password")
+
+
+def by_provider_batch(text: str) -> str:
+    """The same oracle, with its labels sent through the provider's Batch API."""
+    if not text.startswith("openai:"):
+        raise OracleError(f"--provider-batch is for openai:MODEL, not for {text.partition('?')[0]!r}: leave it out")
+    return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
+
+
 def build_oracle(
     text: str,
     dataset: Dataset,
@@ -59,6 +69,8 @@ def build_oracle(
     growing: bool = False,
 ) -> Oracle:
     head, _, query = text.partition("?")
+    if any(name in SECRETS for name, _ in parse_qsl(query, keep_blank_values=True)):
+        raise OracleError(f"oracle {head!r}: a key is no parameter, for those are logged: set OPENAI_API_KEY instead")
     kind, _, model = head.partition(":")
     if kind not in BUILDERS:
         raise OracleError(f"unknown oracle {text!r}: choose one of {', '.join(BUILDERS)}")
@@ -76,12 +88,15 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> O
         return build_oracle(text, dataset, settings.seed, Environment.read(), store)
 
     ask_people = settings.escalate is not None or settings.spot_check is not None
-    elicits = build(settings.oracle)
+    labeller = settings.labeller or settings.oracle
+    if settings.provider_batch:
+        labeller = by_provider_batch(labeller)
+    elicits = build(settings.oracle if settings.labeller is not None else labeller)
     if settings.labeller is None and not ask_people:
         return elicits
     from models.mixed import MixedCrowd, Mixture
 
-    labels = build(settings.labeller) if settings.labeller is not None else elicits
+    labels = build(labeller) if settings.labeller is not None else elicits
     people = build(settings.people) if ask_people else None
     return MixedCrowd(elicits, labels, people, Mixture(settings.escalate, settings.spot_check))
 

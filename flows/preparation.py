@@ -13,7 +13,7 @@ from discovery.questions import Kind
 from flows.display import display
 from flows.oracles import build_crowd
 from flows.settings import DiscoverSettings, open_store
-from models.oracle import MICRO, Compare, Feature, Label, Oracle, Question
+from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
 from reports.run import check_writable
 from sources.dataset import Dataset
 from sources.example import Example
@@ -71,30 +71,73 @@ class Prepared:
         }
 
     def _upper_bound(self) -> tuple[int, int]:
+        settings, (compare, labels) = self.settings, self._one_query()
+        per_feature = sum(self.oracle.estimate(labels)) * settings.votes
+        calls = settings.queries * (1 + len(labels) * settings.votes)
+        return calls, settings.queries * (self.oracle.estimate([compare])[0] + per_feature)
+
+    def forecast(self) -> dict[str, Any]:
+        """As `estimate`, with requests and tokens, where an oracle can tell them; nothing is sent to its server."""
+        if not isinstance(self.oracle, Forecasting):
+            return self.estimate()
+        settings, (compare, labels) = self.settings, self._one_query()
+        comparing, labelling = self.oracle.forecast([compare]), self.oracle.forecast(labels)
+
+        def of_all(name: str) -> int:
+            each: int = getattr(comparing, name) + settings.votes * getattr(labelling, name)
+            return settings.queries * each
+
+        kept = self.store.kept(self.scope) if self.oracle.introduced else 0
+        calls = settings.queries * (1 + len(labels) * settings.votes)
+        left = max(calls - kept, 0)
+        return {
+            "dataset": self.dataset.name,
+            "oracle": settings.oracle.partition("?")[0],
+            "examples": len(self.compared),
+            "calls": calls,
+            "usd": of_all("most") / MICRO,
+            "kept": kept,
+            "calls_left": left,
+            "usd_left": of_all("most") * left / calls / MICRO,
+            "requests": of_all("requests"),
+            "input_tokens": of_all("input_tokens"),
+            "output_tokens": of_all("output_tokens"),
+            "usd_about": of_all("cost") / MICRO,
+            "usd_about_left": of_all("cost") * left / calls / MICRO,
+        }
+
+    def _one_query(self) -> tuple[Question, list[Question]]:
+        """A comparison like the last one, and the labels of one feature, each asked for once."""
         settings = self.settings
         listed = settings.queries if settings.strategy == "auto" or settings.beyond else 0
         known = tuple(f"{A_NAME} {number}" for number in range(listed))
-        compare = self.oracle.estimate([Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known)])[0]
         examples = self.compared + (self.rest if settings.label_rest else ())
         labels: list[Question] = [Label(Feature("name", "definition"), example) for example in examples]
-        per_feature = sum(self.oracle.estimate(labels)) * settings.votes
-        calls = settings.queries * (1 + len(examples) * settings.votes)
-        return calls, settings.queries * (compare + per_feature)
+        return Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known), labels
+
+
+def forecast(settings: DiscoverSettings) -> dict[str, Any]:
+    """What a discovery will take, before anything is spent and without a word to any server."""
+    settings, dataset, store, oracle = _read(settings)
+    return Prepared(settings, dataset, oracle, store, Path()).forecast()
 
 
 def prepare(settings: DiscoverSettings) -> Prepared:
     """Raises what bad input deserves before a server is started."""
-    shown = display()
-    with shown.waiting(f"reading {settings.dataset}"):
-        dataset = load_dataset(settings.dataset)
-    for skipped in dataset.quarantined:
-        shown.say(f"left out {skipped.id}: {skipped.reason}")
-    store = open_store(settings.store)
-    oracle = build_crowd(settings, dataset, store)
-    settings = settings.resolved(len(dataset.examples))
+    settings, dataset, store, oracle = _read(settings)
     scope = settings.scope(dataset, oracle)
     folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")
     check_writable(folder)
     prepared = Prepared(settings, dataset, oracle, store, folder)
     settings.make_strategy(len(prepared.rows))
     return prepared
+
+
+def _read(settings: DiscoverSettings) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
+    shown = display()
+    with shown.waiting(f"reading {settings.dataset}"):
+        dataset = load_dataset(settings.dataset)
+    for skipped in dataset.quarantined:
+        shown.say(f"left out {skipped.id}: {skipped.reason}")
+    store = open_store(settings.store)
+    return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)

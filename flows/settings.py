@@ -63,6 +63,7 @@ class DiscoverSettings(BaseModel):
         None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
     )
     label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
+    provider_batch: bool = Field(False, description="openai: send labels through the Batch API, at half the price")
     labeller: str | None = Field(None, description="who labels, if not the oracle that elicits; as in human:QUEUE")
     escalate: float | None = Field(
         None,

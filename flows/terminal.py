@@ -67,12 +67,20 @@ def print_features(run: Run) -> None:
 
 
 def print_estimate(estimate: dict[str, Any]) -> None:
-    results().print(
+    out = results()
+    out.print(
         f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
         f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
         f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
         highlight=False,
     )
+    if "requests" in estimate:
+        out.print(
+            f"likely, if every comparison finds a feature and every label takes all its votes: "
+            f"{estimate['requests']:,} requests, {estimate['input_tokens']:,} tokens in, "
+            f"{estimate['output_tokens']:,} out, {estimate['usd_about']:.4f} USD",
+            highlight=False,
+        )
 
 
 def cost_rows(store: Store, which: str | None) -> list[Cost]:

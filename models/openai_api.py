@@ -11,13 +11,13 @@ from models.background import Background
 from models.billing import Debt
 from models.media import Pictures
 from models.openai_batch import BatchErrand
-from models.openai_bounds import Bounds, Forecast
+from models.openai_bounds import Bounds
 from models.openai_config import OpenAIConfig
 from models.openai_desk import Desk
 from models.openai_errand import Errand
 from models.openai_errors import Fault
 from models.openai_probe import Abilities, paid_from_json, probe, probe_key
-from models.oracle import Answer, Money, OracleIdentity, OracleUnavailable, Question
+from models.oracle import Answer, Forecast, Money, OracleIdentity, OracleUnavailable, Question
 from models.prices import settled
 from models.prompts import VERSION
 from store import Store
@@ -54,6 +54,10 @@ class OpenAIOracle:
         bounds = self._opened()[0].bounds
         debt = self._debt.cost
         return [bounds.price(question) + debt for question in questions]
+
+    @property
+    def introduced(self) -> bool:
+        return self._known_abilities() is not None
 
     def forecast(self, questions: Sequence[Question]) -> Forecast:
         """About what the questions will take. Sends nothing: it takes the server for the plainest kind."""

@@ -10,7 +10,7 @@ from models.image_tokens import image_tokens, text_tokens
 from models.media import most_frames
 from models.openai_config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai_probe import Abilities
-from models.oracle import Compare, Label, Money, Question
+from models.oracle import Compare, Forecast, Label, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompts import (
     REPLY_LIMIT,
@@ -28,15 +28,6 @@ LABELS_TOKENS, LABEL_TOKENS = 30, 12  # of a reply with labels, and of each labe
 THINKING_TOKENS = 4_000  # that a reasoning model may use beside
 WRAPPING_TOKENS = 100  # roles, separators, and the schema where a provider counts it
 REPAIR_TOKENS = REPLY_LIMIT + 100
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """About what questions will take: requests with the labels grouped, and replies of the usual length."""
-
-    requests: int
-    tokens: Tokens
-    cost: Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +97,7 @@ class Bounds:
             usual = Tokens(math.ceil(most.input * 0.6), 60 if isinstance(group[0], Compare) else 6 * len(group))
             total += usual
             cost += settled(self.tariff(group[0]), usual, batch=self._in_batch(group[0]))
-        return Forecast(len(groups), total, cost)
+        return Forecast(len(groups), total.input, total.output, cost, sum(map(self.price, questions)))
 
     def departures(self) -> Departures:
         most = DECISIONS_LIMIT if self.labels_by_decisions else None

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from discovery.questions import Kind
 from sources.example import Example
@@ -202,6 +202,29 @@ class Oracle(Protocol):
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """For each question an upper bound of its price, before anything is spent."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """About what questions will take: requests with the labels grouped, and replies of the usual length."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: Money
+    most: Money  # an upper bound of the cost
+
+
+@runtime_checkable
+class Forecasting(Protocol):
+    """An oracle that asks its server who it is, but can tell before that what questions will take."""
+
+    @property
+    def introduced(self) -> bool:
+        """Whether its identity can be told without sending anything."""
+        ...
+
+    def forecast(self, questions: Sequence[Question]) -> Forecast: ...
 
 
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -147,7 +147,7 @@ def test_films_are_a_few_frames(tmp_path: Path) -> None:
 def test_a_film_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "broken.mp4"
     path.write_bytes(b"not a film")
-    with pytest.raises(DatasetError, match="broken.*convert it"):
+    with pytest.raises(DatasetError, match=r"broken.*convert it"):
         frames_of(example(path), 32, 4)
 
 
