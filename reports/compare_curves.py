@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from discovery.escalation import Setting
+from discovery.escalation import Setting, frontier
 from reports.compare_advice import Advice
 from reports.compare_labels import Quality
 from reports.compare_plots import Line, shares_plot
@@ -47,15 +47,14 @@ def advice_plot(one: Advice) -> Markup | str:
     for kind, style in PLOT_STYLES.items():
         chosen = [setting for setting in one.settings if setting.kind == kind]
         if kind in ("uncertainty", "disagreement"):
-            best = {(setting.cost, setting.accuracy) for setting in one.frontier}
-            chosen = [setting for setting in chosen if (setting.cost, setting.accuracy) in best] or chosen[:40]
+            chosen = frontier(chosen)
         points = sorted((1000 * setting.cost, setting.accuracy) for setting in chosen)
         if points:
             lines.append(Line(KINDS[kind], points, style))
     return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
 
 
-def chosen(one: Advice) -> dict[str, Any]:
+def settings_told(one: Advice) -> dict[str, Any]:
     kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in one.settings)]
     return {"frontier": [(setting, _in_words(setting)) for setting in one.frontier], "kinds": kinds}
 

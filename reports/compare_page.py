@@ -8,7 +8,7 @@ from typing import Any
 
 from discovery.alt_test import EPSILON
 from discovery.estimates import Estimate
-from reports.compare_curves import advice_plot, chosen, g_plot, least, votes_plot
+from reports.compare_curves import advice_plot, g_plot, least, settings_told, votes_plot
 from reports.compare_disagreements import Disagreement
 from reports.compare_labels import Quality
 from reports.compare_plots import calibration_plot
@@ -66,7 +66,7 @@ def comparison_context(comparison: Comparison, dataset: Dataset) -> dict[str, An
             (quality.name, quality.calibration, calibration_plot(f"Calibration of {quality.name}", quality.calibration))
             for quality in comparison.qualities
         ],
-        "advice": [(one, advice_plot(one), chosen(one)) for one in comparison.advice],
+        "advice": [(one, advice_plot(one), settings_told(one)) for one in comparison.advice],
         "shares": [(one, _share_rows(comparison, one)) for one in comparison.versus],
         "g_plot": g_plot(comparison),
         "triples": _triples(comparison),
