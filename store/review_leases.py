@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
+    Double,
     Row,
     Select,
     Text,
@@ -23,6 +26,7 @@ from sqlalchemy import (
     update,
 )
 
+from store.inserting import KEYS
 from store.review_items import CHECK, DONE, OPEN, items, votes
 
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"
@@ -70,11 +74,15 @@ def next_page(connection: Connection, person: int, terms: Terms, now: float, cha
     return [_shown(row) for row in _mine(connection, person)]
 
 
+_IS_LEASED: ColumnElement[bool] = votes.c.state == bindparam(None, LEASED, literal_execute=True)
+_ANY_OVER = select(exists().where(_IS_LEASED, votes.c.lease_until <= bindparam("now")))
+
+
 def expire(connection: Connection, now: float) -> None:
     """Free the places whose lease is over."""
-    over = and_(votes.c.state == LEASED, votes.c.lease_until <= now)
-    if not connection.execute(select(exists().where(over))).scalar():
+    if not connection.execute(_ANY_OVER, {"now": now}).scalar():
         return
+    over = and_(votes.c.state == LEASED, votes.c.lease_until <= now)
     ended = connection.execute(
         update(votes).where(over).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
     ).all()
@@ -96,51 +104,52 @@ def drop_leases(connection: Connection, person: int) -> None:
     free_places(connection, [row.item for row in ended if row.purpose == VOTE])
 
 
-def has_place(now: float, queue: str | None) -> ColumnElement[bool]:
-    """Open questions for which somebody may still be asked."""
-    return and_(
-        _IS_OPEN,
-        items.c.filled < items.c.votes,
-        or_(items.c.deadline.is_(None), items.c.deadline > now),
-        items.c.queue == queue if queue is not None else items.c.queue.is_not(None),
-    )
-
-
-def answerable(person: int, now: float, queue: str | None) -> ColumnElement[bool]:
-    """Those that the person has neither answered nor skipped."""
-    return and_(has_place(now, queue), items.c.published == 0, ~_met_by(person))
-
-
-def _met_by(person: int) -> ColumnElement[bool]:
-    return exists().where(
-        votes.c.item == items.c.id, votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED
-    )
-
-
-_ORDER = (items.c.priority.desc(), items.c.id)
+PERSON: BindParameter[Any] = bindparam("person")
+_NOW: BindParameter[Any] = bindparam("now")
 _IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_execute=True)  # as its index says
+# Statements that every page needs are built once: building one takes longer than running it.
+HAS_PLACE = and_(
+    _IS_OPEN, items.c.filled < items.c.votes, or_(items.c.deadline.is_(None), items.c.deadline > cast(_NOW, Double))
+)
+_MET = exists().where(
+    votes.c.item == items.c.id, votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state != EXPIRED
+)
+
+
+@cache
+def on_the_page(one_queue: bool) -> ColumnElement[bool]:
+    """Questions that invited people may be asked, of one queue or of all."""
+    return and_(HAS_PLACE, items.c.published == 0, *([items.c.queue == bindparam("queue")] if one_queue else []))
+
+
+@cache
+def _answerable(one_queue: bool, one_page: bool) -> Select[Any]:
+    """Those that the person has neither answered nor skipped, the most urgent first."""
+    query = select(items).where(on_the_page(one_queue), ~_MET).order_by(items.c.priority.desc(), items.c.id)
+    if one_page:
+        query = query.where(items.c.page == bindparam("beside"))
+    return query.limit(bindparam("most")).with_for_update(of=items, skip_locked=True)
 
 
 def _choose(connection: Connection, person: int, terms: Terms, now: float) -> list[Row[Any]]:
     """The most urgent question and those that may stand beside it, locked; those being handed out now are passed by."""
-    free = select(items).where(answerable(person, now, terms.queue)).order_by(*_ORDER)
-    first = connection.execute(_locked(free.limit(1))).one_or_none()
+    values = {"person": person, "now": now, "queue": terms.queue, "most": 1}
+    if terms.queue is None:
+        del values["queue"]
+    first = connection.execute(_answerable(terms.queue is not None, False), values).one_or_none()
     if first is None or not first.page:
         return [] if first is None else [first]
-    return list(connection.execute(_locked(free.where(items.c.page == first.page).limit(terms.page_size))))
+    values |= {"most": terms.page_size, "beside": first.page}
+    return list(connection.execute(_answerable(terms.queue is not None, True), values))
 
 
 def lease_items(connection: Connection, person: int, wanted: Sequence[int], terms: Terms, now: float) -> list[Shown]:
     """A lease on these very questions, where the person has not met them and they still have a place."""
     expire(connection, now)
-    free = select(items).where(has_place(now, None), ~_met_by(person), items.c.id.in_(list(wanted)))
-    free = free.order_by(items.c.id)
-    _lease(connection, person, list(connection.execute(_locked(free))), terms, now)
+    free = select(items).where(HAS_PLACE, ~_MET, items.c.id.in_(list(wanted))).order_by(items.c.id)
+    locked = free.with_for_update(of=items, skip_locked=True)
+    _lease(connection, person, list(connection.execute(locked, {"person": person, "now": now})), terms, now)
     return [_shown(row) for row in _mine(connection, person) if row.item in set(wanted)]
-
-
-def _locked(query: Select[Any]) -> Select[Any]:
-    return query.with_for_update(of=items, skip_locked=True)
 
 
 def _lease(
@@ -193,12 +202,14 @@ _AGAIN = (
 _FILL = update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled + 1)
 
 
+_TAKEN = select(votes.c.item, votes.c.slot).where(
+    votes.c.item.in_(KEYS), votes.c.purpose == VOTE, votes.c.state.in_(IN_PLACE)
+)
+
+
 def taken_slots(connection: Connection, numbers: Sequence[int]) -> dict[int, set[int]]:
-    query = select(votes.c.item, votes.c.slot).where(
-        votes.c.item.in_(list(numbers)), votes.c.purpose == VOTE, votes.c.state.in_(IN_PLACE)
-    )
     taken: dict[int, set[int]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_TAKEN, {"keys": list(numbers)}):
         taken.setdefault(row.item, set()).add(row.slot)
     return taken
 
@@ -213,46 +224,45 @@ def _extras(
     """Checks and repetitions to mix in among labels: as their shares say, by chance for the fraction."""
     if not chosen[0].page:
         return []
-    wanted = [_count(share * len(chosen), chance) for share in (terms.checks, terms.repeats)]
+    checks, repeats = (_count(share * len(chosen), chance) for share in (terms.checks, terms.repeats))
+    about = {"person": person, "beside": chosen[0].page, "near": chosen[0].id}
     extra: list[tuple[int, str]] = []
-    if wanted[0]:
-        checks = _checks(person, chosen[0]).limit(wanted[0])
-        extra += [(item, "check") for item in connection.execute(checks).scalars()]
-    if wanted[1]:
-        repeats = _repeats(person, chosen[0]).limit(wanted[1])
-        extra += [(item, REPEAT) for item in connection.execute(repeats).scalars()]
+    if checks:
+        found = connection.execute(_CHECKS, about | {"most": checks}).scalars()
+        extra += [(item, "check") for item in found]
+    if repeats:
+        del about["near"]
+        found = connection.execute(_REPEATS, about | {"most": repeats}).scalars()
+        extra += [(item, REPEAT) for item in found]
     return extra
 
 
-def _checks(person: int, beside: Row[Any]) -> Select[Any]:
-    """Questions on the page whose answer is known, first from outside, then because all votes agree."""
-    met = select(votes.c.item).where(votes.c.person == person, votes.c.state != EXPIRED)
-    voted = select(items.c.id).where(items.c.page == beside.page, items.c.state == DONE, items.c.given > 1)
-    unanimous = (
-        select(votes.c.item)
-        .where(votes.c.item.in_(voted), votes.c.purpose == VOTE, votes.c.state == GIVEN)
-        .group_by(votes.c.item)
-        .having(func.count(cast(votes.c.answer, Text).distinct()) == 1)
-    )
-    return (
-        select(items.c.id)
-        .where(items.c.page == beside.page, items.c.id.not_in(met))
-        .where(or_(items.c.state == CHECK, items.c.id.in_(unanimous)))
-        .order_by(items.c.state, func.abs(items.c.id - beside.id))
-    )
-
-
-def _repeats(person: int, beside: Row[Any]) -> Select[Any]:
-    """Questions on the page that the person has answered once, the oldest first."""
-    again = votes.alias("again")
-    repeated = exists().where(again.c.item == items.c.id, again.c.person == person, again.c.purpose == REPEAT)
-    return (
-        select(items.c.id)
-        .join(votes, votes.c.item == items.c.id)
-        .where(votes.c.person == person, votes.c.purpose == VOTE, votes.c.state == GIVEN)
-        .where(items.c.page == beside.page, ~repeated)
-        .order_by(votes.c.answered_at)
-    )
+_BESIDE = items.c.page == bindparam("beside")
+_VOTED = select(items.c.id).where(_BESIDE, items.c.state == DONE, items.c.given > 1)
+_UNANIMOUS = (
+    select(votes.c.item)
+    .where(votes.c.item.in_(_VOTED), votes.c.purpose == VOTE, votes.c.state == GIVEN)
+    .group_by(votes.c.item)
+    .having(func.count(cast(votes.c.answer, Text).distinct()) == 1)
+)
+# Questions on the page whose answer is known, first from outside, then because all votes agree.
+_CHECKS = (
+    select(items.c.id)
+    .where(_BESIDE, items.c.id.not_in(select(votes.c.item).where(votes.c.person == PERSON, votes.c.state != EXPIRED)))
+    .where(or_(items.c.state == CHECK, items.c.id.in_(_UNANIMOUS)))
+    .order_by(items.c.state, func.abs(items.c.id - bindparam("near")))
+    .limit(bindparam("most"))
+)
+_again = votes.alias("again")
+# Questions on the page that the person has answered once, the oldest first.
+_REPEATS = (
+    select(items.c.id)
+    .join(votes, votes.c.item == items.c.id)
+    .where(votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state == GIVEN, _BESIDE)
+    .where(~exists().where(_again.c.item == items.c.id, _again.c.person == PERSON, _again.c.purpose == REPEAT))
+    .order_by(votes.c.answered_at)
+    .limit(bindparam("most"))
+)
 
 
 def _count(expected: float, chance: float) -> int:
@@ -273,8 +283,11 @@ _SHOWN = (
 )
 
 
+_MINE = _SHOWN.where(votes.c.person == bindparam("person"), votes.c.state == LEASED)
+
+
 def _mine(connection: Connection, person: int) -> list[Row[Any]]:
-    return list(connection.execute(_SHOWN.where(votes.c.person == person, votes.c.state == LEASED)))
+    return list(connection.execute(_MINE, {"person": person}))
 
 
 def _shown(row: Row[Any]) -> Shown:

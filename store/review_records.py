@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from store.review_items import OPEN, digests_in, examples, items, votes
-from store.review_leases import EXPIRED, LEASED, VOTE, has_place
+from store.review_leases import EXPIRED, LEASED, PERSON, VOTE, on_the_page
 from store.review_people import people
 
 PACE_SAMPLE = 50
@@ -35,28 +36,31 @@ class QueueState:
 
 
 def progress(connection: Connection, person: int, queue: str | None, now: float) -> Progress:
-    mine = select(func.count()).where(votes.c.person == person, votes.c.state == "given")
-    leased = select(func.count()).where(votes.c.person == person, votes.c.state == LEASED)
-    here = and_(has_place(now, queue), items.c.published == 0)
-    free = select(func.count()).select_from(items).where(here)
-    met = select(func.count()).join(items, items.c.id == votes.c.item).where(here)
-    met = met.where(votes.c.person == person, votes.c.purpose == VOTE, votes.c.state != EXPIRED)
-    recent = (
-        select(votes.c.seconds)
-        .where(votes.c.person == person, votes.c.state == "given")
-        .order_by(votes.c.answered_at.desc())
-        .limit(PACE_SAMPLE)
+    values = {"person": person, "now": now} | ({"queue": queue} if queue is not None else {})
+    row = connection.execute(_progress(queue is not None), values).one()
+    paces = sorted(connection.execute(_PACE, {"person": person}).scalars())
+    return Progress(row.given, row.free + row.leased - row.met, paces[len(paces) // 2] if paces else None)
+
+
+@cache
+def _progress(one_queue: bool) -> Select[Any]:
+    mine = select(func.count()).where(votes.c.person == PERSON)
+    here = on_the_page(one_queue)
+    met = mine.join(items, items.c.id == votes.c.item).where(here, votes.c.purpose == VOTE, votes.c.state != EXPIRED)
+    return select(
+        mine.where(votes.c.state == "given").scalar_subquery().label("given"),
+        mine.where(votes.c.state == LEASED).scalar_subquery().label("leased"),
+        select(func.count()).select_from(items).where(here).scalar_subquery().label("free"),
+        met.scalar_subquery().label("met"),
     )
 
-    def count(query: Select[tuple[int]]) -> int:
-        return connection.execute(query).scalar_one()
 
-    paces = sorted(connection.execute(recent).scalars())
-    return Progress(
-        count(mine),
-        sum(map(count, (free, leased))) - count(met),
-        paces[len(paces) // 2] if paces else None,
-    )
+_PACE = (
+    select(votes.c.seconds)
+    .where(votes.c.person == PERSON, votes.c.state == "given")
+    .order_by(votes.c.answered_at.desc())
+    .limit(PACE_SAMPLE)
+)
 
 
 def queue_states(connection: Connection) -> list[QueueState]:

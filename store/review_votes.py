@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
 
+from store.inserting import KEYS
 from store.review_items import DONE, GIVEN_UP, OPEN, items, votes
 from store.review_leases import (
     EXPIRED,
@@ -177,15 +178,16 @@ def _retire(connection: Connection, key: str) -> None:
 
 def _locked(connection: Connection, person: int, leases: Sequence[int]) -> list[Row[Any]]:
     """The person's own among these leases, with their questions, which nobody else can change meanwhile."""
-    numbers = sorted(set(leases))
-    query = (
-        select(votes, items.c.votes, items.c.price, items.c.hourly)
-        .join(items, items.c.id == votes.c.item)
-        .where(votes.c.id.in_(numbers), votes.c.person == person)
-        .order_by(votes.c.item)
-        .with_for_update()
-    )
-    return list(connection.execute(query))
+    return list(connection.execute(_THEIRS, {"keys": sorted(set(leases)), "person": person}))
+
+
+_THEIRS = (
+    select(votes, items.c.votes, items.c.price, items.c.hourly)
+    .join(items, items.c.id == votes.c.item)
+    .where(votes.c.id.in_(KEYS), votes.c.person == bindparam("person"))
+    .order_by(votes.c.item)
+    .with_for_update()
+)
 
 
 def _elapsed(rows: Sequence[Row[Any]], now: float) -> float:
