@@ -12,8 +12,8 @@ from PIL import Image
 
 from sources.dataset import Quarantined, digest_of_examples
 from sources.example import Example
-from sources.folder import natural_order
 from sources.film import MAX_PIXELS
+from sources.folder import natural_order
 from sources.images import problem_of
 from sources.load import digest_of_text
 from sources.location import child, file_name, parent, shown
