@@ -12,6 +12,7 @@ discover: .venv/.run ## discover features of the shipped faces
 
 test: .venv/.dev lint types ## everything CI runs, under 8 minutes on two cores
 	tests/install_chromium.sh
+	tests/install_axe.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: .venv/.dev ## the long tests

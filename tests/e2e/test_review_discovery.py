@@ -14,14 +14,20 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from flows import waiting
-from flows.discover import run_flow
-from flows.preparation import prepare
+from flows.discover import run_discovery, run_flow
+from flows.preparation import Prepared, prepare
 from flows.settings import DiscoverSettings
+from models.human import HumanOracle
+from models.oracle import AnswersPending, Feature, Label
 from reports.run import Run
 from sources.dataset import Dataset
 from sources.load import load_dataset
-from tests.axe import serious_violations
+from store import Store
+from store.queue import Shown, Terms
+from tests.axe import MISSING, SCRIPT, serious_violations
 from tests.chromium import Opened, opened
+from tests.integration.conftest import Clock
+from tests.people import TruthfulPerson
 from tests.review_site import Site, running_site
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -208,7 +214,6 @@ def _look_at_the_overview(running: Site, chromium: Browser) -> None:
         with seen.page.expect_download() as download:
             seen.page.get_by_role("link", name="Export as CSV").click()
         assert len(download.value.path().read_text().splitlines()) == 1 + 3 + 2 * 3 * 24
-        picture(seen.page, "overview")
 
 
 def test_pictures_of_the_pages(site: tuple[Site, DiscoverSettings], chromium: Browser) -> None:
@@ -233,19 +238,61 @@ def test_pictures_of_the_pages(site: tuple[Site, DiscoverSettings], chromium: Br
             seen.page.get_by_role("link", name="Begin").click()
             expect(seen.page.locator("main.labels")).to_be_visible()
             if who == "Ann":
-                for key in "adf":
-                    seen.page.keyboard.press(key)
-                expect(seen.page.get_by_text("3 of 12 marked")).to_be_visible()
+                truth, marked = Truth(prepared.dataset), 0
+                for key, digest in zip("abcdefghijkl", digests_on(seen.page), strict=True):
+                    if truth.has(digest, name):
+                        seen.page.keyboard.press(key)
+                        marked += 1
+                expect(seen.page.get_by_text(f"{marked} of 12 marked")).to_be_visible()
             picture(seen.page, "labels" if who == "Ann" else "phone")
             assert serious_violations(seen.page) == []
 
 
-def ask_one_question(prepared: object) -> None:
-    from flows.discover import run_discovery
-    from flows.preparation import Prepared
-    from models.oracle import AnswersPending
+class Careless(TruthfulPerson):
+    """Says no to everything."""
 
-    assert isinstance(prepared, Prepared)
+    def answer(self, shown: Shown) -> dict[str, str]:
+        return {"verdict": "no"} if shown.kind == "label" else super().answer(shown)
+
+
+def test_the_overview_tells_the_careful_from_the_careless(tmp_path: Path, chromium: Browser) -> None:
+    faces = load_dataset("datasets/faces")
+    clock = Clock(time.time() - 3000)
+    with Store.open(str(tmp_path / "store.sqlite"), clock=clock) as store:
+        queue = store.queue
+        people = [(TruthfulPerson(queue, name, faces), pace) for name, pace in (("Ann", 27), ("Bob", 31), ("Cyd", 38))]
+        people.append((Careless(queue, "Dan", faces), 5))
+        for name in ("smile", "facial hair", "glasses"):
+            questions = [Label(Feature(name), example, voter) for example in faces.examples[:48] for voter in range(3)]
+            with pytest.raises(AnswersPending):
+                list(HumanOracle(queue, "faces").ask(questions))
+            while queue.waiting():
+                for person, pace in people:
+                    shown = queue.next_page(person.id, Terms(checks=0.2, repeats=0.1))
+                    clock.now += pace
+                    queue.give(person.id, {one.id: person.answer(one) for one in shown})
+        clock.now = time.time()
+        with running_site(store) as running:
+            for name in ("Ann", "Bob", "Cyd", "Dan"):
+                running.link(name)
+            with opened(chromium, running.link("boss", admin=True), viewport={"width": 1280, "height": 960}) as seen:
+                seen.page.get_by_role("link", name="Open").click()
+                warnings = seen.page.locator(".problem").all_inner_texts()
+                assert warnings
+                assert all(line.startswith("Dan") for line in warnings)
+                picture(seen.page, "overview")
+                assert serious_violations(seen.page) == []
+
+
+def test_axe_would_find_a_barrier(site: tuple[Site, DiscoverSettings], chromium: Browser) -> None:
+    if not SCRIPT.exists():
+        pytest.skip(MISSING)
+    with opened(chromium, site[0].link("Ann")) as seen:
+        seen.page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+        assert any(line.startswith("image-alt") for line in serious_violations(seen.page))
+
+
+def ask_one_question(prepared: Prepared) -> None:
     with pytest.raises(AnswersPending):
         run_discovery(prepared, run_id=f"run {threading.get_ident()} {time.monotonic()}")
 
