@@ -126,6 +126,24 @@ def test_intervals_over_features_hold_the_mean_of_the_features() -> None:
     assert 0.9 <= held / 200 <= 0.99
 
 
+@pytest.mark.parametrize("statistic", OF_VOTES, ids=lambda one: one.name)
+def test_intervals_of_votes_hold_the_long_run_value_as_often_as_they_say(statistic: Statistic) -> None:
+    workers = [(0.9, 0.8), (0.8, 0.85), (0.7, 0.9), (0.85, 0.75)]
+
+    def voted(seed: int, n: int) -> np.ndarray:
+        rng = np.random.default_rng([seed, 5])
+        return vote_columns(annotated(rng, made_truth(rng, n, 0.35), workers, missing=0.1))
+
+    wanted = float(statistic.of(voted(999, 400_000).sum(0)))
+    held = 0
+    for seed in range(300):
+        found = estimates([statistic], voted(seed, 150)[:, None], Resamples(150, seed, 200))[0][0][statistic.name]
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= wanted <= found.high
+    assert 0.91 <= held / 300 <= 0.99
+
+
 def test_what_is_not_defined_says_why_and_is_never_zero() -> None:
     constant = np.ones(20, np.int8)
     varying = np.array([0, 1] * 10, np.int8)
