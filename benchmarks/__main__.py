@@ -16,7 +16,7 @@ from rich.console import Console
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 BENCHMARKS = {
-    "Drawing and updating unresolved triples": ["benchmarks.triples"],
+    "Drawing and updating unresolved triples": ["benchmarks.triples", "--to-the-end"],
     "Strategies": ["benchmarks.strategies"],
     "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
     "Parts of the strategies": ["benchmarks.ablation"],
