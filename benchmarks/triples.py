@@ -66,7 +66,7 @@ LARGE = [
     Case(1_000_000, 30, HALF, draws=10),
 ]
 REMARK = """Means are over all draws, the slowest included. A run to the end finds the last few unresolved triples by
-joining every pair of examples once, which is nearly all of its time: seconds at 10⁴ examples, minutes at 10⁵. `discover`
+joining every pair of examples once, nearly all of its time: seconds at 10⁴ examples, minutes at 10⁵. `discover`
 compares 2,000 examples of so large a set unless told otherwise (`--elicit-on`)."""
 HARDEST = Case(100_000, 60, HALF, draws=10, to_the_end=True)
 
