@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from flows.enrich_settings import EnrichSettings
 from flows.enrichment import Coming, Submit
 from flows.options import UsageError
 from tasks.label_batch import label_batch
+
+QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
 
 
 @contextmanager
@@ -53,6 +56,8 @@ def _dask(settings: EnrichSettings) -> Any:
 
     if settings.cluster:
         return DaskTaskRunner(address=settings.cluster)
+    for name, level in QUIET.items():
+        os.environ.setdefault(name, level)  # the workers take it over
     own = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
     return DaskTaskRunner(cluster_kwargs=own)
 
@@ -62,4 +67,5 @@ def _ray(settings: EnrichSettings) -> Any:
 
     if settings.cluster:
         return RayTaskRunner(address=settings.cluster)
-    return RayTaskRunner(init_kwargs={"num_cpus": settings.workers, "include_dashboard": False})
+    own = {"num_cpus": settings.workers, "include_dashboard": False, "log_to_driver": False}
+    return RayTaskRunner(init_kwargs=own)
