@@ -111,8 +111,9 @@ _IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_e
 HAS_PLACE = and_(
     _IS_OPEN, items.c.filled < items.c.votes, or_(items.c.deadline.is_(None), items.c.deadline > cast(_NOW, Double))
 )
-_MET = exists().where(
-    votes.c.item == items.c.id, votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state != EXPIRED
+# A list that is made once: joined question by question it costs a server without statistics a hundred times more.
+_MET = items.c.id.in_(
+    select(votes.c.item).where(votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state != EXPIRED)
 )
 
 
@@ -123,24 +124,25 @@ def on_the_page(one_queue: bool) -> ColumnElement[bool]:
 
 
 @cache
-def _answerable(one_queue: bool, one_page: bool) -> Select[Any]:
+def _answerable(one_queue: bool, one_page: bool, most: int) -> Select[Any]:
     """Those that the person has neither answered nor skipped, the most urgent first."""
     query = select(items).where(on_the_page(one_queue), ~_MET).order_by(items.c.priority.desc(), items.c.id)
     if one_page:
         query = query.where(items.c.page == bindparam("beside"))
-    return query.limit(bindparam("most")).with_for_update(of=items, skip_locked=True)
+    # A planner that does not know how few are wanted sorts them all.
+    few: BindParameter[int] = bindparam(None, most, literal_execute=True)
+    return query.limit(few).with_for_update(of=items, skip_locked=True)
 
 
 def _choose(connection: Connection, person: int, terms: Terms, now: float) -> list[Row[Any]]:
     """The most urgent question and those that may stand beside it, locked; those being handed out now are passed by."""
-    values = {"person": person, "now": now, "queue": terms.queue, "most": 1}
-    if terms.queue is None:
-        del values["queue"]
-    first = connection.execute(_answerable(terms.queue is not None, False), values).one_or_none()
+    one_queue = terms.queue is not None
+    values = {"person": person, "now": now} | ({"queue": terms.queue} if one_queue else {})
+    first = connection.execute(_answerable(one_queue, False, 1), values).one_or_none()
     if first is None or not first.page:
         return [] if first is None else [first]
-    values |= {"most": terms.page_size, "beside": first.page}
-    return list(connection.execute(_answerable(terms.queue is not None, True), values))
+    together = _answerable(one_queue, True, terms.page_size)
+    return list(connection.execute(together, values | {"beside": first.page}))
 
 
 def lease_items(connection: Connection, person: int, wanted: Sequence[int], terms: Terms, now: float) -> list[Shown]:

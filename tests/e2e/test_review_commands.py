@@ -68,7 +68,7 @@ def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pyt
         asks_people = words[3] == "discover"
         assert main(words[3:]) == (WAITING if asks_people else 0), line
         ran += 1
-    assert ran == 8
+    assert ran == 9
     printed = capsys.readouterr().out
     assert "http://127.0.0.1:8765/i/" in printed
     assert "Bob: 1 invitations revoked" in printed
