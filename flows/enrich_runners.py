@@ -67,5 +67,6 @@ def _ray(settings: EnrichSettings) -> Any:
 
     if settings.cluster:
         return RayTaskRunner(address=settings.cluster)
-    own = {"num_cpus": settings.workers, "include_dashboard": False, "log_to_driver": False}
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own workers would give way to everything else
+    own = {"num_cpus": settings.workers, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     return RayTaskRunner(init_kwargs=own)
