@@ -57,11 +57,14 @@ def raw_agreement(totals: Floats) -> Floats:
 
 
 def cohen_kappa(totals: Floats) -> Floats:
+    """Not defined where one of the two never varies: the formula would give 0 whatever the other says."""
     both, only_a, only_b, neither = np.moveaxis(totals, -1, 0)
     count = totals.sum(-1)
+    yes_a, yes_b = both + only_a, both + only_b
     observed = ratio(both + neither, count)
-    expected = ratio((both + only_a) * (both + only_b) + (neither + only_a) * (neither + only_b), count * count)
-    return ratio(observed - expected, 1 - expected)
+    expected = ratio(yes_a * yes_b + (count - yes_a) * (count - yes_b), count * count)
+    vary = yes_a * yes_b * (count - yes_a) * (count - yes_b) > 0
+    return np.where(vary, ratio(observed - expected, 1 - expected), np.nan)
 
 
 def positive_agreement(totals: Floats) -> Floats:
@@ -114,6 +117,7 @@ def _alpha(yes: Floats, no: Floats, differing: Floats) -> Floats:
 
 
 ONE_VALUE = "the two labels never vary: one and the same value everywhere"
+CONSTANT = "one of the two gives the same label to every example"
 NO_COMMON = "no example is labelled by both"
 NO_SECOND_VOTE = "no example has two votes"
 
@@ -125,7 +129,7 @@ def all_counted(totals: Floats) -> Floats:
 
 OF_PAIRS = (
     Statistic("raw agreement", raw_agreement, NO_COMMON, NO_COMMON, all_counted),
-    Statistic("Cohen's kappa", cohen_kappa, ONE_VALUE, NO_COMMON),
+    Statistic("Cohen's kappa", cohen_kappa, CONSTANT, NO_COMMON),
     Statistic("Krippendorff's alpha", alpha_of_two, ONE_VALUE, NO_COMMON),
     Statistic(
         "positive agreement",

@@ -164,8 +164,8 @@ def _checked(labels: _Labels, votes: int) -> Setting:
     accuracy = right * (person + (1 - person) * after_wrong) + (1 - right) * person * after_right
     share = float(differ.mean())
     cost = most * model.cost_per_vote + (1 + share * (votes - 1)) * people.cost_per_vote
-    who = f"{model.name}, one of {people.name} checks, {votes} where the two differ"
-    return Setting(who, "disagreement", most, votes, share, None, cost, float(accuracy.mean()))
+    who = f"{model.name}, one of {people.name} checks, {votes} where the two differ ({share:.0%})"
+    return Setting(who, "disagreement", most, votes, 1.0, None, cost, float(accuracy.mean()))
 
 
 def _confirmed(study: Study, labels: _Labels) -> float | None:
@@ -179,16 +179,24 @@ def _confirmed(study: Study, labels: _Labels) -> float | None:
         best = cheapest(_settings(labels.over(mine)), study.accuracy)
         if best is None:
             return None
-        found.append(_accuracy_of(labels.over(~mine), best))
+        accuracy = _accuracy_of(labels.over(~mine), best)
+        if accuracy is None:
+            return None
+        found.append(accuracy)
     return float(np.mean(found))
 
 
-def _accuracy_of(labels: _Labels, chosen: Setting) -> float:
-    """What a setting that was chosen elsewhere gives on these labels."""
+def _accuracy_of(labels: _Labels, chosen: Setting) -> float | None:
+    """What a setting that was chosen elsewhere gives on these labels; None where they do not allow it."""
     if chosen.threshold is not None and labels.doubt is not None:
         people, model = labels.people.right[chosen.people_votes], labels.model.right[chosen.model_votes]
         return float(np.where(labels.doubt >= chosen.threshold, people, model).mean())
-    return next(one.accuracy for one in _settings(labels) if one.who == chosen.who)
+    return next((one.accuracy for one in _settings(labels) if _key(one) == _key(chosen)), None)
+
+
+def _key(one: Setting) -> tuple[str, int, int, bool]:
+    """The same of a setting on whatever labels; where two models differ only a part goes to people."""
+    return one.kind, one.model_votes, one.people_votes, one.escalated == 1
 
 
 def _notes(reference: Reference, labels: _Labels, model: Contender, people: Contender) -> tuple[str, ...]:

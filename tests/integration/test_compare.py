@@ -175,6 +175,9 @@ def test_odd_oracles_get_reasons_never_zeros_or_warnings(tmp_path: Path, kind: s
     if kind == "refusing":
         assert kappa == {"value": None, "low": None, "high": None, "reason": "no example is labelled by both"}
         assert content["model_against_people"][0]["alt_test"]["reason"] == "the model gave no label"
+    if kind == "constant":
+        assert kappa["value"] is None
+        assert kappa["reason"] == "one of the two gives the same label to every example"
     assert content["quality"][0]["own_votes"]["Fleiss' kappa"]["reason"] == "no example has two votes"
     assert "not defined" in page
     shown = page.partition('<script type="application/json"')[0]
