@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -86,6 +87,7 @@ def serve(store: Store, settings: PageSettings) -> None:
     """Serve the page until it is interrupted, and resume suspended runs as soon as their answers are there."""
     import uvicorn
 
+    _assert_free(settings)
     store.queue.remember(ADDRESS, settings.address)
     with resuming(store.queue):
         uvicorn.run(
@@ -97,6 +99,16 @@ def serve(store: Store, settings: PageSettings) -> None:
             server_header=False,
             timeout_graceful_shutdown=2,
         )
+
+
+def _assert_free(settings: PageSettings) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            where = f"{settings.host}:{settings.port}"
+            raise UsageError(f"cannot listen at {where} ({error.strerror}): give another --port or --host") from None
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete,
 from store.inserting import KEYS, chunks, insert_new
 from store.schema import review_examples, review_items, review_votes, review_waits
 
-OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"
+OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"  # states of a question
+LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
+VOTE, CHECKED, REPEAT = "vote", "check", "repeat"  # purposes of a vote
 items, votes = review_items, review_votes
 
 

@@ -14,12 +14,10 @@ from sqlalchemy import (
     Double,
     Row,
     Select,
-    Text,
     and_,
     bindparam,
     cast,
     exists,
-    func,
     insert,
     or_,
     select,
@@ -27,11 +25,10 @@ from sqlalchemy import (
 )
 
 from store.inserting import KEYS
-from store.review_items import CHECK, DONE, OPEN, items, votes
+from store.review_extras import PERSON, extras
+from store.review_items import EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 
-LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"
 IN_PLACE = (LEASED, HELD, GIVEN)
-VOTE, REPEAT = "vote", "repeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def next_page(connection: Connection, person: int, terms: Terms, now: float, cha
         return [_shown(row) for row in mine]
     chosen = _choose(connection, person, terms, now)
     if chosen:
-        extra = _extras(connection, person, terms, chosen, chance)
+        extra = extras(connection, person, chosen, (terms.checks, terms.repeats), chance)
         _lease(connection, person, chosen, terms, now, extra)
     return [_shown(row) for row in _mine(connection, person)]
 
@@ -104,7 +101,6 @@ def drop_leases(connection: Connection, person: int) -> None:
     free_places(connection, [row.item for row in ended if row.purpose == VOTE])
 
 
-PERSON: BindParameter[Any] = bindparam("person")
 _NOW: BindParameter[Any] = bindparam("now")
 _IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_execute=True)  # as its index says
 # Statements that every page needs are built once: building one takes longer than running it.
@@ -218,57 +214,6 @@ def taken_slots(connection: Connection, numbers: Sequence[int]) -> dict[int, set
 
 def free_slot(taken: set[int], wanted: int) -> int | None:
     return next((slot for slot in range(wanted) if slot not in taken), None)
-
-
-def _extras(
-    connection: Connection, person: int, terms: Terms, chosen: Sequence[Row[Any]], chance: float
-) -> list[tuple[int, str]]:
-    """Checks and repetitions to mix in among labels: as their shares say, by chance for the fraction."""
-    if not chosen[0].page:
-        return []
-    checks, repeats = (_count(share * len(chosen), chance) for share in (terms.checks, terms.repeats))
-    about = {"person": person, "beside": chosen[0].page, "near": chosen[0].id}
-    extra: list[tuple[int, str]] = []
-    if checks:
-        found = connection.execute(_CHECKS, about | {"most": checks}).scalars()
-        extra += [(item, "check") for item in found]
-    if repeats:
-        del about["near"]
-        found = connection.execute(_REPEATS, about | {"most": repeats}).scalars()
-        extra += [(item, REPEAT) for item in found]
-    return extra
-
-
-_BESIDE = items.c.page == bindparam("beside")
-_VOTED = select(items.c.id).where(_BESIDE, items.c.state == DONE, items.c.given > 1)
-_UNANIMOUS = (
-    select(votes.c.item)
-    .where(votes.c.item.in_(_VOTED), votes.c.purpose == VOTE, votes.c.state == GIVEN)
-    .group_by(votes.c.item)
-    .having(func.count(cast(votes.c.answer, Text).distinct()) == 1)
-)
-# Questions on the page whose answer is known, first from outside, then because all votes agree.
-_CHECKS = (
-    select(items.c.id)
-    .where(_BESIDE, items.c.id.not_in(select(votes.c.item).where(votes.c.person == PERSON, votes.c.state != EXPIRED)))
-    .where(or_(items.c.state == CHECK, items.c.id.in_(_UNANIMOUS)))
-    .order_by(items.c.state, func.abs(items.c.id - bindparam("near")))
-    .limit(bindparam("most"))
-)
-_again = votes.alias("again")
-# Questions on the page that the person has answered once, the oldest first.
-_REPEATS = (
-    select(items.c.id)
-    .join(votes, votes.c.item == items.c.id)
-    .where(votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state == GIVEN, _BESIDE)
-    .where(~exists().where(_again.c.item == items.c.id, _again.c.person == PERSON, _again.c.purpose == REPEAT))
-    .order_by(votes.c.answered_at)
-    .limit(bindparam("most"))
-)
-
-
-def _count(expected: float, chance: float) -> int:
-    return int(expected) + (chance < expected - int(expected))
 
 
 def unanswered(connection: Connection, person: int, leases: Sequence[int]) -> list[Shown]:

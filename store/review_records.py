@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from store.review_items import OPEN, digests_in, examples, items, votes
-from store.review_leases import EXPIRED, LEASED, PERSON, VOTE, on_the_page
+from store.review_extras import PERSON
+from store.review_items import EXPIRED, LEASED, OPEN, VOTE, digests_in, examples, items, votes
+from store.review_leases import on_the_page
 from store.review_people import people
 
 PACE_SAMPLE = 50

@@ -9,18 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
 
 from store.inserting import KEYS
-from store.review_items import DONE, GIVEN_UP, OPEN, items, votes
-from store.review_leases import (
-    EXPIRED,
-    GIVEN,
-    HELD,
-    LEASED,
-    VOTE,
-    drop_leases,
-    free_places,
-    free_slot,
-    taken_slots,
-)
+from store.review_items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review_leases import drop_leases, free_places, free_slot, taken_slots
 from store.schema import answers, charges
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
