@@ -65,7 +65,9 @@ def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> E
     if not defined.any():
         return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
     value = float(values[defined].mean())
-    means = _nan_means(statistic.of(drawn[:, defined]))
+    varied = statistic.of(drawn[:, defined])
+    # A feature that a draw leaves without a value keeps its own: to drop it would move the mean towards the others.
+    means = np.where(np.isnan(varied), values[defined], varied).mean(1)
     interval = _interval(means) or _of_a_share(statistic, value, totals[defined].sum(0))
     left_out = int((~defined).sum())
     note = f"the mean of {int(defined.sum())} features; of {left_out} it is not defined" if left_out else ""
@@ -102,11 +104,3 @@ def _interval(values: Floats) -> tuple[float, float] | None:
         return None
     low, high = np.percentile(defined, LIMITS)
     return float(low), float(high)
-
-
-def _nan_means(values: Floats) -> Floats:
-    defined = ~np.isnan(values)
-    counts = defined.sum(1)
-    sums = np.where(defined, values, 0.0).sum(1)
-    means: Floats = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
-    return means
