@@ -24,6 +24,7 @@ BENCHMARKS = {
     "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
     "Local vision-language models": ["benchmarks.local_vlm"],
     "Comparing two oracles": ["benchmarks.compare"],
+    "Enriching": ["benchmarks.enrichment"],
 }
 FURTHER = "Strategies on further matrices"  # the matrices are not part of the project: they are given by path
 HEAD = """# Benchmarks

@@ -43,12 +43,13 @@ def main() -> None:
         print(json.dumps(measured(Path(options.folder), options.examples, options.features)))
         return
     print(heading("python -m benchmarks.enrichment"))
-    print("| what | examples | features | seconds | examples/s | peak MB |\n|---|---:|---:|---:|---:|---:|")
+    print("| what | examples | features | seconds | of processor | examples/s | peak MB |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     half = measure("label", options.examples // 2, options.features)
     whole = measure("label", options.examples, options.features)
-    looked = measure("look", options.rows, options.features)
+    measure("look", options.rows, options.features)
     print(f"\nTwice the examples take {whole / half:.2f} times as long ({GROWTH} is allowed).")
-    if whole / half > GROWTH or looked < 0:
+    if whole / half > GROWTH:
         raise SystemExit("slower than it may be")
 
 
@@ -91,11 +92,12 @@ def timed(folder: Path, features: int, *, added: int) -> dict[str, float]:
         store=str(folder / "store.sqlite"),
         out=str(folder / "out"),
     )
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     summary = enrich_with(settings)
-    seconds = time.perf_counter() - began
+    seconds, processor = time.perf_counter() - began, time.process_time() - used
     assert summary["added"] == added, summary
-    return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "processor": processor, "peak_mb": peak}
 
 
 def traits(features: int) -> list[str]:
