@@ -87,7 +87,7 @@ def page_at_work(store_url: str) -> Iterator[None]:
 
 
 def wait_until(client: SyncPrefectClient, run_id: UUID, wanted: Callable[[FlowRun], bool]) -> FlowRun:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         run = client.read_flow_run(run_id)
         if wanted(run):
@@ -103,6 +103,7 @@ def is_suspended(run: FlowRun) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("worker")
 def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     client: SyncPrefectClient, tmp_path: Path
