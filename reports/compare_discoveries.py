@@ -125,6 +125,8 @@ def _yield(name: str, found: Discovered) -> Yield:
     groups = distinct_selections(correlations(found.labels), SAME_LABELS) if len(found.names) else 0
 
     def per(amount: float, reason: str) -> Estimate:
+        if not found.names:
+            return Estimate.undefined("it named no feature")
         return Estimate(counting / amount) if amount else Estimate.undefined(reason)
 
     return Yield(
