@@ -171,11 +171,11 @@ def revoke(store: Store, name: str) -> int:
 
 def withdraw(store: Store, name: str) -> int:
     """Set a reviewer's answers aside and end their invitations; how many answers."""
-    found = {one.person for one in store.queue.invitations() if one.person.name == name}
-    if not found:
-        raise UsageError(f"nobody called {name!r} was invited")
+    person = store.queue.find_person(name)
+    if person is None:
+        raise UsageError(f"nobody called {name!r} has answered: `python -m flows review export FILE` says who has")
     store.queue.revoke(name)
-    return sum(store.queue.withdraw(person.id) for person in found)
+    return store.queue.withdraw(person.id)
 
 
 def export(store: Store, path: Path) -> None:

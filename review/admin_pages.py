@@ -50,9 +50,9 @@ class AdminPages:
     @for_role(ADMIN)
     def withdraw(self, visiting: Visiting) -> Response:
         """Set a reviewer's answers aside, and end their invitations: they would only give the same ones again."""
-        name = visiting.form.one("name")
-        for person in {one.person for one in self._queue.invitations() if one.person.name == name}:
-            self._queue.revoke(name)
+        person = self._queue.find_person(visiting.form.one("name"))
+        if person is not None:
+            self._queue.revoke(person.name)
             self._queue.withdraw(person.id)
         return RedirectResponse("/admin", 303)
 

@@ -11,9 +11,11 @@ from typing import Any
 from sources.animation import animated_webp
 from sources.errors import DatasetError
 from sources.example import Example
+from sources.film import is_film
 from sources.images import open_image
 
 SIDES = {"large": 1000, "small": 480}
+# What browsers play; of other films the first frame is shown.
 FILMS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
 QUALITY = 85
 KEPT_BYTES = 128 * 2**20
@@ -60,8 +62,9 @@ class Pictures:
 def _encoded(example: Example, size: str) -> Media | None:
     side = SIDES[size]
     try:
-        if kind := film_kind(example.image):
-            return Media(kind, example.image_bytes())
+        kind, content = film_kind(example.image), example.image_bytes()
+        if kind is not None and is_film(content):
+            return Media(kind, content)
         if moving := animated_webp(example, side):
             return Media("image/webp", moving)
         picture = open_image(example, longest_side=side)

@@ -135,6 +135,9 @@ class Queue:
         now = self._clock()
         return self._transactions.write(lambda connection: review_people.person(connection, name, role, now))
 
+    def find_person(self, name: str) -> Person | None:
+        return self._transactions.read(lambda connection: review_people.find(connection, name))
+
     def invite(self, name: str, role: str, seconds: float) -> Invitation:
         now = self._clock()
         return self._transactions.write(lambda connection: review_people.invite(connection, name, role, seconds, now))

@@ -56,6 +56,11 @@ def person(connection: Connection, name: str, role: str, now: float) -> Person:
     return Person(row.id, row.name, row.role)
 
 
+def find(connection: Connection, name: str) -> Person | None:
+    row = connection.execute(select(people).where(people.c.name == name)).one_or_none()
+    return None if row is None else Person(row.id, row.name, row.role)
+
+
 def invite(connection: Connection, name: str, role: str, seconds: float, now: float) -> Invitation:
     who = person(connection, name, role, now)
     values = {"person": who.id, "created_at": now, "expires_at": now + seconds}

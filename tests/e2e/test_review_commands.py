@@ -99,7 +99,7 @@ def test_every_option_is_on_the_page() -> None:
         ("review invite Ann --days 0", "--days 0: an invitation lasts"),
         ("review invite ' '", "NAME ' ' is empty"),
         ("review revoke Zed", "nobody called 'Zed' has an invitation"),
-        ("review withdraw Zed", "nobody called 'Zed' was invited"),
+        ("review withdraw Zed", "nobody called 'Zed' has answered"),
         ("review --checks 7", "--checks 7.0 is not a share"),
         ("review export /nowhere/at/all.csv", "cannot write /nowhere/at/all.csv"),
         ("review publish", "say where: --mturk"),

@@ -191,3 +191,33 @@ def test_without_wait_a_discovery_ends_and_running_it_again_goes_on(tmp_path: Pa
     ]
     assert len(outcome.progress.findings) == 2
     assert {row["status"] for row in prepared.store.run_overview()} == {"waiting", "stopped: queries"}
+
+
+def test_what_is_withdrawn_is_asked_again_by_the_next_run(tmp_path: Path) -> None:
+    settings = DiscoverSettings(
+        dataset="datasets/zoo", oracle="human", queries=1, store=str(tmp_path / "s.sqlite"), out=str(tmp_path / "run")
+    )
+
+    def run_until_done(name: str) -> int:
+        """How often it had to wait for that person."""
+        waits = 0
+        while True:
+            prepared = prepare(settings)
+            person = TruthfulPerson(prepared.store.queue, name, prepared.dataset)
+            try:
+                run_discovery(prepared, run_id=f"{name} {waits}")
+                return waits
+            except AnswersPending:
+                waits += 1
+                while person.answer_page():
+                    pass
+
+    assert run_until_done("ann") == 2
+    store = prepare(settings).store
+    ann = store.queue.find_person("ann")
+    assert ann is not None
+    assert store.queue.withdraw(ann.id) == 102
+    assert run_until_done("bob") == 2
+    by = {row["by"]: row["state"] for row in store.queue.records()}
+    assert by == {"ann": "withdrawn", "bob": "given"}
+    assert store.integrity_check() == []

@@ -19,7 +19,7 @@ from sources.dataset import Dataset
 from sources.example import Example
 from sources.load import load_dataset
 from store import Store
-from tests.made import texts
+from tests.made import texts, write_film
 from tests.review_site import Site, Visitor, running_site
 
 BEARD = Feature("beard", "hair on the chin")
@@ -175,20 +175,37 @@ def test_pictures_are_encoded_anew_and_nothing_else_is_served(site: Site, faces:
 
 
 def test_moving_pictures_move_and_films_are_played(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "moving"
+    folder.mkdir()
     frames = [Image.new("RGB", (40, 30), colour) for colour in ("red", "green", "blue")]
-    frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:], duration=80, loop=0)
-    (tmp_path / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42 not really")
-    moving = Example("moving", "a" * 64, image=str(tmp_path / "moving.gif"))
-    film = Example("film", "b" * 64, image=str(tmp_path / "film.mp4"))
-    ask(site, [Compare(Kind.PAIR, (moving, film))])
+    frames[0].save(folder / "animation.gif", save_all=True, append_images=frames[1:], duration=80, loop=0)
+    write_film(folder / "film.mp4", ("red", "green"))
+    write_film(folder / "old.avi", ("red", "green"))
+    animation, film, old = load_dataset(str(folder)).examples
+    ask(site, [Compare(Kind.TWO_OF_THREE, (animation, film, old))])
     ann = site.visitor("ann")
     page = ann.get().text
-    assert f'<img src="/media/{"a" * 64}/large"' in page
-    assert f'<video src="/media/{"b" * 64}/large"' in page
-    picture = Image.open(io.BytesIO(ann.client.get(f"/media/{'a' * 64}/large").content))
-    assert getattr(picture, "n_frames", 1) == 3
-    reply = ann.client.get(f"/media/{'b' * 64}/large")
-    assert (reply.headers["content-type"], reply.content[4:8]) == ("video/mp4", b"ftyp")
+    assert page.count("<img src") == 2
+    assert f'<video src="/media/{film.digest}/large"' in page
+    assert frames_of(ann, animation) == 3
+    assert frames_of(ann, old) == 1, "what browsers do not play is shown by its first frame"
+    reply = ann.client.get(f"/media/{film.digest}/large")
+    assert reply.headers["content-type"] == "video/mp4"
+    assert reply.content == (folder / "film.mp4").read_bytes()
+
+
+def frames_of(visitor: Visitor, example: Example) -> int:
+    reply = visitor.client.get(f"/media/{example.digest}/large")
+    assert reply.headers["content-type"] == "image/webp"
+    return int(getattr(Image.open(io.BytesIO(reply.content)), "n_frames", 1))
+
+
+def test_what_only_has_the_name_of_a_film_is_not_sent(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_text("<script>alert(1)</script>")
+    ask(site, [Compare(Kind.TAG, (Example("film", "b" * 64, image=str(tmp_path / "film.mp4")),))])
+    ann = site.visitor("ann")
+    ann.get()
+    assert ann.client.get(f"/media/{'b' * 64}/large").status_code == 404
 
 
 def test_a_picture_that_is_gone_leaves_the_page_usable(site: Site, tmp_path: Path) -> None:
