@@ -24,12 +24,13 @@ import pandas as pd
 import psycopg
 import pytest
 
+from flows.local_server import _end_with_parent
 from tests.integration.postgres import PostgresMissing, PostgresServer, start_postgres
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LONG_RUNNING = ("prefect server start", "prefect worker start")
-PATIENCE = 240.0
+PATIENCE = 400.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -95,6 +96,7 @@ class Terminal:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         )
         log.close()

@@ -20,7 +20,7 @@ from tests.growing_worlds import World
 
 ROOT = Path(__file__).parents[2]
 ROWS = 600
-IN_FLIGHT = 2 * 16 + 16  # of one process: twice the width is under way, and a group is claimed ahead
+IN_FLIGHT = 128  # of one process: sent, or answered and not yet written down while others are being written
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 needs = {
