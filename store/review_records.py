@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from store.review_extras import PERSON
-from store.review_items import EXPIRED, LEASED, OPEN, VOTE, digests_in, examples, items, votes
+from store.review_items import CHECK, EXPIRED, LEASED, OPEN, VOTE, digests_in, examples, items, votes
 from store.review_leases import on_the_page
 from store.review_people import people
 
 PACE_SAMPLE = 50
+MOST_NAMES = 200  # that are suggested
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +90,23 @@ def waiting(connection: Connection, queue: str | None = None) -> list[dict[str, 
 
 
 def names_used(connection: Connection) -> list[str]:
-    """Names that people gave to features, the latest first."""
-    said = (
-        select(votes.c.answer)
-        .join(items, items.c.id == votes.c.item)
-        .where(items.c.kind != "label", votes.c.state == "given")
-        .order_by(votes.c.answered_at.desc())
-        .limit(500)
-    )
-    names = [answer["name"] for answer in connection.execute(said).scalars() if answer and answer.get("name")]
+    """Names of features: those that people gave, the latest first, then those that were labelled."""
+    names = [answer["name"] for answer in connection.execute(_SAID).scalars() if answer and answer.get("name")]
+    names += [question["feature"][0] for question in connection.execute(_LABELLED).scalars()]
     return list(dict.fromkeys(names))
+
+
+_SAID = (
+    select(votes.c.answer)
+    .join(items, items.c.id == votes.c.item)
+    .where(items.c.kind != "label", votes.c.state == "given")
+    .order_by(votes.c.answered_at.desc())
+    .limit(MOST_NAMES)
+)
+_FIRST_OF_PAGE = (
+    select(func.min(items.c.id)).where(items.c.kind == "label", items.c.state != CHECK).group_by(items.c.page)
+)
+_LABELLED = select(items.c.question).where(items.c.id.in_(_FIRST_OF_PAGE)).order_by(items.c.id.desc()).limit(MOST_NAMES)
 
 
 _RECORD = (

@@ -157,6 +157,14 @@ def test_revoking_ends_a_session_at_once(site: Site) -> None:
     assert site.stranger().get(again).status_code == 403
 
 
+def test_an_expired_link_opens_nothing(site: Site) -> None:
+    link = site.link("ann", days=1e-6)
+    time.sleep(0.1)
+    stranger = site.stranger()
+    assert stranger.get(link).status_code == 403
+    assert not stranger.client.cookies
+
+
 def test_the_session_cookie_is_out_of_reach_of_scripts_and_of_other_sites(site: Site) -> None:
     reply = site.stranger().client.get(site.link("ann"))
     cookie = reply.headers["set-cookie"].lower()
