@@ -1,0 +1,114 @@
+"""The table that grows, how features drift, and where features come from."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discovery.questions import UNKNOWN
+from flows.enrich_features import read_features
+from flows.enrich_settings import EnrichSettings
+from flows.options import UsageError
+from models.oracle import Feature
+from reports.drift import drift_of
+from reports.groups import fisher, newcombe
+from reports.growing import Column, GrowingTable, Meaning, read_file, write_file
+
+MEANING = Meaning(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
+
+
+def digest(number: int) -> str:
+    return f"{number:064x}"
+
+
+def test_a_table_is_read_back_as_it_was(tmp_path: Path) -> None:
+    table = GrowingTable(MEANING)
+    for number in range(3000):
+        row = table.put(f"example {number}", digest(number), 3)
+        table.labels[row] = [number % 2, UNKNOWN if number % 3 else 1]
+    with (tmp_path / "labels.parquet").open("wb") as file:
+        write_file(file, table)
+    read = read_file(tmp_path / "labels.parquet")
+    assert read.meaning == MEANING
+    assert read.ids == table.ids
+    assert (read.labels == table.labels[: len(table)]).all()
+    assert [read.digest(row) for row in (0, 7, 2999)] == [digest(0), digest(7), digest(2999)]
+    assert read.row("example 7") == 7
+
+
+def test_some_rows_can_be_written_alone() -> None:
+    table = GrowingTable(MEANING)
+    for number in range(5):
+        table.put(str(number), digest(number), 1)
+    file = io.BytesIO()
+    write_file(file, table, [3, 1])
+    assert file.getvalue()
+
+
+def test_a_row_is_found_by_its_content() -> None:
+    table = GrowingTable(MEANING, ["a", "b", "c"])
+    for row, number in enumerate((5, 2**255, 9)):
+        table.digests[row] = np.frombuffer(bytes.fromhex(digest(number)), np.uint8)
+    assert [table.row_with(digest(number)) for number in (9, 2**255, 5, 6)] == [2, 1, 0, None]
+
+
+def test_another_content_forgets_the_labels_and_the_same_keeps_them() -> None:
+    table = GrowingTable(MEANING)
+    row = table.put("a", digest(1), 1)
+    table.labels[row] = [1, 0]
+    assert table.put("a", digest(1), 2) == row
+    assert table.labels[row].tolist() == [1, 0]
+    table.put("a", digest(2), 3)
+    assert table.labels[row].tolist() == [UNKNOWN, UNKNOWN]
+
+
+def test_a_column_that_both_meanings_have_keeps_its_labels() -> None:
+    table = GrowingTable(MEANING)
+    row = table.put("a", digest(1), 1)
+    table.labels[row] = [1, 0]
+    table.define(Meaning(4, (Column("new", "", 4), Column("red", "It is red.", 0))))
+    assert table.labels[0].tolist() == [UNKNOWN, 1]
+
+
+def test_drift_is_newcombe_fisher_and_holm() -> None:
+    before, now = np.array([1] * 10 + [0] * 90, np.int8), np.array([1] * 25 + [0] * 15 + [-1] * 5, np.int8)
+    steady = np.array([1, 0] * 50, np.int8)
+    moved, same, unknown = drift_of(["a", "b", "c"], [before, steady, steady[:0]], [now, steady[:40], now])
+    assert (moved.low, moved.high) == newcombe(25, 40, 10, 100)
+    assert moved.p == pytest.approx(fisher(25, 40, 10, 100))
+    assert moved.corrected == pytest.approx(3 * moved.p)
+    assert (moved.moved, same.moved, unknown.moved) == (True, False, False)
+    assert (unknown.before, unknown.low) == (None, None)
+
+
+def test_of_very_many_examples_the_test_still_answers_at_once() -> None:
+    before, now = np.zeros(1_000_000, np.int8), np.zeros(500_000, np.int8)
+    before[:10_000], now[:20_000] = 1, 1
+    (drift,) = drift_of(["a"], [before], [now])
+    assert drift.moved
+
+
+def test_features_are_written_by_hand_or_in_a_table(tmp_path: Path) -> None:
+    assert read_features("glasses: The person wears glasses.; smile") == [
+        Feature("glasses", "The person wears glasses."),
+        Feature("smile"),
+    ]
+    table = tmp_path / "features.csv"
+    table.write_text('\ufeffname,definition,share\nglasses,"They, too, count.",3\n\'=cmd,x,\n,,\n', encoding="utf-8")
+    assert read_features(str(table)) == [Feature("glasses", "They, too, count."), Feature("=cmd", "x")]
+
+
+@pytest.mark.parametrize("text", ["nowhere/features.csv", "missing.csv", " ; ", "a; a: twice"])
+def test_features_that_cannot_be_had_are_told_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match="--features") as told:
+        read_features(text)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "a/b", "-1/2"])
+def test_a_shard_is_one_of_so_many(shard: str) -> None:
+    with pytest.raises(ValueError, match="write it as 3/8"):
+        EnrichSettings(dataset="d", features="f", oracle="simulated", shard=shard)
