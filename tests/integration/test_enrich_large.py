@@ -13,7 +13,9 @@ from flows.enrich import enrich_with
 from flows.enrich_batches import Batch, Labeller, Marks, opened
 from flows.enrich_settings import EnrichSettings
 from reports.growing import GrowingTable, read_table, write_table
-from sources.load import digest_of_text
+from sources.dataset import Quarantined
+from sources.example import Example
+from sources.load import digest_of_text, iter_examples
 from tests.growing_worlds import World
 
 ROWS, NEW = 10_000, 10
@@ -64,3 +66,11 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     after = pq.read_table(out / "labels.parquet")
     assert after.slice(0, ROWS).equals(before)
     assert after.num_rows == ROWS + NEW
+
+
+def test_pictures_that_were_readable_before_are_not_decoded_again(tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    (found,) = iter_examples(str(tmp_path))
+    assert isinstance(found, Quarantined)
+    (trusted,) = iter_examples(str(tmp_path), known=lambda _: True)
+    assert isinstance(trusted, Example)
