@@ -18,7 +18,7 @@ from discovery.questions import Comparison, Kind, Labels
 from discovery.twins import find_twin
 from flows.display import display
 from flows.enrich_batches import opened
-from flows.loop import Finding, Limits, Loop
+from flows.loop import Finding, Limits, Loop, Progress
 from flows.rediscover_settings import RediscoverSettings
 from flows.running import run_with_api
 from models.oracle import MICRO, digest_of
@@ -56,34 +56,51 @@ def rediscover_with(
     settings: RediscoverSettings, *, run_id: str | None = None, compare: Any = Panel.compare, label: Any = Panel.label
 ) -> list[dict[str, Any]]:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
-    folder, run_id = Path(settings.table), run_id or str(uuid4())
+    folder = Path(settings.table)
     table = read_table(folder)
     if not table.meaning.columns:
         raise RunError(f"{folder} holds no table: label the data set with `python -m flows enrich` first")
     examples, known = _sample(settings, table)
-    oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store)
-    scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
-    described = {"name": folder.name, "flow": "rediscover", "dataset": name_of(settings.dataset)}
-    store.begin_run(run_id, scope, oracle=str(oracle.identity), settings=settings.model_dump(mode="json"), **described)
-    recorded = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+    recorded = _begun(settings, table, folder, run_id or str(uuid4()))
     panel = Panel(recorded, examples, settings.votes)
     strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
     for name, labels in known.items():  # any question will do: what counts is what the feature tells apart
         strategy.learn(Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), name, labels)
     loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
+    progress = _ran(loop, recorded, settings.queries)
+    rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
+    replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
+    return rows
+
+
+def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str) -> Recorded:
+    oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store)
+    scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
+    store.begin_run(
+        run_id,
+        scope,
+        name=folder.name,
+        flow="rediscover",
+        dataset=name_of(settings.dataset),
+        oracle=str(oracle.identity),
+        settings=settings.model_dump(mode="json"),
+    )
+    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+
+
+def _ran(loop: Loop, recorded: Recorded, queries: int) -> Progress:
+    """The loop to its end, which the store is told however it comes."""
     status = "failed"
     try:
-        with display().counting(settings.queries, "queries"):
+        with display().counting(queries, "queries"):
             progress = loop.run(lambda now, _: display().update(now.queries, f"{len(now.findings)} proposals"))
         status = f"stopped: {progress.stopped}"
     finally:
-        store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+        recorded.store.end_run(recorded.run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
     if progress.message:
         display().say(progress.message)
-    rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
-    replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
     display().say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")
-    return rows
+    return progress
 
 
 def _sample(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Example], dict[str, Labels]]:
