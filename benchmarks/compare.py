@@ -26,6 +26,7 @@ from reports.comparison import Comparison, compare_oracles
 EXAMPLES, FEATURES, VOTES, SEED = 1_000, 30, 5, 0
 QUESTIONS = EXAMPLES * FEATURES * VOTES
 LATENCY, WIDTH = 0.016, 16  # 1,000 answers a second: more than any service gives one user
+SLOWLY = f"&latency={LATENCY}&width={WIDTH}"
 MODEL, PEOPLE = "simulated?flip=0.1&seed=1", "simulated?flip=0.2&seed=2&price=0.01"
 
 
@@ -41,8 +42,7 @@ def write_world(folder: Path) -> list[str]:
     return names
 
 
-def prepared_for(folder: Path, name: str, more: str) -> PreparedComparison:
-    oracles = (MODEL + more, PEOPLE + more)
+def prepared_for(folder: Path, name: str, oracles: tuple[str, str]) -> PreparedComparison:
     settings = CompareSettings(
         dataset=str(folder / "world.csv"),
         oracles=oracles,
@@ -77,19 +77,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         names = write_world(folder)
-        slow = prepared_for(folder, "slow", f"&latency={LATENCY}&width={WIDTH}")
+        slow = prepared_for(folder, "slow", (MODEL + SLOWLY, PEOPLE + SLOWLY))
         waited = 2 * QUESTIONS * LATENCY / WIDTH  # what the oracles need at least
         with_slow, comparison = whole(slow)
         began = time.perf_counter()
         compare_oracles(comparison.study)
         statistics = time.perf_counter() - began
         again, _ = whole(slow)
-        at_once = prepared_for(folder, "at-once", "")
+        at_once = prepared_for(folder, "at-once", (MODEL, PEOPLE))
         worked = [time.process_time()]
         alone = own_time(at_once, names)
         worked.append(time.process_time())
         with_fast, _ = whole(at_once)
         worked.append(time.process_time())
+        written = folder / "at-once"
+        replayed = prepared_for(
+            folder, "replayed", (f"recorded:{written / 'votes-1.csv'}", f"recorded:{written / 'votes-2.csv'}")
+        )
+        reading, (with_recorded, _) = own_time(replayed, names), whole(replayed)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(heading("python -m benchmarks.compare", SEED))
     print(
@@ -100,6 +105,7 @@ def main() -> None:
     print(f"| at once | {alone:.0f} | {with_fast:.0f} | {with_fast - alone:.0f} |")
     own, all_of_it = worked[1] - worked[0], worked[2] - worked[1]
     print(f"| at once, processor time | {own:.0f} | {all_of_it:.0f} | {all_of_it - own:.0f} |")
+    print(f"| recorded votes | {reading:.0f} | {with_recorded:.0f} | {with_recorded - reading:.0f} |")
     print(f"\nOf the whole, statistics {statistics:.1f} s. Again, every answer from the store: {again:.0f} s.")
 
 
