@@ -105,7 +105,8 @@ def _label_and_write(
     )
     status = "failed"
     try:
-        with display().counting(len(table), "examples looked at"):
+        total = find_rows(settings.dataset).total or len(table)  # a text table says so only when it was read
+        with display().counting(total, "examples looked at") if total else display().waiting("labelling what is new"):
             changes = work.run(settings.dataset, settings.part)
         summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
         summary = _write(folder, settings, work, before, summary)
