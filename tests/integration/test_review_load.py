@@ -38,8 +38,8 @@ class Crowd:
     def work(self, name: str, link: str) -> None:
         chance = Random(name)
         with httpx.Client(base_url=self.address, timeout=30) as client:
+            time.sleep(chance.random() * self.think)  # they come within the time that a page takes
             self._patiently(client, "GET", link)
-            time.sleep(chance.random() * self.think)
             page = self._patiently(client, "GET", "/")
             while leases := re.findall(r'name="has" value="(\d+)"', page):
                 time.sleep(self.think * (0.5 + chance.random()))
