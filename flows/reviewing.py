@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ ADDRESS = "address"  # the name under which the store remembers where the page w
 DEFAULT_ADDRESS = "http://127.0.0.1:8765"
 DAY = 86_400.0
 RESUME_SECONDS = 2.0
+CONNECTIONS = 16
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def serve(store: Store, settings: PageSettings) -> None:
 
     _assert_free(settings)
     store.queue.remember(ADDRESS, settings.address)
+    _warm_up(store.queue, settings)
     with resuming(store.queue):
         uvicorn.run(
             make_app(store, settings),
@@ -99,6 +102,13 @@ def serve(store: Store, settings: PageSettings) -> None:
             server_header=False,
             timeout_graceful_shutdown=2,
         )
+
+
+def _warm_up(queue: Queue, settings: PageSettings) -> None:
+    """Open connections and build statements before the first visitor waits for them."""
+    nobody = 0
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        list(pool.map(lambda _: queue.progress(nobody, settings.queue), range(4 * CONNECTIONS)))
 
 
 def _assert_free(settings: PageSettings) -> None:

@@ -109,8 +109,8 @@ def _postgresql(url: str) -> Engine:
     engine = create_engine(
         parsed,
         isolation_level="READ COMMITTED",
-        pool_size=8,
-        max_overflow=8,  # a server takes 100 connections in all by default
+        pool_size=16,  # a server takes 100 connections in all by default
+        max_overflow=0,  # one that is opened for a moment costs more than what is asked over it
         hide_parameters=True,
         connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS},
     )
