@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shlex
 from pathlib import Path
@@ -74,7 +73,7 @@ def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pyt
     assert "Bob: 1 invitations revoked" in printed
     assert "1 attention checks in queue main" in printed
     assert "nothing was posted: add --yes to post it" in printed
-    assert list(csv.DictReader((here / "answers.csv").open())) == []
+    assert len((here / "answers.csv").read_text(encoding="utf-8").splitlines()) == 1, "nobody has answered yet"
 
 
 def test_every_option_is_on_the_page() -> None:
