@@ -12,6 +12,7 @@ from flows.__main__ import build_parser, main
 from tests.e2e.test_report_docs import ROOT, blocks_of
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_work(
     prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,6 +28,7 @@ def run_block(kind: str, text: str) -> None:
         assert main(words[3:]) == 0, line
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_pages_work(
     prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

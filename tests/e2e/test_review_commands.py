@@ -53,6 +53,7 @@ def test_a_discovery_by_people_ends_with_one_line_and_goes_on_when_run_again(
     assert (here / "run" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert prefect_url
     (here / "checks.csv").write_text("feature,id,answer\nbeard,face-001,no\n", encoding="utf-8")
