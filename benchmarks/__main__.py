@@ -48,7 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
         parser.error(f"unknown benchmark {min(unknown)!r}: choose among {', '.join(names)}")
-    console = Console(stderr=True)
+    console, short = Console(stderr=True), list[str]()
     sections = sections_of(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
     for title, command in BENCHMARKS.items():
         wanted = not arguments.names or command[0].partition(".")[2] in arguments.names
@@ -58,20 +58,30 @@ def main() -> None:
         if not wanted:
             continue
         with console.status(f"{title} …"):
-            sections[title] = printed(command, console)
+            text, complaint = printed(command)
+        if complaint:
+            console.print(f"{title}: {complaint}", markup=False)
+            short.append(title)
+        if text:
+            sections[title] = text
     texts = [f"## {title}\n\n{sections[title]}\n" for title in BENCHMARKS if title in sections]
     PAGE.write_text("\n".join([HEAD, *texts]), encoding="utf-8")
     console.print(f"written to {PAGE}", markup=False)
+    if short:
+        raise SystemExit(f"error: not all went as wanted: {'; '.join(short)}: see above")
 
 
-def printed(command: list[str], console: Console) -> str:
+def printed(command: list[str]) -> tuple[str, str]:
+    """What a benchmark prints, with its complaint where it misses what is wanted; nothing of one that breaks."""
     done = subprocess.run(
         [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=PAGE.parents[1]
     )
-    if done.returncode:
-        console.print(done.stderr, markup=False)
-        raise SystemExit(f"error: python -m {' '.join(command)} failed: see above; {PAGE} is left as it was")
-    return done.stdout.strip()
+    if done.returncode == 0:
+        return done.stdout.strip(), ""
+    if "Traceback" in done.stderr:
+        return "", done.stderr
+    complaint = done.stderr.strip().splitlines()[-1]
+    return f"{done.stdout.strip()}\n\nNot as wanted: {complaint}.", complaint
 
 
 if __name__ == "__main__":
