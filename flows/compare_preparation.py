@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,14 +15,14 @@ from discovery.questions import UNKNOWN
 from discovery.twins import same_name
 from flows.compare_settings import LARGEST_SAMPLE, CompareSettings
 from flows.display import display
+from flows.given_features import read_features
 from flows.options import UsageError
 from flows.oracles import build_oracle
 from flows.preparation import Prepared
 from flows.settings import DiscoverSettings, Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.recorded_votes import RecordedVotes
-from reports.cells import restore
-from reports.run import Run, check_writable
+from reports.run import check_writable
 from sources.dataset import Dataset
 from sources.example import Example
 from sources.load import load_dataset
@@ -159,37 +159,12 @@ def _people(settings: CompareSettings, built: list[Oracle]) -> int | None:
 
 def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[tuple[Feature, ...] | None, str]:
     if settings.features is not None:
-        return _read_features(Path(settings.features)), f"from {Path(settings.features).name}"
+        origin = f"from {Path(settings.features).name}" if os.path.exists(settings.features) else "given by hand"
+        return tuple(read_features(settings.features)), origin
     for oracle in built:
         if isinstance(oracle, RecordedVotes):
             return oracle.features, f"those of {oracle.identity}"
     return None, f"discovered by {built[0].identity}"
-
-
-def _read_features(path: Path) -> tuple[Feature, ...]:
-    if path.is_dir():
-        table = Run(path).features
-        found = [Feature(str(row.name), str(row.definition)) for row in table.itertuples(index=False)]
-    else:
-        found = _from_csv(path)
-    if not found:
-        raise UsageError(f"--features {str(path)!r} names no feature: give a run folder or a CSV with a column name")
-    return tuple(dict.fromkeys(found))
-
-
-def _from_csv(path: Path) -> list[Feature]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            if "name" not in (rows.fieldnames or ()):
-                raise UsageError(
-                    f"--features {str(path)!r} has no column 'name': add one, and 'definition' if you like"
-                )
-            named = [(restore(row["name"] or "").strip(), restore(row.get("definition") or "")) for row in rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or "it is no CSV table in UTF-8"
-        raise UsageError(f"--features {str(path)!r} cannot be read ({reason}): give a run folder or a CSV") from None
-    return [Feature(name, definition) for name, definition in named if name]
 
 
 def _column(name: str, columns: tuple[str, ...]) -> int | None:

@@ -24,8 +24,8 @@ class CompareSettings(BaseModel):
     )
     features: str | None = Field(
         None,
-        description="whose features are labelled: a run folder or a CSV file with a column name (default: those of "
-        "recorded votes, else what the first oracle discovers)",
+        description="what is labelled: a run folder, a CSV file with a column name, or by hand: 'name: definition; …' "
+        "(default: the features of recorded votes, else what the first oracle discovers)",
     )
     people: str | None = Field(
         None,

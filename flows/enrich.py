@@ -15,13 +15,13 @@ from prefect.runtime import flow_run
 
 from flows.display import display
 from flows.enrich_batches import Labeller, default_folder, oracle_and_store
-from flows.enrich_features import read_features
 from flows.enrich_meaning import next_meaning
 from flows.enrich_parts import join_parts, joined_summary, locked, write_part
 from flows.enrich_runners import local_submit, prefect_submit, task_runner
 from flows.enrich_settings import EnrichSettings
 from flows.enrich_summary import summarise, told
 from flows.enrichment import Changes, Enrichment, Submit
+from flows.given_features import read_features
 from flows.running import run_with_api
 from models.oracle import AnswersPending, Feature
 from reports.growing import Meaning, read_table, write_table

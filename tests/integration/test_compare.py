@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from flows.options import UsageError
-from models.oracle import AnswersPending
+from models.oracle import AnswersPending, Feature
 from reports.compare_exports import write_comparison
 from reports.comparison import Comparison
 from tests.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
@@ -220,7 +220,7 @@ def test_pending_people_keep_nobody_else_from_being_asked(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"features": "nowhere.csv"}, "'nowhere.csv' cannot be read"),
+        ({"features": "nowhere.csv"}, "'nowhere.csv' is not there"),
         ({"features": "FOLDER/world.csv"}, "no column 'name'"),
     ],
 )
@@ -229,6 +229,12 @@ def test_bad_input_is_one_line(tmp_path: Path, settings: dict[str, str], said: s
     chosen = {name: value.replace("FOLDER", str(tmp_path)) for name, value in settings.items()}
     with pytest.raises(UsageError, match=said):
         prepared(tmp_path, dataset, MODEL, **chosen)
+
+
+def test_features_may_be_written_by_hand(tmp_path: Path) -> None:
+    found = prepared(tmp_path, make_world(tmp_path), MODEL, features="round: It is round.; red; red")
+    assert found.features == (Feature("round", "It is round."), Feature("red"))
+    assert found.origin == "given by hand"
 
 
 def test_the_sample_is_the_same_for_everybody_and_by_seed(tmp_path: Path) -> None:

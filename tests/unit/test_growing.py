@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
-from flows.enrich_features import read_features
 from flows.enrich_settings import EnrichSettings
+from flows.given_features import read_features
 from flows.options import UsageError
 from models.oracle import Feature
 from reports.drift import drift_of

@@ -1,4 +1,4 @@
-"""The features of an enrichment: from a run folder as curated, from a CSV file, or written by hand."""
+"""Features that a user gives: from a run folder as curated, from a CSV file, or written by hand."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def read_features(text: str) -> list[Feature]:
         found = _by_hand(text)
     if not found:
         raise UsageError(f"--features {text!r} names no feature: {REMEDY}")
+    found = list(dict.fromkeys(found))
     names = [feature.name for feature in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"--features {text!r} names {twice!r} twice: keep one")
+        raise UsageError(f"--features {text!r} names {twice!r} twice, with two definitions: keep one")
     return found
 
 
@@ -44,14 +45,15 @@ def _of_csv(path: Path) -> list[Feature]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)
             if "name" not in (rows.fieldnames or ()):
-                raise UsageError(f"--features {path} has no column 'name': {REMEDY}")
+                raise UsageError(f"--features {str(path)!r} has no column 'name': {REMEDY}")
             return [
                 Feature(restore(name), restore((row.get("definition") or "").strip()))
                 for row in rows
                 if (name := (row["name"] or "").strip())
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"--features {path} cannot be read ({error}): {REMEDY}") from None
+        reason = getattr(error, "strerror", None) or "it is no CSV table in UTF-8"
+        raise UsageError(f"--features {str(path)!r} cannot be read ({reason}): {REMEDY}") from None
 
 
 def _by_hand(text: str) -> list[Feature]:
