@@ -17,6 +17,8 @@ BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
 _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
 _PRAGMAS = {"synchronous": 2, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}  # 2 is FULL
+# Pages that are written again and again, as those of an index are, go to the file itself once per 32 MB of journal.
+_PACE = {"cache_size": -16_384, "wal_autocheckpoint": 8_192}  # KiB; pages of 4 KiB
 
 
 def journal_mode(library_version: tuple[int, ...]) -> str:
@@ -72,7 +74,12 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
     if path.is_dir():
         raise StoreError(f"store {name} is a folder: give a file in it, such as {path.name}/store.sqlite")
     engine = create_engine(
-        URL.create("sqlite", database=str(path)), module=library, pool_size=8, max_overflow=56, hide_parameters=True
+        URL.create("sqlite", database=str(path)),
+        module=library,
+        pool_size=8,
+        max_overflow=56,
+        pool_use_lifo=True,  # what a connection holds of the file is good until another one writes
+        hide_parameters=True,
     )
     wanted = journal_mode(library.sqlite_version_info)
 
@@ -93,6 +100,8 @@ def _set_pragmas(connection: Any, name: str, wanted_journal: str) -> None:
     for pragma, value in _PRAGMAS.items():
         connection.execute(f"PRAGMA {pragma}={value}")
         _assert_setting(name, pragma, connection.execute(f"PRAGMA {pragma}").fetchone()[0], value)
+    for pragma, value in _PACE.items():
+        connection.execute(f"PRAGMA {pragma}={value}").fetchall()
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted_journal:
         became = connection.execute(f"PRAGMA journal_mode={wanted_journal}").fetchone()[0]
         _assert_setting(name, "journal_mode", became, wanted_journal)
