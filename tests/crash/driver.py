@@ -1,0 +1,140 @@
+"""Runs a scenario, kills it, runs it again until it ends, and holds what is left against the provider's book."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from store import Store
+from store.schema import LIVE, PAID, UNKNOWN, charges
+from tests.crash.provider import PRICE, Charge, Provider
+
+ROOT = Path(__file__).parents[2]
+
+
+class Nest:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def hatch(self, **job: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job, default=str) + "\n")
+        self._process.stdin.flush()
+        told: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return told
+
+
+@contextmanager
+def nest() -> Iterator[Nest]:
+    """A process that has everything imported and forks one child per job."""
+    command = [sys.executable, "-m", "tests.crash.nest"]
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield Nest(process)
+        finally:
+            process.kill()
+
+
+@dataclass
+class Tally:
+    """What a test has seen, over all its trials."""
+
+    points: int = 0
+    kills: int = 0
+    charges: int = 0
+    charged_again: int = 0  # because a kill came between the call and its booking
+    acknowledged: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.points} points, {self.kills} kills, {self.charges} charges of which {self.charged_again} again, "
+            f"{self.acknowledged} answers acknowledged: 0 lost, 0 charges not booked"
+        )
+
+
+@dataclass
+class Trial:
+    """One run on a store of its own, disturbed and repeated until it ends."""
+
+    nest: Nest
+    provider: Provider
+    store: str
+    folder: Path
+    scenario: str = "discover"
+    files: Sequence[str] = ()
+    attempts: int = 0
+    kills: int = 0  # and other ends before the end
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        self._first = len(self.provider.book)
+
+    def attempt(self, **disturbance: Any) -> dict[str, Any]:
+        """Start it once, disturbed as the job says."""
+        self.attempts += 1
+        places = {"store": self.store, "folder": self.folder, "port": self.provider.port}
+        told = self.nest.hatch(scenario=self.scenario, attempt=self.attempts, **places, **disturbance)
+        self.kills += told["ended"] != "clean"
+        return told
+
+    def finish(self) -> dict[str, Any]:
+        told = self.attempt()
+        assert told["ended"] == "clean", told
+        return told
+
+    def result(self) -> dict[str, bytes]:
+        return {name: (self.folder / "run" / name).read_bytes() for name in self.files}
+
+    @property
+    def book(self) -> list[Charge]:
+        return self.provider.book[self._first :]
+
+    def acknowledged(self) -> dict[str, tuple[int, str]]:
+        """By key: in which attempt the answer was first handed over, and what it said."""
+        first: dict[str, tuple[int, str]] = {}
+        path = self.folder / "acknowledged"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            attempt, key, verdict = line.split()
+            assert first.setdefault(key, (int(attempt), verdict))[1] == verdict, "an answer changed"
+        return first
+
+    def verify(self, tally: Tally) -> None:
+        """Nothing acknowledged is lost, everything charged is booked, nothing but what was in flight is repeated."""
+        acknowledged, calls = self.acknowledged(), Counter(charge.key for charge in self.book)
+        with Store.open(self.store) as store:
+            assert store.integrity_check() == []
+            kept = store.lookup(list(acknowledged))
+            with store.engine.connect() as connection:
+                rows = connection.execute(select(charges.c.key, charges.c.state, charges.c.cost, charges.c.reserved))
+                booked = [(row.key, row.state, row.cost, row.reserved) for row in rows]
+        assert {key: answer["verdict"] for key, answer in kept.items()} == {
+            key: verdict for key, (_, verdict) in acknowledged.items()
+        }
+        again = [
+            charge for charge in self.book if charge.attempt > acknowledged.get(charge.key, (self.attempts, ""))[0]
+        ]
+        assert again == [], "an answer that had been acknowledged was paid for again"
+        unknown = Counter(key for key, state, _, _ in booked if state == UNKNOWN)
+        paid = Counter(key for key, state, _, _ in booked if state == PAID)
+        assert calls <= paid + unknown, "a charge is not booked"
+        assert max(unknown.values(), default=0) <= self.kills, "more than one more charge per call in flight"
+        assert not [key for key, state, _, _ in booked if state in LIVE], "a claim outlived the run"
+        spent = sum(cost for _, state, cost, _ in booked if state == PAID)
+        assert spent == PRICE * sum(paid.values())
+        tally.points += 1
+        tally.kills += self.kills
+        tally.charges += len(self.book)
+        tally.charged_again += len(self.book) - len(calls)
+        tally.acknowledged += len(acknowledged)
