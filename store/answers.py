@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, literal, select, update
+from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, select, update
 
 from store.errors import StoreError
-from store.inserting import KEYS, chunks, insert_new, insert_new_returning, insert_or_nothing
+from store.inserting import KEYS, insert_new, insert_or_nothing
 from store.ledger import Balance, RunRow, locked_balance, move
-from store.schema import LIVE, PAID, UNKNOWN, answers, charges, identities, runs, uses
+from store.listing import given, listed
+from store.schema import LIVE, PAID, UNKNOWN, answers, charges, identities, json_text, runs, storable, uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,11 @@ class KeptAnswer:
     answered_at: float
 
 
-_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(KEYS))
+_LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
 
 
 def lookup(connection: Connection, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for part in chunks(keys):
-        found.update(tuple(row) for row in connection.execute(_LOOKUP, {"keys": part}))
-    return found
+    return dict(connection.execute(_LOOKUP, {"keys": list(keys)}).tuples().all()) if keys else {}
 
 
 def record(
@@ -69,16 +67,37 @@ def record(
     _book(connection, records, now)
     digests = _Digests()
     numbers = _identity_numbers(connection, {digests.of(one): one for one in records})
-    rows = {one.key: _answer_row(one, numbers[digests.of(one)], now) for one in reversed(records)}
-    first = insert_new_returning(connection, answers, [rows[key] for key in sorted(rows)], answers.c.key)
+    rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(records)}
+    values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
+    first = set(connection.execute(_KEEP, values).scalars().all())
     return lookup(connection, [key for key in rows if key not in first])
 
 
+_KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger)
+_KEEP = (
+    insert_or_nothing(answers)
+    .from_select(
+        [*_KEPT.c.keys(), "answered_at"],
+        select(*_KEPT.c, bindparam("at", type_=Double)).where(_KEPT.c.identity > 0),
+    )
+    .returning(answers.c.key)
+)
+_SETTLED = given(
+    key=Text,
+    fence=BigInteger,
+    oracle=Text,
+    kind=Text,
+    cost=BigInteger,
+    requests=BigInteger,
+    input_tokens=BigInteger,
+    output_tokens=BigInteger,
+    seconds=Double,
+)
 _SETTLE = (
     update(charges)
-    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
-    .values({name: bindparam(f"now_{name}") for name in ("state", "oracle", "kind", "cost", "settled_at")})
-    .values({name: bindparam(f"now_{name}") for name in ("requests", "input_tokens", "output_tokens", "seconds")})
+    .where(charges.c.key == _SETTLED.c.key, charges.c.fence == _SETTLED.c.fence)
+    .values({name: column for name, column in _SETTLED.c.items() if name not in ("key", "fence")})
+    .values(state=PAID, settled_at=bindparam("at", type_=Double))
 )
 
 
@@ -87,63 +106,45 @@ def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -
     found = _charges_of(connection, records)
     settled, changes = [], dict[int, Balance]()
     for one in records:
-        row = found.get((one.key, one.fence))
-        if row is None:
+        before = found.get((one.key, one.fence))
+        if before is None:
             raise StoreError(
                 f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
             )
-        if row.state == PAID:
+        state, reserved, scope = before
+        if state == PAID:
             continue
-        settled.append(_settlement(one, now))
-        undone = Balance(-row.reserved if row.state == UNKNOWN else 0, -row.reserved if row.state in LIVE else 0)
-        changes[row.scope] = changes.get(row.scope, Balance()) + undone + Balance(one.cost, 0)
+        settled.append(_settlement(one))
+        spent = one.cost - (reserved if state == UNKNOWN else 0)
+        changes[scope] = changes.get(scope, Balance()) + Balance(spent, -reserved if state in LIVE else 0)
     if settled:
-        connection.execute(_SETTLE, settled)
+        connection.execute(_SETTLE, {"rows": settled, "at": now})
         move(connection, changes)
 
 
 _CHARGES = (
     select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
     .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(KEYS))
+    .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
     .with_for_update(of=charges)
 )
 
 
-def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Row[Any]]:
-    found: dict[tuple[str, int], Row[Any]] = {}
-    for part in chunks(sorted({one.key for one in records})):
-        found.update(((row.key, row.fence), row) for row in connection.execute(_CHARGES, {"keys": part}))
-    return found
+def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], tuple[str, int, int]]:
+    """State, reservation and scope of each charge of these questions."""
+    rows = connection.execute(_CHARGES, {"keys": sorted({one.key for one in records})}).all()
+    return {(key, fence): (state, reserved, scope) for key, fence, state, reserved, scope in rows}
 
 
-def _settlement(one: AnswerRecord, now: float) -> dict[str, Any]:
-    return {
-        "of_key": one.key,
-        "of_fence": one.fence,
-        "now_state": PAID,
-        "now_oracle": one.oracle,
-        "now_kind": one.kind,
-        "now_cost": one.cost,
-        "now_settled_at": now,
-        "now_requests": one.requests,
-        "now_input_tokens": one.input_tokens,
-        "now_output_tokens": one.output_tokens,
-        "now_seconds": one.seconds,
-    }
+def _settlement(one: AnswerRecord) -> tuple[Any, ...]:
+    measured = (one.requests, one.input_tokens, one.output_tokens, one.seconds)
+    return (one.key, one.fence, storable(one.oracle), storable(one.kind), one.cost, *measured)
 
 
-def _answer_row(one: AnswerRecord, identity: int, now: float) -> dict[str, Any]:
-    return {
-        "key": one.key,
-        "identity": identity,
-        "kind": one.kind,
-        "question": dict(one.question),
-        "answer": dict(one.answer),
-        "cost": one.cost,
-        "answered_at": now,
-    }
+def _answer_row(one: AnswerRecord, identity: int) -> tuple[Any, ...]:
+    kept = (json_text(dict(one.question)), json_text(dict(one.answer)))
+    return (one.key, identity, storable(one.kind), *kept, one.cost)
 
 
 class _Digests:
@@ -178,11 +179,13 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
     return numbers
 
 
+_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
+_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+
+
 def note_uses(connection: Connection, run: RunRow, keys: Iterable[str]) -> None:
     """Note that the run took these answers from the store."""
-    for part in chunks(sorted(set(keys))):
-        taken = select(literal(run.run), answers.c.id).where(answers.c.key.in_(part)).order_by(answers.c.id)
-        connection.execute(insert_or_nothing(uses).from_select(["run", "answer"], taken))
+    connection.execute(_USE, {"of_run": run.run, "keys": sorted(set(keys))})
 
 
 def kept_answers(connection: Connection, after: int, limit: int) -> tuple[list[KeptAnswer], int]:

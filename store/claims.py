@@ -8,11 +8,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Double,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    update,
+)
 
-from store.inserting import KEYS, chunks, insert_new_returning
+from store.inserting import insert_or_nothing
 from store.ledger import Balance, RunRow, lock_free_scopes, locked_balance, move, reserve
-from store.schema import CLAIMED, LIVE, RELEASED, SENT, UNKNOWN, answers, charges, runs
+from store.listing import given, listed
+from store.schema import CLAIMED, LIVE, RELEASED, SENT, UNKNOWN, answers, charges, runs, storable
 
 # Written out, so that the databases see that the partial indexes serve the query.
 _IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_execute=True) for s in LIVE])
@@ -62,12 +76,7 @@ def claim(
         spenders = connection.execute(_OWNERS_IN, {"in_scope": run.scope}).scalars().all()
         more, freed_more = _bury(connection, run.scope, filter(is_dead, spenders), terms.now)
         result, wanted = _decide(requests, latest, ended | more, terms, balance + freed + freed_more)
-    taken = insert_new_returning(
-        connection,
-        charges,
-        [_new_charge(wanted[key], result.granted[key], run, terms) for key in sorted(wanted)],
-        charges.c.key,
-    )
+    taken = _take(connection, run, [wanted[key] for key in sorted(wanted)], result.granted, terms)
     for key in set(wanted) - taken:  # another process was quicker by a moment
         del result.granted[key]
         result.held.append(key)
@@ -104,31 +113,49 @@ def _decide(
     return result, wanted
 
 
-def _new_charge(request: Request, fence: int, run: RunRow, terms: Terms) -> dict[str, Any]:
-    return {
-        "key": request.key,
-        "fence": fence,
-        "run": run.run,
-        "oracle": request.oracle,
-        "kind": request.kind,
-        "state": CLAIMED,
-        "owner": terms.owner,
-        "token": terms.token,
-        "lease_seconds": terms.lease_seconds,
-        "lease_until": terms.now + terms.lease_seconds,
-        "reserved": request.upper_bound,
-        "cost": 0,
-        "requests": 0,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "seconds": 0.0,
-        "claimed_at": terms.now,
+_WANTED = given(key=Text, fence=BigInteger, oracle=Text, kind=Text, reserved=BigInteger)
+_NEW_CHARGE: dict[str, ColumnElement[Any]] = {
+    **dict(_WANTED.c.items()),
+    "run": bindparam("of_run", type_=BigInteger),
+    "state": bindparam("as_state", CLAIMED, type_=Text),
+    "owner": bindparam("mine", type_=charges.c.owner.type),
+    "token": bindparam("of_token", type_=Text),
+    "lease_seconds": bindparam("lease", type_=Double),
+    "lease_until": bindparam("until", type_=Double),
+    "claimed_at": bindparam("at", type_=Double),
+    **{name: literal_column("0") for name in ("cost", "requests", "input_tokens", "output_tokens", "seconds")},
+}
+_TAKE = (
+    insert_or_nothing(charges)
+    .from_select(list(_NEW_CHARGE), select(*_NEW_CHARGE.values()).where(_WANTED.c.fence > 0))
+    .returning(charges.c.key)
+)
+
+
+def _take(
+    connection: Connection, run: RunRow, requests: Sequence[Request], fences: Mapping[str, int], terms: Terms
+) -> set[str]:
+    """Enter the claims; the keys of those that nobody else has entered first."""
+    if not requests:
+        return set()
+    rows = [(one.key, fences[one.key], storable(one.oracle), storable(one.kind), one.upper_bound) for one in requests]
+    values = {
+        "rows": rows,
+        "of_run": run.run,
+        "mine": terms.owner,
+        "of_token": terms.token,
+        "lease": terms.lease_seconds,
+        "until": terms.now + terms.lease_seconds,
+        "at": terms.now,
     }
+    return set(connection.execute(_TAKE, values).scalars().all())
 
 
 _CLAIM_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
 _LIVE_CLAIMS = select(*_CLAIM_COLUMNS).join(runs, runs.c.id == charges.c.run).where(_IS_LIVE).order_by(charges.c.key)
-_MINE = _LIVE_CLAIMS.where(charges.c.key.in_(KEYS), charges.c.owner == bindparam("mine")).with_for_update(of=charges)
+_MINE = _LIVE_CLAIMS.where(charges.c.key.in_(listed()), charges.c.owner == bindparam("mine")).with_for_update(
+    of=charges
+)
 _ENDED = _LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
 _OF_OWNERS = _LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("gone", expanding=True)))
 _OWNERS_IN = (
@@ -141,7 +168,7 @@ _OWNERS_IN = (
 _CHARGES = (
     select(*(charges.c[name] for name in ("key", "fence", "state", "owner", "token")), answers.c.id.label("answered"))
     .outerjoin(answers, answers.c.key == charges.c.key)
-    .where(charges.c.key.in_(KEYS))
+    .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
 )
 
@@ -166,10 +193,7 @@ def _bury(
 
 
 def _latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:
-    latest: dict[str, Row[Any]] = {}
-    for part in chunks(keys):
-        latest.update((row.key, row) for row in connection.execute(_CHARGES, {"keys": part}))
-    return latest
+    return {row.key: row for row in connection.execute(_CHARGES, {"keys": keys}).all()}
 
 
 _END = (
@@ -179,7 +203,7 @@ _END = (
 )
 _SENT = (
     update(charges)
-    .where(_IS_LIVE, charges.c.key.in_(KEYS), charges.c.owner == bindparam("mine"))
+    .where(_IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("mine"))
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds)
     .returning(charges.c.key)
 )
@@ -201,18 +225,12 @@ def _end(connection: Connection, claims: Sequence[Row[Any]], now: float) -> dict
 
 def _mine(connection: Connection, owner: str, keys: Iterable[str]) -> Sequence[Row[Any]]:
     """The owner's live claims among the keys, locked."""
-    found: list[Row[Any]] = []
-    for part in chunks(sorted(set(keys))):
-        found += connection.execute(_MINE, {"keys": part, "mine": owner}).all()
-    return found
+    return connection.execute(_MINE, {"keys": sorted(set(keys)), "mine": owner}).all()
 
 
 def sent(connection: Connection, owner: str, keys: Iterable[str], now: float) -> set[str]:
     """Note that these are about to be sent, and start their leases anew. A key missing from the result was lost."""
-    mine = set[str]()
-    for part in chunks(sorted(set(keys))):
-        mine.update(connection.execute(_SENT, {"keys": part, "mine": owner, "at": now}).scalars())
-    return mine
+    return set(connection.execute(_SENT, {"keys": sorted(set(keys)), "mine": owner, "at": now}).scalars().all())
 
 
 def release(connection: Connection, owner: str, keys: Iterable[str], now: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import BindParameter, Column, Connection, Insert, Table, bindparam, insert
+from sqlalchemy import BindParameter, Connection, Insert, Table, bindparam, insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement
 
@@ -36,24 +36,10 @@ def insert_or_nothing(table: Table) -> Insert:
     return statement
 
 
-@cache
-def _insert_returning(table: Table, column: Column[str]) -> Any:
-    return insert_or_nothing(table).returning(column)
-
-
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert those rows that break no uniqueness."""
     if rows:
         connection.execute(insert_or_nothing(table), list(rows))
-
-
-def insert_new_returning(
-    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], column: Column[str]
-) -> set[str]:
-    """Insert those rows that break no uniqueness; the column's values of those that went in."""
-    if not rows:
-        return set()
-    return set(connection.execute(_insert_returning(table, column), list(rows)).scalars())
 
 
 def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:

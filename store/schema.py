@@ -17,6 +17,9 @@ LIVE = (CLAIMED, SENT)  # at most one such row per key
 metadata = MetaData()
 
 
+json_text = json.JSONEncoder(separators=(",", ":")).encode  # as a column of JSON holds it
+
+
 class Json(TypeDecorator[Any]):
     """JSON as ASCII text: NULs and lone surrogates, which databases refuse, are escaped."""
 
@@ -24,7 +27,7 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, _dialect: Dialect) -> str:
-        return json.dumps(value, separators=(",", ":"))
+        return json_text(value)
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> Any:
         return None if value is None else json.loads(value)
@@ -41,6 +44,8 @@ class Words(TypeDecorator[str]):
 
 
 def storable(text: str) -> str:
+    if text.isascii() and "\0" not in text:
+        return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
