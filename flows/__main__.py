@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(error: Exception) -> tuple[int, str]:
     from discovery.questions import StrategyError
     from flows.local_server import ServerError
-    from models.oracle import AnswersPending, OracleError
+    from models.oracle import AnswersPending, OracleError, OracleLost
     from reports.run import RunError
     from sources.dataset import DatasetError
     from store import StoreError
@@ -99,6 +99,8 @@ def _explain(error: Exception) -> tuple[int, str]:
     line = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, AnswersPending):
         return WAITING, line
+    if isinstance(error, OracleLost):
+        return FAILED, line
     if isinstance(error, UsageError | StrategyError | OracleError | RunError | DatasetError | StoreError):
         return BAD_INPUT, line
     if isinstance(error, ServerError):

@@ -19,7 +19,7 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
 from flows.display import display
-from flows.loop import Finding, Limits, Loop, Progress
+from flows.loop import Finding, Limits, Loop, Progress, StopReason
 from flows.outcome import Outcome
 from flows.preparation import Prepared, prepare
 from flows.rest import label_rest
@@ -72,6 +72,7 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
         page = run.report(dataset=prepared.dataset)
     key = f"features-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"
     publish(key, outcome.features(), f"Features of {name}", picture=picture_of(run), link=page.path.resolve().as_uri())
+    outcome.progress.raise_if_lost(prepared.folder)
     return outcome.summary()
 
 
@@ -113,7 +114,7 @@ def run_discovery(
         with display().counting(settings.queries, "queries"):
             progress = loop.run(show)
         rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
-        if progress.message:
+        if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display().say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)

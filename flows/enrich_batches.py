@@ -16,7 +16,7 @@ from discovery.questions import Labels
 from flows.enrich_settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.settings import Environment, open_store
-from models.oracle import Answer, Feature, Money, Oracle, OracleError
+from models.oracle import Answer, Feature, Money, Oracle, OracleError, OracleUnavailable
 from models.recorded import Recorded
 from models.voting import Panel
 from sources.dataset import Dataset
@@ -71,6 +71,8 @@ class Labeller:
                 marks.count(answer)
 
         labelled = Panel(recorded, batch.examples, self.settings.votes, count).label(batch.features)
+        if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
+            raise labelled.stopped
         marks.labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
         marks.voted = np.any([ballot.yes + ballot.no + ballot.abstained > 0 for ballot in labelled.ballots], axis=0)
         marks.stopped = labelled.stopped

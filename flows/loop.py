@@ -8,13 +8,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 
 from discovery.metrics import g, interesting_and_distinct
 from discovery.questions import Comparison, Kind, Labels, Strategy
 from discovery.twins import Closeness, find_twin, same_name
-from models.oracle import Answer, AnswersPending, Compare, Feature, Money, OracleError, Verdict
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Compare,
+    Feature,
+    Money,
+    OracleError,
+    OracleLost,
+    Verdict,
+)
 from models.voting import Ballot, Elicited, Labelled
 from sources.example import Example
 
@@ -22,6 +33,7 @@ from sources.example import Example
 class StopReason(StrEnum):
     QUERIES = "queries"  # as many as were wanted
     BUDGET = "budget"  # the next question might cost more than is left
+    UNAVAILABLE = "oracle-unavailable"  # the server is down for good, or the model fails
     TARGET_G = "target-g"
     NONES = "nones"  # so many NONEs in a row
     EXHAUSTED = "nothing-unresolved"
@@ -79,6 +91,16 @@ class Progress:
     unresolved: float = 1.0
     stopped: StopReason | None = None
     message: str = ""  # of the error that stopped it, if one did
+
+    def stop(self, error: OracleError) -> None:
+        self.stopped = StopReason.BUDGET if isinstance(error, BudgetExhausted) else StopReason.UNAVAILABLE
+        self.message = str(error)
+
+    def raise_if_lost(self, written: Path) -> None:
+        """To be called once what was found is written."""
+        if self.stopped is StopReason.UNAVAILABLE:
+            kept = f"what was found so far is in {written}, and the same command goes on from there"
+            raise OracleLost(f"{self.message}; {kept}")
 
     @property
     def g(self) -> float:
@@ -190,9 +212,8 @@ class Loop:
         return Finding(feature, comparison, answer, ballot, said)
 
     def _stop_if(self, error: OracleError | None) -> None:
-        """A budget that is used up ends the discovery; answers that are yet to come end only this attempt."""
+        """No budget and no oracle end the discovery; answers that are yet to come end only this attempt."""
         if isinstance(error, AnswersPending):
             raise error
         if error is not None:
-            self.progress.stopped = StopReason.BUDGET
-            self.progress.message = str(error)
+            self.progress.stop(error)

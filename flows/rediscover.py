@@ -18,7 +18,7 @@ from discovery.questions import Comparison, Kind, Labels
 from discovery.twins import find_twin
 from flows.display import display
 from flows.enrich_batches import opened
-from flows.loop import Finding, Limits, Loop, Progress
+from flows.loop import Finding, Limits, Loop, Progress, StopReason
 from flows.rediscover_settings import RediscoverSettings
 from flows.running import run_with_api
 from models.oracle import MICRO, digest_of
@@ -70,6 +70,7 @@ def rediscover_with(
     progress = _ran(loop, recorded, settings.queries)
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
+    progress.raise_if_lost(folder / PROPOSALS)
     return rows
 
 
@@ -97,7 +98,7 @@ def _ran(loop: Loop, recorded: Recorded, queries: int) -> Progress:
         status = f"stopped: {progress.stopped}"
     finally:
         recorded.store.end_run(recorded.run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
-    if progress.message:
+    if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display().say(progress.message)
     display().say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")
     return progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flows.display import display
-from flows.loop import Progress, StopReason
+from flows.loop import Progress
 from flows.preparation import Prepared
 from models.oracle import AnswersPending, Feature, Oracle
 from models.voting import Ballot, Labelled, Panel
@@ -14,7 +14,7 @@ from models.voting import Ballot, Labelled, Panel
 def label_rest(
     prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
 ) -> list[Ballot]:
-    """One ballot per feature, in their order; fewer if money runs out, which `progress.message` then says."""
+    """One ballot per feature, in their order; fewer if something ends it, which `progress.message` then says."""
     ballots: list[Ballot] = []
     if not prepared.rest or progress.message:
         return ballots
@@ -27,6 +27,6 @@ def label_rest(
             ballots += labelled.ballots
             display().update(place, finding.feature.name)
             if labelled.stopped is not None:
-                progress.stopped, progress.message = StopReason.BUDGET, str(labelled.stopped)
+                progress.stop(labelled.stopped)
                 break
     return ballots

@@ -23,6 +23,7 @@ class Bill:
     requests: int = 0
     tokens: Tokens = NOTHING
     cost: Money = 0
+    refusals: int = 0  # of the question alone
     started: float = field(default_factory=time.monotonic)
 
     def answer(self, verdict: Verdict, by: str, *, raw: str = "", **rest: Any) -> Answer:

@@ -25,9 +25,9 @@ from models.oracle import (
     Usage,
     Verdict,
 )
-from models.replies import parse_feature
+from models.replies import note_of, parse_feature
 from models.yes_no import YesNo, YesNoReader
-from sources.errors import DatasetError
+from sources.errors import DatasetError, Vanished
 
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
 Asked = TypeVar("Asked", Compare, Label)
@@ -152,6 +152,8 @@ class LocalVlmOracle:
         for question in questions:
             try:
                 ready.append((question, self._prompt(question)))
+            except Vanished as problem:  # nothing is recorded: it may be restored
+                raise OracleUnavailable(str(problem)) from None
             except DatasetError as problem:
                 refused.append(self._refusal(question, str(problem)))
         while ready:
@@ -220,7 +222,8 @@ class LocalVlmOracle:
         return {}
 
     def _reading(self, question: Compare, replies: list[Reply]) -> Answer:
-        reading = parse_feature(replies[-1].text, question)
+        readings = [parse_feature(reply.text, question) for reply in replies]
+        reading = readings[-1]
         usage = Usage(
             requests=len(replies),
             input_tokens=sum(reply.input_tokens for reply in replies),
@@ -236,7 +239,7 @@ class LocalVlmOracle:
             None,
             usage,
             raw=raw,
-            note=reading.problem,
+            note=note_of(readings),
         )
 
     def _too_long(self, question: Question, tokens: int) -> Answer:

@@ -10,14 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from models.billing import Bill, charge
-from models.openai_batch_files import Line, batches_of, create_batch, lines_of, results_of
+from models.openai_batch_files import Line, batches_of, body_of, create_batch, lines_of, results_of
 from models.openai_chat import ask_label_bills, label_answer
+from models.openai_config import OpenAIConfig
 from models.openai_desk import Desk, Emit, all_of
 from models.openai_errand import Errand, ask_group
-from models.openai_errors import Fault
+from models.openai_errors import Fault, one_line
 from models.openai_wire import Reply
 from models.oracle import (
     Answer,
@@ -135,28 +137,31 @@ class _Collection:
                 return f"batch {sent.id} at {self._desk.config.host} is still running, {progress}"
             await asyncio.sleep(self._desk.config.batch_poll)
         if batch.get("status") == "failed":
-            host, reason = self._desk.config.host, _reason(batch)
+            host, reason = self._desk.config.host, _reason(batch, self._desk.config)
             raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without provider_batch")
         results = await results_of(self._desk, batch)
-        work = [self._read(sent, line, results.get(line.custom_id, {})) for line in sent.lines]
+        lost = batch.get("status") == "completed"  # a line without a result may have been paid for
+        work = [self._read(sent, line, results.get(line.custom_id, {}), lost) for line in sent.lines]
         await all_of(work)
         return ""
 
     async def _look(self, name: str) -> dict[str, Any]:
-        batch = await self._desk.wire.persist(lambda: self._desk.wire.client.batches.retrieve(name))
-        data: dict[str, Any] = batch.to_dict()
-        return data
+        return await self._desk.wire.fetch(partial(self._desk.wire.client.batches.with_raw_response.retrieve, name))
 
-    async def _read(self, sent: _Sent, line: Line, result: dict[str, Any]) -> None:
+    async def _read(self, sent: _Sent, line: Line, result: dict[str, Any], lost: bool) -> None:
         ours = {place: self._open[digest] for place, (digest, _) in enumerate(line.questions) if digest in self._open}
         response = result.get("response")
         status = response.get("status_code") if isinstance(response, dict) else None
-        if status == 200 and isinstance(response, dict) and isinstance(response.get("body"), dict):
+        if (body := body_of(result)) is not None:
             self._close(line, ours)
-            await self._read_labels(line, ours, Reply.of("", response["body"]))
+            await self._read_labels(line, ours, Reply.of("", body))
         elif isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
             self._close(line, ours)
             await ask_label_bills(self._desk, list(ours.values()), self._desk.config.asks, self._emit)
+        elif lost and not result:
+            self._close(line, ours)
+            self._book(line, ours, Reply.of("", None))
+            await ask_label_bills(self._desk, list(ours.values()), self._desk.config.asks - 1, self._emit)
         else:
             self._failed |= {(sent.id, digest) for digest, _ in line.questions}
 
@@ -187,6 +192,8 @@ class _Collection:
         charge(bills, tokens, settled(self._desk.bounds.chat, tokens, batch=True))
 
 
-def _reason(batch: dict[str, Any]) -> str:
-    errors = (batch.get("errors") or {}).get("data") or [{}]
-    return " ".join(str(errors[0].get("message") or "no reason given").split())[:200]
+def _reason(batch: dict[str, Any], config: OpenAIConfig) -> str:
+    errors = batch.get("errors")
+    listed = errors.get("data") if isinstance(errors, dict) else None
+    first = listed[0] if isinstance(listed, list) and listed else {}
+    return one_line(str(first.get("message") if isinstance(first, dict) else first) or "no reason given", config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,7 +14,7 @@ from models.billing import Bill
 from models.openai_chat import label_body
 from models.openai_desk import Desk
 from models.openai_errors import redacted
-from models.oracle import Question, digest_of
+from models.oracle import OracleUnavailable, Question, digest_of
 
 ENDPOINT: Final = "/v1/chat/completions"
 ASKED_BY = "twothirds"  # metadata: the digest of the oracle's identity
@@ -42,36 +43,64 @@ async def batches_of(desk: Desk) -> AsyncIterator[dict[str, Any]]:
 
     after: str | None = None
     while True:
-        page = await desk.wire.persist(partial(desk.wire.client.batches.list, limit=100, after=after or omit))
-        for found in page.data:
-            batch: dict[str, Any] = found.to_dict()
-            ours = (batch.get("metadata") or {}).get(ASKED_BY) == asked_by(desk)
-            if ours and batch.get("status") not in ("failed", "cancelled"):
+        send = partial(desk.wire.client.batches.with_raw_response.list, limit=100, after=after or omit)
+        page = await desk.wire.fetch(send)
+        listed = page.get("data")
+        batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        for batch in batches:
+            ours = _metadata(batch).get(ASKED_BY) == asked_by(desk)
+            if ours and isinstance(batch.get("id"), str) and batch.get("status") not in ("failed", "cancelled"):
                 yield batch
-        oldest = page.data[-1] if page.data else None
-        if oldest is None or not page.has_next_page() or oldest.created_at < time.time() - KEPT_SECONDS:
+        if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") in (None, after):
             return
-        after = oldest.id
+        after = str(batches[-1]["id"])
+
+
+def _metadata(batch: dict[str, Any]) -> dict[str, Any]:
+    metadata = batch.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _is_old(batch: dict[str, Any]) -> bool:
+    made = batch.get("created_at")
+    return isinstance(made, int | float) and made < time.time() - KEPT_SECONDS
 
 
 async def lines_of(desk: Desk, batch: dict[str, Any]) -> list[Line]:
     """What a batch asks; nothing where its list is gone or is not ours to read."""
     lines = []
-    for entry in await _entries(desk, (batch.get("metadata") or {}).get(QUESTIONS)):
+    for entry in await _entries(desk, _metadata(batch).get(QUESTIONS)):
         name, questions = entry.get("custom_id"), entry.get("questions")
         if isinstance(name, str) and isinstance(questions, list):
-            lines.append(Line(name, tuple((str(digest), int(weight)) for digest, weight in questions)))
+            with contextlib.suppress(ValueError, TypeError):
+                lines.append(Line(name, tuple((str(digest), int(weight)) for digest, weight in questions)))
     return lines
 
 
 async def results_of(desk: Desk, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Results by the id they bear, in whatever order they come."""
-    found = {}
+    """Results by the id they bear, in whatever order they come. Of two that differ neither is believed, but paid."""
+    found: dict[str, dict[str, Any]] = {}
     for name in ("output_file_id", "error_file_id"):
         for entry in await _entries(desk, batch.get(name)):
-            if isinstance(entry.get("custom_id"), str):
-                found[entry["custom_id"]] = entry
+            custom_id = entry.get("custom_id")
+            if isinstance(custom_id, str):
+                found[custom_id] = _agreed(found[custom_id], entry) if custom_id in found else entry
     return found
+
+
+def _agreed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    bodies = [body_of(entry) for entry in (one, other)]
+    if None in bodies or bodies[0] == bodies[1]:
+        return one if bodies[0] is not None else other
+    usage = {key: value for key, value in (bodies[0] or {}).items() if key == "usage"}
+    return {**one, "response": {"status_code": 200, "body": usage}}
+
+
+def body_of(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Of a line that was answered."""
+    response = result.get("response")
+    body = response.get("body") if isinstance(response, dict) and response.get("status_code") == 200 else None
+    return body if isinstance(body, dict) else None
 
 
 async def create_batch(
@@ -101,28 +130,28 @@ async def _send(desk: Desk, requests: Sequence[bytes], lines: Sequence[Line]) ->
     metadata = {ASKED_BY: asked_by(desk), QUESTIONS: questions}
     file = await _upload(desk, b"\n".join(requests), "requests.jsonl")
 
-    async def made_before() -> str | None:
+    async def made_before() -> dict[str, Any] | None:
         """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
         async for batch in batches_of(desk):
-            if (batch.get("metadata") or {}).get(QUESTIONS) == questions:
-                return str(batch["id"])
+            if _metadata(batch).get(QUESTIONS) == questions:
+                return batch
         return None
 
-    async def create() -> str:
-        batches = desk.wire.client.batches
-        made = await batches.create(completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
-        return made.id
-
-    name: str = await desk.wire.persist(create, instead=made_before)
-    return name
+    batches = desk.wire.client.batches.with_raw_response
+    create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
+    return _id_of(await desk.wire.fetch(create, instead=made_before), desk)
 
 
 async def _upload(desk: Desk, content: bytes, name: str) -> str:
-    files = desk.wire.client.files
-    made = await desk.wire.persist(
-        lambda: files.create(file=(name, content), purpose="batch", timeout=UPLOAD_SECONDS),
-    )
-    return str(made.id)
+    files = desk.wire.client.files.with_raw_response
+    send = partial(files.create, file=(name, content), purpose="batch", timeout=UPLOAD_SECONDS)
+    return _id_of(await desk.wire.fetch(send), desk)
+
+
+def _id_of(made: dict[str, Any], desk: Desk) -> str:
+    if not isinstance(made.get("id"), str):
+        raise OracleUnavailable(f"{desk.config.host} takes a batch but does not say its id: ask without provider_batch")
+    return str(made["id"])
 
 
 async def _entries(desk: Desk, file: object) -> list[dict[str, Any]]:

@@ -21,36 +21,37 @@ from models.prompts import (
     label_schema,
     repair_messages,
 )
-from models.replies import Reading, is_refusal, parse_feature, parse_labels
+from models.replies import Reading, is_refusal, note_of, parse_feature, parse_labels
 
 
 async def ask_comparison(desk: Desk, question: Compare, emit: Emit) -> None:
     """Ask until the reply can be used: every other time with the reply that could not, and what was wrong with it."""
     [bill] = desk.bills([question])
     plain = compare_messages(question)
-    messages, reading, said = plain, Reading(Verdict.UNREADABLE), Said("")
+    messages, readings, said = plain, list[Reading](), Said("")
     for ask in range(desk.config.asks):
-        body = await _body(desk, messages, [question], "feature", compare_schema(question), ask)
         try:
+            body = await _body(desk, messages, [question], "feature", compare_schema(question), ask)
             reply = await desk.wire.chat(body, desk.bounds.request([question]).input)
         except (TooLong, Declined) as fault:
             emit(bill.answer(Verdict.REFUSED, desk.by, note=str(fault)))
             return
         desk.book([bill], reply)
         said = reply.said
-        reading = _reading(said, question)
-        if reading.verdict is not Verdict.UNREADABLE:
+        readings.append(reading := _reading(said, question))
+        bill.refusals += reading.verdict is Verdict.REFUSED
+        if reading.verdict not in (Verdict.UNREADABLE, Verdict.REFUSED) or bill.refusals >= desk.config.refusals:
             break
-        repairs = messages is plain and bool(said.text) and not said.cut
+        repairs = messages is plain and bool(said.text) and not said.cut and not bill.refusals
         messages = repair_messages(plain, said.text, reading.problem) if repairs else plain
     emit(
         bill.answer(
-            reading.verdict,
+            readings[-1].verdict,
             desk.by,
             raw=said.text,
-            feature=reading.feature,
-            shown=reading.shown,
-            note=reading.problem,
+            feature=readings[-1].feature,
+            shown=readings[-1].shown,
+            note=note_of(readings),
         )
     )
 
@@ -92,7 +93,9 @@ async def read_labels(desk: Desk, bills: list[Bill], reply: Reply, asks: int, em
     if not rest:
         return
     refused = said.refused or (not values and is_refusal(said.text))
-    if asks <= 0 or (refused and len(rest) == 1):
+    if refused and len(bills) == 1:
+        bills[0].refusals += 1
+    if asks <= 0 or (len(bills) == 1 and bills[0].refusals >= desk.config.refusals):
         verdict = Verdict.REFUSED if refused else Verdict.UNREADABLE
         note = said.note or ("the model declined to answer" if refused else "the reply does not answer this item")
         for bill in rest:

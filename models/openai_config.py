@@ -66,6 +66,11 @@ class OpenAIConfig:
             raise OracleError(f"labels_per_request of openai:{self.model} is above {DECISIONS_LIMIT}: give less")
 
     @property
+    def refusals(self) -> int:
+        """How often a question must be declined to be recorded as refused: models decline by chance, too."""
+        return max(1, self.asks // 2)
+
+    @property
     def url(self) -> str:
         return self.base_url or OPENAI_URL
 

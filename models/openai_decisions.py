@@ -37,9 +37,11 @@ async def _ask(desk: Desk, bills: list[Bill], asks: int, emit: Emit) -> None:
     rest = []
     for place, bill in enumerate(bills):
         answer = answers.get(place)
-        if answer is None:
+        refused = answer is not None and answer["type"] == "refusal"
+        bill.refusals += refused
+        if answer is None or (refused and asks > 1 and bill.refusals < desk.config.refusals):
             rest.append(bill)
-        elif answer["type"] == "refusal":
+        elif refused:
             raw = json.dumps(answer)
             emit(bill.answer(Verdict.REFUSED, desk.by, raw=raw, note="the model declined to answer"))
         else:

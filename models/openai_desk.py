@@ -11,11 +11,13 @@ from models.billing import Bill, charge
 from models.media import Pictures
 from models.openai_bounds import Bounds
 from models.openai_config import OpenAIConfig
+from models.openai_errors import Declined
 from models.openai_probe import Abilities
-from models.openai_wire import Reply, Wire
-from models.oracle import Answer, OracleIdentity, Question
+from models.openai_wire import Reply, Wire, trail
+from models.oracle import Answer, OracleIdentity, OracleUnavailable, Question
 from models.prices import bound, settled
 from models.prompts import Message, Picture
+from sources.errors import DatasetError, Vanished
 
 Emit = Callable[[Answer], None]
 
@@ -55,6 +57,7 @@ class Desk:
         """Charge a reply to its questions. One that says no usage is charged with the most it can have been: it may
         have cost something, and a budget must hold. What is not even JSON did not come from the model."""
         questions = [bill.question for bill in bills]
+        trail().paid.update(questions)
         if reply.tokens is None and reply.data is None:
             bills[0].requests += 1
             return
@@ -92,8 +95,16 @@ class Desk:
         return part
 
     async def _urls(self, picture: Picture) -> tuple[str, ...]:
+        """Raises Declined for a picture that cannot be shown."""
         known = self.pictures.known(picture.example)
-        return known if known is not None else await asyncio.to_thread(self.pictures.urls, picture.example)
+        if known is not None:
+            return known
+        try:
+            return await asyncio.to_thread(self.pictures.urls, picture.example)
+        except Vanished as problem:  # nothing is recorded: it may be restored
+            raise OracleUnavailable(str(problem)) from None
+        except DatasetError as problem:
+            raise Declined(str(problem)) from None
 
 
 async def all_of(work: Sequence[Any]) -> None:

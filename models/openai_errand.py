@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from models.background import Background
 from models.openai_chat import ask_comparison, ask_labels
 from models.openai_decisions import ask_decisions
 from models.openai_desk import Desk, Emit
+from models.openai_wire import trail
 from models.oracle import Answer, Compare, Label, OracleUnavailable, Question
 
 
@@ -20,6 +22,7 @@ class Ended:
 
     unanswered: int = 0
     error: Exception | None = None
+    unasked: Sequence[Question] = ()
 
 
 async def ask_group(desk: Desk, group: Sequence[Question], emit: Emit) -> None:
@@ -44,6 +47,7 @@ class Errand:
         self._under_way = 0
         self._sent: set[Future[None]] = set()
         self._arrived: queue.SimpleQueue[Answer | Ended] = queue.SimpleQueue()
+        self._unasked: list[Question] = []
         self._error: Exception | None = None
         self._exhausted = False  # nothing more is pulled
         self._useless = False  # nor sent: the oracle cannot be used
@@ -59,6 +63,9 @@ class Errand:
         finally:
             for future in list(self._sent):
                 future.cancel()
+        if isinstance(self._error, OracleUnavailable):
+            never_sent = [label for group in self._waiting.leave(everyone=True) for label in group]
+            self._error.unasked = (*self._unasked, *self._comparisons, *never_sent)
         if self._error is not None:
             raise self._error
 
@@ -99,11 +106,14 @@ class Errand:
 
     async def _ask(self, group: Sequence[Question]) -> None:
         left = len(group)
+        open_questions = Counter(group)
+        trace = trail()  # this task's own
         error: Exception | None = OracleUnavailable("the oracle was closed while it was asked")
 
         def emit(answer: Answer) -> None:
             nonlocal left
             left -= 1
+            open_questions[answer.question] -= 1
             self._arrived.put(answer)
 
         try:
@@ -112,7 +122,8 @@ class Errand:
         except Exception as problem:
             error = problem
         finally:
-            self._arrived.put(Ended(left, error))
+            free = [] if trace.in_doubt else [one for one in open_questions.elements() if one not in trace.paid]
+            self._arrived.put(Ended(left, error, free if isinstance(error, OracleUnavailable) else ()))
 
     def _next_answers(self) -> Iterator[Answer]:
         """Whatever has arrived, at least one thing."""
@@ -125,6 +136,7 @@ class Errand:
                 yield item
             else:
                 self._under_way -= item.unanswered
+                self._unasked.extend(item.unasked)
                 if item.error is not None:
                     self._error = self._error or item.error
                     self._exhausted = self._useless = True

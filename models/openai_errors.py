@@ -40,8 +40,17 @@ class Fault(Exception):
 
 
 class Passing(Fault):
-    def __init__(self, message: str, wait: float | None = None, *, limited: bool = False, tries: int = 1) -> None:
+    def __init__(
+        self,
+        message: str,
+        wait: float | None = None,
+        *,
+        limited: bool = False,
+        tries: int = 1,
+        in_doubt: bool = False,
+    ) -> None:
         super().__init__(message)
+        self.in_doubt = in_doubt  # it may have been answered, and charged
         self.wait = wait  # what the server asked for
         self.limited = limited  # a rate limit: it holds for every request
         self.tries = tries  # a time-out costs as much patience as two quick failures
@@ -66,16 +75,18 @@ class Unsupported(OracleUnavailable):
 
 def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
     """The fault, or the OracleUnavailable, that an SDK error stands for."""
+    import httpx2
     import openai
 
     if isinstance(error, openai.APITimeoutError):
         message = f"{config.host} did not answer within {config.timeout:g} s: raise the timeout or run again later"
-        return Passing(message, tries=2)
+        return Passing(message, tries=2, in_doubt=not isinstance(error.__cause__, httpx2.ConnectTimeout))
     if isinstance(error, openai.APIStatusError):
         return _of_status(error, config)
     cause = error.__cause__ or error
     reason = one_line(str(cause) or type(cause).__name__, config)
-    return Passing(f"{config.host} cannot be reached ({reason}): check that the server runs and the base URL is right")
+    message = f"{config.host} cannot be reached ({reason}): check that the server runs and the base URL is right"
+    return Passing(message, in_doubt=not isinstance(cause, httpx2.ConnectError))
 
 
 def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:

@@ -6,12 +6,14 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from models.openai_config import OpenAIConfig
 from models.openai_errors import Fault, Passing, fault_of, redacted
-from models.oracle import OracleUnavailable
+from models.oracle import OracleUnavailable, Question
 from models.prices import Tokens, read_usage
 from models.rate_limit import RateLimit
 from models.retry import Retry
@@ -60,9 +62,45 @@ class Reply:
             return Said(message["refusal"], refused=True, note="the model declined to answer")
         if finish == "content_filter":
             return Said("", refused=True, note="the provider's content filter stopped the reply")
-        text = content if isinstance(content, str) else ""
+        text = _text_of(content)
         cut = "the reply was cut at its longest: raise max_output_tokens"
         return Said(text, cut=finish == "length", note=cut if finish == "length" else "" if text else "an empty reply")
+
+
+def _text_of(content: object) -> str:
+    """Some servers give what is said in parts."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+class Lost(OracleUnavailable):
+    """Patience has ended; `in_doubt` where one of the attempts may have been charged."""
+
+    def __init__(self, message: str, in_doubt: bool) -> None:
+        super().__init__(message)
+        self.in_doubt = in_doubt
+
+
+@dataclass(slots=True)
+class Trail:
+    """What questions that travel together have left at the server."""
+
+    paid: set[Question] = field(default_factory=set)
+    in_doubt: bool = False
+
+
+_trail: ContextVar[Trail] = ContextVar("trail")
+
+
+def trail() -> Trail:
+    """Of the group that this task delivers, and of the tasks that it starts."""
+    try:
+        return _trail.get()
+    except LookupError:
+        _trail.set(Trail())
+        return _trail.get()
 
 
 class Wire:
@@ -100,8 +138,28 @@ class Wire:
         """Sent as it is and read as it came: the SDK's typed methods would spend a quarter of the time on shapes."""
         import httpx2
 
-        response = await self.persist(lambda: self.client.post(path, cast_to=httpx2.Response, body=body), tokens)
+        send = partial(self.client.post, path, cast_to=httpx2.Response, body=body)
+        try:
+            response = await self.persist(send, tokens)
+        except Lost as lost:
+            trail().in_doubt |= lost.in_doubt
+            raise
         return Reply.read(redacted(response.text, self.config))
+
+    async def fetch(
+        self, send: Callable[[], Awaitable[Any]], instead: Callable[[], Awaitable[dict[str, Any] | None]] | None = None
+    ) -> dict[str, Any]:
+        """The JSON object with which the server answers a call of the SDK's `with_raw_response`."""
+
+        async def sent() -> dict[str, Any]:
+            reply = Reply.read(redacted((await send()).http_response.text, self.config))
+            if reply.data is None:
+                message = f"{self.config.host} answers with what is no JSON object: run again later"
+                raise Passing(f"{message}; what was answered is kept")
+            return reply.data
+
+        data: dict[str, Any] = await self.persist(sent, instead=instead)
+        return data
 
     async def persist(
         self,
@@ -112,7 +170,7 @@ class Wire:
         """Send until there is a response, or until patience or the question's own fault ends it.
 
         `instead` is asked after a failure: what it finds makes another try needless."""
-        failed = 0
+        failed, in_doubt = 0, False
         while True:
             try:
                 async with self._places:
@@ -125,9 +183,10 @@ class Wire:
             if not isinstance(fault, Passing):
                 raise fault
             failed += fault.tries
+            in_doubt |= fault.in_doubt
             delay = self._retry.delay(failed, fault.wait, self._dice)
             if delay is None:
-                raise OracleUnavailable(str(fault))
+                raise Lost(str(fault), in_doubt)
             if fault.limited:
                 self._limit.pause(delay)
             await asyncio.sleep(delay)

@@ -2,6 +2,7 @@
 
 OracleError
 ├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
+│   └── OracleLost      that happened in mid-run: what was found so far is written
 ├── BudgetExhausted     the next question might cost more than is left
 └── AnswersPending      people have yet to answer; run again later
 """
@@ -27,6 +28,12 @@ class OracleError(Exception):
 
 
 class OracleUnavailable(OracleError):
+    """`unasked` are questions that were pulled, but for which nothing can have been charged."""
+
+    unasked: tuple[Question, ...] = ()
+
+
+class OracleLost(OracleUnavailable):
     pass
 
 

@@ -133,10 +133,18 @@ class _Errand:
             if finished and self._fences:
                 if isinstance(self._error, AnswersPending):  # to be collected by a later run, which reserves them anew
                     self._recorded.store.release(self._owner, self._fences)
-                else:  # sent, but never answered: nobody knows whether it was charged
+                else:  # sent, but never answered: nobody knows whether it was charged, unless the oracle does
+                    self._give_back(getattr(self._error, "unasked", ()))
                     self._recorded.store.lost(self._owner, self._fences)
         if self._error is not None:
             raise self._error
+
+    def _give_back(self, questions: Iterable[Question]) -> None:
+        keys = [key for question in questions if (key := self._key_of(question)) in self._fences]
+        if keys:
+            self._recorded.store.release(self._owner, keys)
+            for key in keys:
+                self._fences.pop(key, None)
 
     def _ask(self) -> None:
         try:

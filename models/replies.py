@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discovery.questions import Kind
-from models.names import clean, name_problem, sounds_like_an_instruction
+from models.names import NAME_LIMIT, clean, name_problem, sounds_like_an_instruction
 from models.oracle import Compare, Feature, Verdict
 from models.prompts import letter, shown_order
 
@@ -37,6 +37,7 @@ class Reading:
     feature: Feature | None = None
     shown: tuple[int, ...] = ()
     problem: str = ""
+    named: str = ""  # the name that is UNREADABLE
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
@@ -53,14 +54,14 @@ def parse_feature(reply: str, question: Compare) -> Reading:
         return _unreadable("name and definition must be texts")
     problem = name_problem(name, question.known)
     if problem:
-        return _unreadable(problem)
+        return _unreadable(problem, name)
     definition = _one_sentence(clean(raw_definition))
     problem = _definition_problem(definition)
     if problem:
-        return _unreadable(problem)
+        return _unreadable(problem, name)
     shown = _who_has_it(data, question)
     if isinstance(shown, str):
-        return _unreadable(shown)
+        return _unreadable(shown, name)
     return Reading(Verdict.FEATURE, Feature(name, definition), shown)
 
 
@@ -88,7 +89,7 @@ def is_refusal(reply: str) -> bool:
 def json_objects(reply: str) -> list[dict[str, Any]]:
     """The JSON objects in a reply, outermost only, whatever surrounds them."""
     text = _without_thoughts(reply[:REPLY_LIMIT])
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_unambiguous)
     found: list[dict[str, Any]] = []
     position = text.find("{")
     for _ in range(OBJECTS_LIMIT):
@@ -101,6 +102,16 @@ def json_objects(reply: str) -> list[dict[str, Any]]:
             position += 1
         position = text.find("{", position)
     return found
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that is given two different values says nothing."""
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
+    first: dict[str, Any] = {}
+    contradicted = {key for key, value in pairs if first.setdefault(key, value) != value}
+    return {key: value for key, value in values.items() if key not in contradicted}
 
 
 def _object_with(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
@@ -172,5 +183,16 @@ def _positions(value: object, order: tuple[int, ...]) -> set[int]:
     return {places[word] for word in re.findall(r"\b[A-Z]{1,2}\b", words[:1000]) if word in places}
 
 
-def _unreadable(problem: str) -> Reading:
-    return Reading(Verdict.UNREADABLE, problem=problem)
+def _unreadable(problem: str, name: str = "") -> Reading:
+    return Reading(Verdict.UNREADABLE, problem=problem, named=name[:NAME_LIMIT])
+
+
+def note_of(readings: Sequence[Reading]) -> str:
+    """What is recorded with the last of the readings: what was wrong with it, or with those before it."""
+    *before, last = readings
+    rejected = list(dict.fromkeys(_rejected(reading) for reading in before if reading.problem))
+    return last.problem or (f"asked again: {'; '.join(rejected)}" if rejected else "")
+
+
+def _rejected(reading: Reading) -> str:
+    return f"{reading.named!r}: {reading.problem}" if reading.named else reading.problem

@@ -19,6 +19,7 @@ from models.oracle import (
     Label,
     Oracle,
     OracleError,
+    OracleUnavailable,
     Question,
     Verdict,
 )
@@ -88,7 +89,7 @@ class Panel:
             for answer in self.oracle.ask(questions):
                 self._on_answer(answer)
                 answers[answer.question] = answer
-        except (BudgetExhausted, AnswersPending) as error:
+        except (BudgetExhausted, AnswersPending, OracleUnavailable) as error:
             stopped = error
         return Elicited([answers.get(question) for question in questions], stopped)
 
@@ -101,7 +102,7 @@ class Panel:
                     self._on_answer(answer)
                     ballot, row = places[answer.question]
                     ballot.count(row, answer)
-            except (BudgetExhausted, AnswersPending) as stopped:
+            except (BudgetExhausted, AnswersPending, OracleUnavailable) as stopped:
                 return Labelled(ballots, stopped)
         return Labelled(ballots)
 

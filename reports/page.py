@@ -44,6 +44,7 @@ HOW_CHOSEN = {
 STOPPED = {
     "queries": "questions used up",
     "budget": "budget used up",
+    "oracle-unavailable": "the oracle could not be asked any more",
     "target-g": "wanted g reached",
     "nones": "NONE after NONE",
     "nothing-unresolved": "nothing unresolved",

@@ -7,5 +7,9 @@ class DatasetError(Exception):
     """The data set cannot be used; the message is one line that names the value and the remedy."""
 
 
+class Vanished(DatasetError):
+    """The content of an example, which was there when the data set was read, cannot be read any more."""
+
+
 class Unreadable(Exception):
     """One file cannot be read; the message says why, in a few words. Loading goes on without it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sources.content import read_bytes
-from sources.errors import DatasetError, Unreadable
+from sources.errors import Unreadable, Vanished
 from sources.location import shown
 
 
@@ -25,4 +25,4 @@ class Example:
             return read_bytes(self.image)
         except Unreadable as problem:
             where = f"image {shown(self.image)} of example {self.id!r}"
-            raise DatasetError(f"{where} cannot be read any more ({problem}): restore it and run again") from None
+            raise Vanished(f"{where} cannot be read any more ({problem}): restore it and run again") from None

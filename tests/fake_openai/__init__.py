@@ -1,8 +1,21 @@
 """A local OpenAI-compatible server over real sockets, with faults on demand and a book of what it charged."""
 
 from tests.fake_openai.batches import BatchManners
-from tests.fake_openai.faults import FAILURES, SPOILERS
+from tests.fake_openai.faults import FAILURES, REPEATS, SPOILERS, USAGES
 from tests.fake_openai.mind import Mind
-from tests.fake_openai.server import CHAT, DECISIONS, Abilities, FakeOpenAI
+from tests.fake_openai.server import BATCHES, CHAT, DECISIONS, FILES, Abilities, FakeOpenAI
 
-__all__ = ["CHAT", "DECISIONS", "FAILURES", "SPOILERS", "Abilities", "BatchManners", "FakeOpenAI", "Mind"]
+__all__ = [
+    "BATCHES",
+    "CHAT",
+    "DECISIONS",
+    "FAILURES",
+    "FILES",
+    "REPEATS",
+    "SPOILERS",
+    "USAGES",
+    "Abilities",
+    "BatchManners",
+    "FakeOpenAI",
+    "Mind",
+]

@@ -10,6 +10,7 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import TYPE_CHECKING, Any
 
+from tests.fake_openai.faults import REPEATS, SPOILERS, USAGES, repeat_prompt
 from tests.fake_openai.mind import fresh_numbers
 from tests.fake_openai.wire import Request, Response
 
@@ -25,7 +26,10 @@ class BatchManners:
     shuffled: bool = False
     expired: float = 0.0  # share of the lines that are not reached
     failing: float = 0.0  # share of the lines that end in an error
-    spoiled: float = 0.0  # share of the lines whose content is prose
+    spoiled: float = 0.0  # share of the lines whose reply is bad
+    spoilers: tuple[str, ...] = ("prose",)  # how they are
+    twice: bool = False  # a line comes twice, the second time with the opposite labels
+    torn: bool = False  # the last line of the results is cut
     foreign: bool = False  # a line of another batch is among the results
     ends: str = "completed"
     loses_create: bool = False  # the first batch is made, but its maker is cut off before hearing of it
@@ -128,25 +132,31 @@ class Batches:
             elif chance < manners.expired + manners.failing:
                 bad.append(_failed(line, {"status_code": 500, "body": {}}, "server_error"))
             else:
-                good.append(self._completed(line, spoiled=dice.random() < manners.spoiled))
+                spoiler = dice.choice(manners.spoilers) if dice.random() < manners.spoiled else None
+                good.append(self._completed(line, spoiler))
         if manners.foreign and good:
             good.insert(0, good[0] | {"custom_id": "of-another-batch"})
+        if manners.twice and good:
+            good.append(_contradicted(good[0]))
         if manners.shuffled:
             dice.shuffle(good)
         batch.done = {
             "status": "expired" if manners.expired else manners.ends,
-            "output_file_id": self._keep(_lines(good), "batch_output")["id"] if good else None,
+            "output_file_id": self._keep(_lines(good, torn=manners.torn), "batch_output")["id"] if good else None,
             "error_file_id": self._keep(_lines(bad), "batch_output")["id"] if bad else None,
             "request_counts": {"total": len(batch.lines), "completed": len(good), "failed": len(bad)},
         }
 
-    def _completed(self, line: dict[str, Any], *, spoiled: bool) -> dict[str, Any]:
+    def _completed(self, line: dict[str, Any], spoiler: str | None) -> dict[str, Any]:
         from tests.fake_openai.server import Charge
 
         body = self._server.complete(line["url"], line["body"])
-        if spoiled:
-            body["choices"][0]["message"]["content"] = "I would rather talk about the weather."
-        self._server.book.append(Charge("batch", body["usage"]))
+        if spoiler == REPEATS:
+            repeat_prompt(line["body"], body)
+        elif spoiler is not None:
+            SPOILERS[spoiler](body)
+        if spoiler not in USAGES:
+            self._server.book.append(Charge("batch", body["usage"]))
         response = {"status_code": 200, "request_id": "r", "body": body}
         return {"id": "x", "custom_id": line["custom_id"], "response": response, "error": None}
 
@@ -156,5 +166,13 @@ def _failed(line: dict[str, Any], response: dict[str, Any] | None, code: str) ->
     return {"id": "x", "custom_id": line["custom_id"], "response": response, "error": error}
 
 
-def _lines(items: list[dict[str, Any]]) -> bytes:
-    return "\n".join(json.dumps(item) for item in items).encode()
+def _contradicted(result: dict[str, Any]) -> dict[str, Any]:
+    other: dict[str, Any] = json.loads(json.dumps(result))
+    message = other["response"]["body"]["choices"][0]["message"]
+    message["content"] = json.dumps({key: not value for key, value in json.loads(message["content"]).items()})
+    return other
+
+
+def _lines(items: list[dict[str, Any]], *, torn: bool = False) -> bytes:
+    whole = "\n".join(json.dumps(item) for item in items).encode()
+    return whole[: -len(whole) // (2 * len(items))] if torn else whole

@@ -23,6 +23,50 @@ def _content(change: Callable[[str], Any], finish: str = "stop") -> Callable[[Da
     return spoil
 
 
+def _items(change: Callable[[str], str], decide: Callable[[list[Data]], list[Data]]) -> Callable[[Data], None]:
+    """A change of what a chat says, and the like for the answers of decisions."""
+
+    def spoil(reply: Data) -> None:
+        if "choices" in reply:
+            _content(change)(reply)
+        else:
+            reply["answers"] = decide(reply["answers"])
+
+    return spoil
+
+
+def _usage(told: object) -> Callable[[Data], None]:
+    return lambda reply: reply.update(usage=told)
+
+
+def _counts(given: object, written: object) -> Callable[[Data], None]:
+    """Usage in the spelling of the endpoint."""
+
+    def spoil(reply: Data) -> None:
+        names = ("prompt_tokens", "completion_tokens") if "choices" in reply else ("input_tokens", "output_tokens")
+        reply["usage"] = dict(zip(names, (given, written), strict=True))
+
+    return spoil
+
+
+def _by_order(content: str) -> str:
+    """What the schema forbids: labels as a list, a feature as a sentence."""
+    data = json.loads(content)
+    said = list(data.values()) if all(key.isdigit() for key in data) else [f"They share {data.get('name')}."]
+    return json.dumps(said)
+
+
+def _contradiction(content: str) -> str:
+    """Every key twice, the second time with the opposite."""
+    data = json.loads(content)
+    pairs = [(key, data[key]) for key in data] + [(key, _opposite(data[key])) for key in data]
+    return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in pairs) + "}"
+
+
+def _opposite(value: object) -> object:
+    return not value if isinstance(value, bool) else 7
+
+
 def _refuse(reply: Data) -> None:
     if "choices" in reply:
         reply["choices"][0]["message"] |= {"content": None, "refusal": "I can't help with that."}
@@ -46,6 +90,17 @@ def _without_half(content: str) -> str:
     return json.dumps({key: value for key, value in data.items() if not key.isdigit() or int(key) % 2})
 
 
+# Good replies whose usage cannot be believed: the server books nothing for them.
+USAGES: dict[str, Callable[[Data], None]] = {
+    "no usage": lambda reply: reply.pop("usage"),
+    "absurd usage": _counts(-5, 10**15),
+    "negative usage": _counts(-5, -5),
+    "usage of a trillion": _counts(10**12, 10**12),
+    "usage in words": _counts("12", "three"),
+    "usage that is a list": _usage([1, 2]),
+    "usage of nothing": _usage(None),
+}
+
 # Replies with status 200 that were paid for and cannot be used, or only in part.
 SPOILERS: dict[str, Callable[[Data], None]] = {
     "prose": _content(lambda _: "They look rather alike to me, but one never knows."),
@@ -53,16 +108,27 @@ SPOILERS: dict[str, Callable[[Data], None]] = {
     "null": _content(lambda _: None),
     "cut short": _content(lambda content: content[: len(content) // 2], "length"),
     "wrong shape": _content(lambda _: json.dumps({"result": [1, 2, 3]})),
-    "wrong keys": _content(_shifted),
-    "long name": _content(_long_name),
-    "half the labels": _content(_without_half),
+    "wrong keys": _items(_shifted, lambda answers: [a | {"name": str(int(a["name"]) + 1000)} for a in answers]),
+    "long name": _items(_long_name, lambda answers: [a | {"name": a["name"] * 20_000} for a in answers]),
+    "half the labels": _items(_without_half, lambda answers: answers[::2]),
+    "schema ignored": _items(_by_order, lambda answers: [{"probability": a["probability"]} for a in answers]),
+    "contradiction": _items(_contradiction, lambda answers: answers + [a | {"probability": 0.5} for a in answers]),
     "refusal": _refuse,
     "refusal in words": _content(lambda _: "I'm sorry, but I can't help with that."),
     "filtered": _content(lambda _: None, "content_filter"),
     "no choices": lambda reply: reply.pop("choices", None) or reply.pop("answers", None),
-    "no usage": lambda reply: reply.pop("usage"),
-    "absurd usage": lambda reply: reply.update(usage={"prompt_tokens": -5, "completion_tokens": 10**15}),
+    **USAGES,
 }
+
+REPEATS = "repeats the prompt"
+
+
+def repeat_prompt(body: Data, reply: Data) -> None:
+    if "choices" in reply:
+        reply["choices"][0]["message"]["content"] = json.dumps(body["messages"]) + str(body["messages"])
+    else:
+        reply["answers"] = body["questions"]
+
 
 # Failures of the transport or of the server: nothing is paid.
 FAILURES: dict[str, Callable[[Response], Response]] = {

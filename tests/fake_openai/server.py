@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,11 +13,12 @@ from typing import Any
 
 from models.prices import Price, read_usage, settled
 from tests.fake_openai.batches import Batches
-from tests.fake_openai.faults import FAILURES, SPOILERS
+from tests.fake_openai.faults import FAILURES, REPEATS, SPOILERS, USAGES, repeat_prompt
 from tests.fake_openai.mind import Mind, Page, example_of_schema, fresh_numbers, read_page
 from tests.fake_openai.wire import Request, Response, Server
 
 CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
+FILES, BATCHES = "/v1/files", "/v1/batches"
 
 
 class Rejected(Exception):
@@ -59,8 +61,10 @@ class FakeOpenAI:
         self.requests: list[Request] = []
         self.book: list[Charge] = []
         self.batches = Batches(self)
+        self.answers_left: int | None = None  # after so many it is down
         self._scripts: dict[str, deque[str | None]] = defaultdict(deque)
-        self._chance: tuple[float, Sequence[str], random.Random] | None = None
+        self._chance: tuple[float, Sequence[str], int] | None = None
+        self._seen: Counter[str] = Counter()
         self._server = Server(self._answer)
         self._server.port = port
 
@@ -97,7 +101,7 @@ class FakeOpenAI:
 
     def misbehave(self, share: float, kinds: Sequence[str], seed: int = 0) -> None:
         """Each reply is bad with this chance, in one of these ways."""
-        self._chance = (share, kinds, random.Random(seed))
+        self._chance = (share, kinds, seed)
 
     def count(self, path: str) -> int:
         return sum(request.path == path for request in self.requests)
@@ -107,6 +111,10 @@ class FakeOpenAI:
 
     def _answer(self, request: Request) -> Response:
         self.requests.append(request)
+        if self.answers_left is not None:
+            self.answers_left -= 1
+            if self.answers_left < 0:
+                return Response(b"", silent=True)
         try:
             self._admit(request)
             return self._route(request)
@@ -122,7 +130,10 @@ class FakeOpenAI:
         if request.path in (CHAT, DECISIONS) and request.method == "POST":
             return self._spoiled(request.path, request.json())
         if request.path.startswith(("/v1/files", "/v1/batches")):
-            return self.batches.answer(request)
+            good = self.batches.answer(request)
+            script = self._scripts["/".join(request.path.split("/")[:3])]
+            fault = script.popleft() if script else None
+            return FAILURES[fault](good) if fault else good
         if request.path == "/v1/models":
             return Response.of(
                 {"object": "list", "data": [{"id": m, "object": "model"} for m in self.abilities.models]}
@@ -130,27 +141,30 @@ class FakeOpenAI:
         raise Rejected(404, f"Invalid URL ({request.method} {request.path})")
 
     def _spoiled(self, path: str, body: dict[str, Any]) -> Response:
-        fault = self._next_fault(path)
+        fault = self._next_fault(path, body)
         data = self.complete(path, body)
-        if fault == "repeats the prompt":
-            data["choices"][0]["message"]["content"] = json.dumps(body["messages"]) + str(body["messages"])
+        if fault == REPEATS:
+            repeat_prompt(body, data)
         elif fault in SPOILERS:
             SPOILERS[fault](data)
         good = Response.of(data)
         good.delay = self.abilities.latency
         if fault in FAILURES:
             return FAILURES[fault](good)
-        if isinstance(data.get("usage"), dict) and fault != "absurd usage":
+        if fault not in USAGES:
             self.book.append(Charge(path, data["usage"]))
         return good
 
-    def _next_fault(self, path: str) -> str | None:
+    def _next_fault(self, path: str, body: dict[str, Any]) -> str | None:
         if self._scripts[path]:
             return self._scripts[path].popleft()
-        if self._chance is not None:
-            share, kinds, dice = self._chance
-            return dice.choice(kinds) if dice.random() < share else None
-        return None
+        if self._chance is None:
+            return None
+        share, kinds, seed = self._chance
+        asked = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        self._seen[asked] += 1  # the same request fares differently the next time, whatever comes between
+        dice = random.Random(f"{seed}:{asked}:{self._seen[asked]}")
+        return dice.choice(kinds) if dice.random() < share else None
 
     def complete(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """The reply of a healthy server."""

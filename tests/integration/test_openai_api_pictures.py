@@ -171,7 +171,7 @@ def test_a_picture_that_is_gone_stops_the_run_with_its_name(
     oracle_of: Build, coloured: dict[str, Example], tmp_path: Path
 ) -> None:
     (tmp_path / "red.png").unlink()
-    with pytest.raises(DatasetError, match=r"red\.png"):
+    with pytest.raises(OracleUnavailable, match=r"red\.png"):
         list(oracle_of().ask([Label(Feature("red"), coloured["red"])]))
 
 

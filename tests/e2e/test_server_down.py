@@ -1,0 +1,110 @@
+"""A model server that is down, from the start or from some moment on: one line, what was found is written, and the same
+command goes on."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from flows.__main__ import main
+from models.prices import parse_price
+from store import Store
+from tests.fake_openai import BATCHES, CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
+from tests.fake_openai.examples import WORDS, texts
+
+PRICE = "0.15,0.60"
+WAYS = ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI(Mind(WORDS)) as running:
+        yield running
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.csv"
+    rows = [{"id": f"t{number}", "text": example.text} for number, example in enumerate(texts(16))]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:
+    patience = "attempts=2&retry_delay=0.01&batch_poll=0.01&labels_per_request=4"
+    oracle = f"openai:gpt-4o-mini?base_url={base_url}&price={PRICE}&{patience}"
+    places = ["--store", str(folder.with_suffix(".sqlite")), "--out", str(folder)]
+    return main(["discover", str(dataset), "--oracle", oracle, "--queries", "6", *places, *more])
+
+
+def the_only_error(printed: Printed) -> str:
+    caught = printed.readouterr()
+    [line] = [line for line in caught.err.splitlines() if line.startswith("error: ")]
+    assert "Traceback" not in caught.out + caught.err
+    assert line == caught.err.splitlines()[-1]
+    return line
+
+
+def test_a_server_that_is_down_from_the_start_is_one_line_and_leaves_an_older_run_alone(
+    dataset: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    assert discover(dataset, url, folder) == 2
+    assert "cannot be reached" in (line := the_only_error(capsys))
+    assert "check that the server runs" in line
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
+    assert (folder / "run.json").read_text() == "{}"
+
+
+@pytest.mark.usefixtures("prefect_url")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path, capsys: Printed, way: str
+) -> None:
+    server.abilities = Abilities(decisions=way == "decisions")
+    more = ["--provider-batch"] if way == "batch" else []
+    assert discover(dataset, server.base_url, tmp_path / "whole", *more) == 0
+    whole = json.loads((tmp_path / "whole" / "run.json").read_text())
+    enough = len(server.requests) // 2
+    server.requests.clear()
+    server.book.clear()
+    server.batches.made.clear()
+    server.answers_left = enough
+    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 1
+    line = the_only_error(capsys)
+    assert "check that the server runs" in line
+    assert f"what was found so far is in {tmp_path / 'run'}, and the same command goes on from there" in line
+    found = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert found["stopped_because"] == "oracle-unavailable"
+    assert 0 < found["features"] < whole["features"]
+    labels = pd.read_csv(tmp_path / "run" / "labels.csv")
+    assert len(labels.columns) == 1 + found["features"]
+    assert "the oracle could not be asked any more" in (tmp_path / "run" / "report.html").read_text()
+    down = server.count(CHAT) + server.count(DECISIONS) + server.count(BATCHES)
+    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 1
+    assert server.count(CHAT) + server.count(DECISIONS) + server.count(BATCHES) <= down + 40
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["features"] == found["features"]
+    server.answers_left = None
+    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 0
+    for name in ("labels.csv", "features.csv"):
+        columns = ["name", "positives"] if name == "features.csv" else None
+        expected, got = (pd.read_csv(tmp_path / folder / name) for folder in ("whole", "run"))
+        pd.testing.assert_frame_equal(
+            expected[columns] if columns else expected, got[columns] if columns else got, check_dtype=False
+        )
+    with Store.open(f"sqlite:///{tmp_path / 'run.sqlite'}") as store:
+        spent, reserved = store.spent(found["scope"])
+    assert reserved == 0
+    assert spent >= server.spent(parse_price(PRICE))
+    capsys.readouterr()
