@@ -15,6 +15,7 @@ from flows.enrich_commands import add_enrich_commands
 from flows.options import Parser, UsageError, add_options, read_options
 from flows.review_commands import add_review_commands
 from flows.run_commands import add_run_commands
+from flows.store_commands import add_store_command
 
 DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
 INTERRUPTED = 130
@@ -64,6 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_compare_command(command)
     add_run_commands(command)
     add_review_commands(command)
+    add_store_command(command)
     server = command("server", "keep a Prefect server running, so that runs start at once", SERVER_EXAMPLE, _server)
     server.add_argument("--port", type=int, default=4200, metavar="PORT", help="(default: 4200)")
     return parser

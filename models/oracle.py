@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -257,5 +257,13 @@ class QuestionKeys:
         self._who = canonical_json(identity.to_json())
 
     def of(self, question: Question) -> str:
-        text = f"[{self._who},{canonical_json(question.content)}]"
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return _key(self._who, question.content)
+
+
+def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+    """The key again, from what the store has kept of identity and question."""
+    return _key(canonical_json(identity), content)
+
+
+def _key(who: str, content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(f"[{who},{canonical_json(content)}]".encode("utf-8", "surrogatepass")).hexdigest()

@@ -14,7 +14,19 @@ from store.errors import StoreError
 from store.inserting import KEYS, insert_new, insert_or_nothing
 from store.ledger import Balance, RunRow, locked_balance, move
 from store.listing import given, listed
-from store.schema import LIVE, PAID, UNKNOWN, answers, charges, identities, json_text, runs, storable, uses
+from store.schema import (
+    LIVE,
+    PAID,
+    UNKNOWN,
+    answer_checksum,
+    answers,
+    charges,
+    identities,
+    json_text,
+    runs,
+    storable,
+    uses,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ def record(
     return lookup(connection, [key for key in rows if key not in first])
 
 
-_KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger)
+_KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text)
 _KEEP = (
     insert_or_nothing(answers)
     .from_select(
@@ -144,7 +156,7 @@ def _settlement(one: AnswerRecord) -> tuple[Any, ...]:
 
 def _answer_row(one: AnswerRecord, identity: int) -> tuple[Any, ...]:
     kept = (json_text(dict(one.question)), json_text(dict(one.answer)))
-    return (one.key, identity, storable(one.kind), *kept, one.cost)
+    return (one.key, identity, storable(one.kind), *kept, one.cost, answer_checksum(*kept, one.cost))
 
 
 class _Digests:
@@ -156,9 +168,12 @@ class _Digests:
     def of(self, one: AnswerRecord) -> str:
         at = (one.oracle, id(one.identity))
         if at not in self._known:
-            text = json.dumps([one.oracle, dict(one.identity)], sort_keys=True)
-            self._known[at] = hashlib.sha256(text.encode()).hexdigest()
+            self._known[at] = identity_digest(one.oracle, one.identity)
         return self._known[at]
+
+
+def identity_digest(oracle: str, identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([storable(oracle), dict(identity)], sort_keys=True).encode()).hexdigest()
 
 
 _IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))

@@ -43,6 +43,16 @@ def store_name(url: str) -> str:
     return masked(url)
 
 
+def sqlite_file(url: str) -> Path | None:
+    """The file that a store is kept in, if it is SQLite."""
+    scheme, separator, rest = url.partition("://")
+    if not separator and url.strip() and not _A_SCHEME.match(url):
+        return Path(url).expanduser().absolute()
+    if scheme in {"sqlite", "sqlite3"} and rest.startswith("/"):
+        return Path(rest[1:]).expanduser().absolute()
+    return None
+
+
 def connect(url: str, *, library: ModuleType | None = None) -> Engine:
     """An engine for a path, `sqlite:///path` or `postgresql://…`; nothing is opened yet, but its folder is made."""
     scheme, separator, rest = url.partition("://")

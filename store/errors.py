@@ -12,6 +12,10 @@ class StoreError(Exception):
     """The store cannot be used or lost its connection for good; the message says what to do."""
 
 
+class DamagedStore(StoreError):
+    """The file is no sound store; it was left as it is."""
+
+
 def masked(text: str) -> str:
     """The text without passwords of connection URLs."""
     return _PASSWORD_OPTION.sub(r"\1=***", _USER_PART.sub(r"\1:***", text))
@@ -26,14 +30,12 @@ def first_line(error: BaseException) -> str:
 def explained(name: str, error: BaseException) -> StoreError:
     """The same trouble in words a user can act on."""
     said = first_line(error)
-    return StoreError(f"store {name} {_remedy(said)}")
+    trouble, remedy = next((remedy for sign, remedy in _REMEDIES if sign in said.lower()), _UNKNOWN)
+    kind = DamagedStore if (trouble, remedy) == _DAMAGED else StoreError
+    return kind(f"store {name} {trouble} ({said}): {remedy}")
 
 
-def _remedy(said: str) -> str:
-    for sign, remedy in _REMEDIES:
-        if sign in said.lower():
-            return f"{remedy[0]} ({said}): {remedy[1]}"
-    return f"failed ({said}): check it with another program or give another --store"
+_UNKNOWN = ("failed", "check it with another program or give another --store")
 
 
 _DAMAGED = ("is damaged or no store", "it was left as it is; restore a copy of it or give another --store")
@@ -41,6 +43,9 @@ _AWAY = ("cannot be reached", "start the server or give another --store, then ru
 _REMEDIES = (
     ("not a database", _DAMAGED),
     ("malformed", _DAMAGED),
+    ("unsupported file format", _DAMAGED),
+    ("could not decode", _DAMAGED),
+    ("codec can't decode", _DAMAGED),  # the message itself quotes damaged bytes
     ("disk is full", ("cannot grow", "free some space on its disk and run again")),
     ("no space left", ("cannot grow", "free some space on its disk and run again")),
     ("readonly", ("is read-only", "make the file and its folder writable or give another --store")),

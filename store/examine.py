@@ -31,5 +31,5 @@ def examine(engine: Engine, name: str) -> None:
                 if said != "ok":
                     raise explained(name, StoreError(f"malformed: {said.splitlines()[-1]}"))
             present_version(connection, name)
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error

@@ -11,8 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from store import answers, checks, claims, costs, ledger, migrations, rates
+from store import answers, audit, checks, claims, costs, ledger, migrations, rates
 from store.answers import AnswerRecord, KeptAnswer
+from store.audit import StoredAnswer
 from store.claims import Claimed, Request
 from store.connect import connect, store_name
 from store.costs import Cost
@@ -196,6 +197,21 @@ class Store:
     def paused_for(self, name: str) -> float:
         now = self._clock()
         return self._transactions.read(lambda connection: rates.paused_for(connection, name, now))
+
+    def stored_answers(self) -> Iterator[list[StoredAnswer]]:
+        """All answers as they are stored, unread, in pages."""
+        after = 0
+        while found := self._transactions.read(partial(audit.page, after=after, limit=1000)):
+            yield found
+            after = found[-1].id
+
+    def answer_count(self) -> int:
+        return self._transactions.read(audit.count)
+
+    def orphans(self) -> audit.Orphans:
+        """Claims that the next run will end."""
+        now = self._clock()
+        return self._transactions.read(lambda connection: audit.orphans(connection, now))
 
     def integrity_check(self) -> list[str]:
         """One line per thing that is wrong with the file or the books; empty when all is well."""

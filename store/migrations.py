@@ -130,7 +130,9 @@ _CHARGES_IN_ORDER: Step = tuple(
     )
 )
 
-STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER)
+_CHECKSUMS: Step = ("ALTER TABLE answers ADD COLUMN checksum TEXT",)
+
+STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS)
 
 _WORDS = {
     "sqlite": {"id": "INTEGER PRIMARY KEY", "clustered": " WITHOUT ROWID"},

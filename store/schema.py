@@ -6,11 +6,15 @@ claimed, then sent, and ends as paid, unknown (sent, and nobody knows whether it
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Dialect, Double, ForeignKey, MetaData, Table, Text, TypeDecorator
 
+from store.errors import DamagedStore
+
+LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
 LIVE = (CLAIMED, SENT)  # at most one such row per key
 
@@ -30,7 +34,12 @@ class Json(TypeDecorator[Any]):
         return json_text(value)
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> Any:
-        return None if value is None else json.loads(value)
+        if value is None:
+            return None
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise DamagedStore(f"the store holds {value[:40]!r} where JSON was written: {LOOK}") from None
 
 
 class Words(TypeDecorator[str]):
@@ -41,6 +50,11 @@ class Words(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, _dialect: Dialect) -> str | None:
         return value if value is None else storable(value)
+
+
+def answer_checksum(question: str, answer: str, cost: int) -> str:
+    """Of the texts as they are stored. It finds accidents and edits by hand, not somebody who computes it anew."""
+    return hashlib.sha256(f"{question}\n{answer}\n{cost}".encode()).hexdigest()
 
 
 def storable(text: str) -> str:
@@ -120,6 +134,7 @@ answers = Table(
     Column("answer", Json, nullable=False),
     Column("cost", BigInteger, nullable=False),
     Column("answered_at", Double, nullable=False),
+    Column("checksum", Text),  # of question, answer and cost; none where an earlier schema kept the answer
 )
 
 uses = Table(

@@ -61,6 +61,8 @@ class Transactions:
             except SQLAlchemyError as error:
                 if not worth_waiting(error) or time.monotonic() + pause > deadline:
                     raise explained(self.name, error) from error
+            except UnicodeDecodeError as error:
+                raise explained(self.name, error) from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -6,10 +6,11 @@ import json
 import random
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from store import Store, new_owner
-from tests.integration.store_steps import PRICE, SCOPE, begin, claim, record
+from store import Store, StoreError, new_owner
+from tests.integration.store_steps import PRICE, SCOPE, begin, claim, pay, record
 
 
 def reserve(store: Store, name: str, count: int, budget: int) -> int:
@@ -44,6 +45,33 @@ def hold(store: Store, name: str) -> None:
     wait_for_go()
 
 
+def fill(store: Store, ballast: str) -> dict[str, Any]:
+    """Pay until the disk is full, look at what is kept, make space, and pay on."""
+    path = Path(store.name).with_name(ballast)
+    path.write_bytes(bytes(3_000_000))
+    begin(store)
+    acknowledged: list[str] = []
+    said: dict[str, Any] = {}
+    while "error" not in said:
+        batch = [f"key {len(acknowledged) + number}" for number in range(50)]
+        try:
+            pay(store, batch, cost=1)
+        except StoreError as full:
+            said["error"] = str(full)
+        else:
+            acknowledged += batch
+    said["acknowledged"] = len(acknowledged)
+    said["lost"] = len(acknowledged) - len(store.lookup(acknowledged))
+    said["problems when full"] = store.integrity_check()
+    path.unlink()
+    store.release("owner of run-1", [f"key {len(acknowledged) + number}" for number in range(50)])
+    more = [f"more {number}" for number in range(500)]
+    pay(store, more, cost=1)
+    said["paid once there was space"] = len(store.lookup(more))
+    said["problems in the end"] = store.integrity_check()
+    return said
+
+
 def wait_for_go() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
@@ -53,7 +81,13 @@ def main(work: str, url: str, *arguments: str) -> None:
     if work == "open":
         wait_for_go()
     with Store.open(url) as store:
-        works: dict[str, Callable[..., Any]] = {"reserve": reserve, "share": share, "hold": hold, "open": open_only}
+        works: dict[str, Callable[..., Any]] = {
+            "reserve": reserve,
+            "share": share,
+            "hold": hold,
+            "open": open_only,
+            "fill": fill,
+        }
         name, *numbers = arguments
         print(json.dumps(works[work](store, name, *map(int, numbers))), flush=True)
 

@@ -61,8 +61,9 @@ def test_reservations_started_together_admit_exactly_what_the_budget_holds(store
         assert store.integrity_check() == []
 
 
-def test_processes_that_want_the_same_keys_pay_each_once(store_url: str) -> None:
-    got = work_together(store_url, [("share", f"process {n}", 120) for n in range(2)])
+@pytest.mark.parametrize("processes", [*(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4)), 8])
+def test_processes_that_want_the_same_keys_pay_each_once(store_url: str, processes: int) -> None:
+    got = work_together(store_url, [("share", f"process {n}", 120) for n in range(processes)])
     assert sorted(key for keys in got for key in keys) == sorted(f"key {number}" for number in range(120))
     with Store.open(store_url) as store:
         assert store.spent(SCOPE) == (120 * PRICE, 0)

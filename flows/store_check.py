@@ -1,0 +1,126 @@
+"""Whether a store is still what was written to it: keys computed anew, texts against their checksums, the books."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from discovery.questions import Kind
+from flows.display import display
+from flows.mturk_publish import claim_keys
+from models.oracle import MICRO, Answer, Compare, kept_key
+from store import Store
+from store.answers import identity_digest
+from store.audit import StoredAnswer
+
+SHOWN = 20  # lines of one kind of problem; the rest is counted
+NO_QUESTION = Compare(Kind.TAG, ())  # an answer is read back without its examples
+
+
+@dataclass
+class Findings:
+    """What a check has found: problems are lines that say what is wrong, notes are good to know."""
+
+    answers: int = 0
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: str, line: str) -> None:
+        self._counts[kind] += 1
+        if self._counts[kind] <= SHOWN:
+            self.problems.append(line)
+
+    def say_how_many_more(self) -> None:
+        for kind, count in self._counts.items():
+            if count > SHOWN:
+                self.problems.append(f"{count - SHOWN:,} more: {kind}")
+
+
+def check(store: Store) -> Findings:
+    """Read the whole store and change nothing in it."""
+    found, shown = Findings(), display()
+    with shown.waiting("reading the file and adding up the books"):
+        for line in store.integrity_check():
+            found.add("of the file or the books", line)
+    total, unsealed, keys = store.answer_count(), 0, _Keys(store)
+    with shown.counting(total, "answers"):
+        for page in store.stored_answers():
+            for one in page:
+                found.answers += 1
+                unsealed += one.checksum is None
+                for kind, line in _problems_of(one, keys):
+                    found.add(kind, f"answer {one.key}: {line}")
+            shown.update(found.answers, f"{len(found.problems)} problems")
+    found.say_how_many_more()
+    if unsealed:
+        found.notes.append(
+            f"{unsealed:,} answers were kept by an earlier version, without a checksum: "
+            "what was asked was checked, what was answered cannot be"
+        )
+    orphans = store.orphans()
+    if orphans.claims:
+        found.notes.append(
+            f"{orphans.claims:,} claims of runs that have died hold {orphans.micro / MICRO:.6f} USD: "
+            "the next run frees them"
+        )
+    return found
+
+
+def _problems_of(one: StoredAnswer, keys: _Keys) -> Iterator[tuple[str, str]]:
+    if not one.is_as_it_was:
+        yield "altered", "question, answer or cost is not what was written"
+    identity, question, answer = (_read(text) for text in (one.identity, one.question, one.answer))
+    if identity is None or identity_digest_of(one.oracle, one.identity) != one.identity_digest:
+        yield "altered oracle", f"the description of {one.oracle} is not what was written"
+    if identity is None or question is None or answer is None:
+        yield "unreadable", "oracle, question or answer is no JSON object"
+        return
+    if not keys.fits(one.key, identity, question, answer):
+        yield "key", "its key is not that of its oracle and question"
+    if not one.booked:
+        yield "cost", f"no paid charge of {one.cost} micro-dollars is booked for it"
+    if identity.get("kind") != "mturk" and not _makes_sense(one, question, answer):
+        yield "unreadable", "its kind, verdict or cost makes no sense"
+
+
+class _Keys:
+    """The keys that answers should have."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def fits(self, key: str, identity: dict[str, Any], question: dict[str, Any], answer: dict[str, Any]) -> bool:
+        if identity.get("kind") == "mturk":  # paid by the task, not by the question
+            return key == f"mturk/bonus/{answer.get('assignment')}" or key in self._of_tasks
+        asked, _, _number = key.partition("/withdrawn/")
+        return asked == kept_key(identity, question)
+
+    @cached_property
+    def _of_tasks(self) -> set[str]:
+        return {key for hit in self._store.queue.hits() for key in claim_keys(hit)}
+
+
+def _makes_sense(one: StoredAnswer, question: dict[str, Any], answer: dict[str, Any]) -> bool:
+    try:
+        read = Answer.from_json(NO_QUESTION, answer, cached=True)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return read.cost == one.cost and question.get("kind") == one.kind
+
+
+@lru_cache(maxsize=256)
+def identity_digest_of(oracle: str, identity: str) -> str:
+    return identity_digest(oracle, json.loads(identity))
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
