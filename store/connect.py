@@ -16,7 +16,9 @@ from store.errors import StoreError, masked
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
 _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
-_PRAGMAS = {"synchronous": 2, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}  # 2 is FULL
+# 3 is EXTRA: FULL, and where a rollback journal is used the folder is synced too once the journal is gone from it.
+# Without that a power cut can bring the journal back, and with it the state before the last commit.
+_PRAGMAS = {"synchronous": 3, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}
 # Pages that are written again and again, as those of an index are, go to the file itself once per 32 MB of journal.
 _PACE = {"cache_size": -16_384, "wal_autocheckpoint": 8_192}  # KiB; pages of 4 KiB
 

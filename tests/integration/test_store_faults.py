@@ -79,7 +79,7 @@ def test_a_server_that_stays_away_ends_in_one_line(postgres: PostgresServer) -> 
 def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store.sqlite"
     monkeypatch.setattr("store.connect.BUSY_MILLISECONDS", 10)
-    monkeypatch.setattr("store.connect._PRAGMAS", {"synchronous": 2, "foreign_keys": 1, "busy_timeout": 10})
+    monkeypatch.setattr("store.connect._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 10})
     with Store.open(str(path), patience=0.1) as store:
         begin(store)
         other = sqlite_library().connect(str(path), isolation_level=None)  # locks do not hold between two libraries

@@ -38,7 +38,7 @@ def test_every_sqlite_connection_has_the_settings_that_durability_needs(tmp_path
                 name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
                 for name in ("synchronous", "foreign_keys", "busy_timeout", "journal_mode")
             }
-            wanted = {"synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
+            wanted = {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 30_000}
             assert read == {**wanted, "journal_mode": journal_mode(library.sqlite_version_info)}
     engine.dispose()
 

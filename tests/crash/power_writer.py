@@ -1,0 +1,34 @@
+"""A process of its own that pays for one answer after another and says of each, in a file, that it is kept.
+
+Arguments: the folder, the journal (`wal` or `delete`), and how commits are synced: `ours`, `full` or `normal`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from sqlalchemy import event
+
+import store.connect
+from store import Store
+from tests.integration.store_steps import begin, pay
+
+ROUNDS, ANSWERS = 2, 10  # the store is closed in between, and with it its journal
+
+
+def main(folder: Path, journal: str, syncing: str) -> None:
+    store.connect.journal_mode = lambda library_version: journal  # noqa: ARG005 (its name belongs to its type)
+    acknowledged = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for turn in range(ROUNDS):
+        with Store.open(str(folder / "store.sqlite")) as opened:
+            if syncing != "ours":
+                event.listen(opened.engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA synchronous={syncing}"))
+            begin(opened, f"run {turn}")
+            for number in range(ANSWERS):
+                pay(opened, [key := f"key-{turn}-{number}"], run_id=f"run {turn}")
+                os.write(acknowledged, f"{key}\n".encode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
