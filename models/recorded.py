@@ -1,13 +1,14 @@
 """Cache, budget and ledger around any oracle: an answer that is kept is never paid for again.
 
-A question that is not known is claimed and its upper-bound price reserved in one transaction, marked as sent in a
-second, asked with no lock held, and its answer, charge and release written in a third."""
+A question that is not known is claimed and its upper-bound price reserved, then marked as sent (in the same transaction
+where it is sent next), asked with no lock held, and its answer, charge and release written in another transaction."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -68,12 +69,12 @@ class Recorded:
             if known:
                 self.store.used(self.run_id, [(key, False) for key in known])
             for key, kept in known.items():
-                yield from self._counted([Answer.from_json(question, kept, cached=True) for question in asked[key]])
+                yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
             errand = _Errand(self, {key: asked[key][0] for key in waiting if key not in known})
             settled = set(known)
             for key, answer in errand.run():
                 settled.add(key)
-                repeated = [replace(answer, question=question, cached=True) for question in asked[key][1:]]
+                repeated = (replace(answer, question=question, cached=True) for question in asked[key][1:])
                 yield from self._counted([answer, *repeated])
             waiting = [key for key in waiting if key not in settled]
             if not settled and errand.refused and not errand.held:
@@ -81,15 +82,15 @@ class Recorded:
             if waiting and not settled:
                 time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers come from the store
 
-    def _counted(self, answers: list[Answer]) -> list[Answer]:
-        with self._counting:
-            for answer in answers:
+    def _counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            with self._counting:
                 if answer.cached:
                     self.cached_calls += 1
                 else:
                     self.paid_calls += 1
                     self.cost += answer.cost
-        return answers
+            yield answer
 
     def _why_refused(self) -> str:
         spent, reserved = self.store.spent(self.scope)
@@ -109,6 +110,7 @@ class _Errand:
         self._owner = new_owner()
         self._fences: dict[str, int] = {}  # of what was claimed and is not yet answered
         self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        self._over = threading.Event()  # nothing more arrives
         self._stopping = False
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
@@ -155,6 +157,7 @@ class _Errand:
             self._error = error
         finally:
             self._arrived.put(None)
+            self._over.set()
 
     def _claimed(self) -> Generator[Question, None, None]:
         """What this process may ask. A group at a time is marked as sent, so a crash leaves few in doubt."""
@@ -171,9 +174,10 @@ class _Errand:
                 owner=self._owner,
                 lease_seconds=LEASE_SECONDS,
                 budget=recorded.budget,
+                sending=recorded.width,
             )
             self.held |= bool(claimed.held)
-            yield from self._send(claimed.granted)
+            yield from self._send(claimed.granted, claimed.sent)
             if self._stopping:
                 return
             if claimed.refused:
@@ -183,22 +187,23 @@ class _Errand:
     def _request(self, key: str, bound: Money) -> Request:
         return Request(key, bound, str(self._recorded.identity), self._questions[key].kind.value)
 
-    def _send(self, granted: dict[str, int]) -> Iterator[Question]:
+    def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[Question]:
         store, width = self._recorded.store, self._recorded.width
-        waiting = list(granted)
-        unsent: list[str] = []  # marked as sent, but not yet pulled
+        unsent = deque(key for key in granted if key in sent)  # marked as sent, but not yet pulled
+        waiting = deque(key for key in granted if key not in sent)
+        self._fences |= {key: granted[key] for key in unsent}
         try:
             while (waiting or unsent) and not self._stopping:
                 if not unsent:
-                    group, waiting = waiting[:width], waiting[width:]
-                    mine = store.sent(self._owner, {key: granted[key] for key in group})
-                    unsent = [key for key in group if key in mine]
+                    group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
+                    mine = store.sent(self._owner, group)
+                    unsent.extend(key for key in group if key in mine)
                     self._fences |= {key: granted[key] for key in unsent}
                 if unsent:
-                    yield self._questions[unsent.pop(0)]
+                    yield self._questions[unsent.popleft()]
         finally:
             if unsent or waiting:
-                store.release(self._owner, unsent + waiting)
+                store.release(self._owner, [*unsent, *waiting])
                 for key in unsent:
                     del self._fences[key]
 
@@ -207,10 +212,11 @@ class _Errand:
         arrived: list[Answer] = []
         try:
             item = self._arrived.get(timeout=timeout)
-            until = time.monotonic() + LINGER_SECONDS
+            if item is not None:
+                self._over.wait(LINGER_SECONDS)
             while item is not None:
                 arrived.append(item)
-                item = self._arrived.get(timeout=max(0.0, until - time.monotonic()))
+                item = self._arrived.get_nowait()
         except queue.Empty:
             return arrived, False
         return arrived, True

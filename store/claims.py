@@ -46,6 +46,7 @@ class Claimed:
     """What became of each request."""
 
     granted: dict[str, int] = field(default_factory=dict)  # with its fence: ask these
+    sent: set[str] = field(default_factory=set)  # of these, marked as sent already
     answered: list[str] = field(default_factory=list)  # an answer is kept by now
     held: list[str] = field(default_factory=list)  # someone else is asking
     refused: list[str] = field(default_factory=list)  # the budget does not allow it
@@ -59,6 +60,7 @@ class Terms(NamedTuple):
     lease_seconds: float
     budget: int | None
     now: float
+    sending: int = 0  # so many are sent at once: the claim marks them
 
 
 def claim(
@@ -76,9 +78,10 @@ def claim(
         spenders = connection.execute(_OWNERS_IN, {"in_scope": run.scope}).scalars().all()
         more, freed_more = _bury(connection, run.scope, filter(is_dead, spenders), terms.now)
         result, wanted = _decide(requests, latest, ended | more, terms, balance + freed + freed_more)
-    taken = _take(connection, run, [wanted[key] for key in sorted(wanted)], result.granted, terms)
+    taken = _take(connection, run, [wanted[key] for key in sorted(wanted)], result, terms)
     for key in set(wanted) - taken:  # another process was quicker by a moment
         del result.granted[key]
+        result.sent.discard(key)
         result.held.append(key)
     reserve(connection, run.scope, sum(wanted[key].upper_bound for key in taken), terms.budget)
     return result
@@ -101,6 +104,8 @@ def _decide(
         elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
             if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
                 result.granted[request.key] = before.fence
+                if before.state == SENT:
+                    result.sent.add(request.key)
             else:
                 result.held.append(request.key)
         elif left is not None and request.upper_bound > max(left, 0):
@@ -109,15 +114,16 @@ def _decide(
         else:
             result.granted[request.key] = before.fence + 1 if before is not None else 1
             wanted[request.key] = request
+            if len(result.sent) < terms.sending:
+                result.sent.add(request.key)
             left = None if left is None else left - request.upper_bound
     return result, wanted
 
 
-_WANTED = given(key=Text, fence=BigInteger, oracle=Text, kind=Text, reserved=BigInteger)
+_WANTED = given(key=Text, fence=BigInteger, state=Text, oracle=Text, kind=Text, reserved=BigInteger)
 _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
     **dict(_WANTED.c.items()),
     "run": bindparam("of_run", type_=BigInteger),
-    "state": bindparam("as_state", CLAIMED, type_=Text),
     "owner": bindparam("mine", type_=charges.c.owner.type),
     "token": bindparam("of_token", type_=Text),
     "lease_seconds": bindparam("lease", type_=Double),
@@ -132,13 +138,15 @@ _TAKE = (
 )
 
 
-def _take(
-    connection: Connection, run: RunRow, requests: Sequence[Request], fences: Mapping[str, int], terms: Terms
-) -> set[str]:
+def _take(connection: Connection, run: RunRow, requests: Sequence[Request], decided: Claimed, terms: Terms) -> set[str]:
     """Enter the claims; the keys of those that nobody else has entered first."""
     if not requests:
         return set()
-    rows = [(one.key, fences[one.key], storable(one.oracle), storable(one.kind), one.upper_bound) for one in requests]
+    fences, sent = decided.granted, decided.sent
+    rows = [
+        (key, fences[key], SENT if key in sent else CLAIMED, storable(oracle), storable(kind), bound)
+        for key, bound, oracle, kind in requests
+    ]
     values = {
         "rows": rows,
         "of_run": run.run,

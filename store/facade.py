@@ -99,13 +99,15 @@ class Store:
         owner: str,
         lease_seconds: float,
         budget: int | None,
+        sending: int = 0,
     ) -> Claimed:
         """Claim questions and reserve the most that they can cost, never beyond the budget of the scope.
 
-        Claims whose lease is over are ended first: one never sent is released, one that was sent stays spent."""
+        The first `sending` of those granted are marked as sent as well: the caller sends them next. Claims whose lease
+        is over are ended first: one never sent is released, one that was sent stays spent."""
         wanted = [Request(*request) for request in requests]
         token, now = uuid.uuid4().hex, self._clock()
-        terms = claims.Terms(owner, token, lease_seconds, budget, now)
+        terms = claims.Terms(owner, token, lease_seconds, budget, now, sending)
 
         def work(connection: Connection) -> Claimed:
             run = self._run(connection, run_id, scope)

@@ -25,9 +25,10 @@ def claim(
     scope: str = SCOPE,
     price: int = PRICE,
     budget: int | None = None,
+    sending: int = 0,
 ) -> Claimed:
     requests = [Request(key, price, "crowd", "label") for key in keys]
-    return store.claim(run_id, scope, requests, owner=owner, lease_seconds=LEASE, budget=budget)
+    return store.claim(run_id, scope, requests, owner=owner, lease_seconds=LEASE, budget=budget, sending=sending)
 
 
 def record(key: str, fence: int, *, cost: int = PRICE, says: str = "yes", kind: str = "label") -> AnswerRecord:

@@ -49,6 +49,19 @@ def test_a_claim_that_dies_after_it_was_sent_stays_spent_and_is_booked_to_its_ru
     assert (line.paid_calls, line.paid, line.questions) == (0, 0, 0)
 
 
+def test_what_a_claim_marks_as_sent_is_as_good_as_sent_and_the_rest_is_not(store: Store, clock: Clock) -> None:
+    begin(store)
+    claim(store, ["b"], owner="owner-2")
+    claimed = claim(store, ["a", "b", "c", "d"], sending=2, budget=4 * PRICE)
+    assert (claimed.granted, claimed.sent, claimed.held) == ({"a": 1, "c": 1, "d": 1}, {"a", "c"}, ["b"])
+    clock.now += LEASE
+    claim(store, ["e"], owner="owner-3")
+    assert store.spent(SCOPE) == (2 * PRICE, PRICE)
+    (line,) = store.costs()
+    assert (line.unknown_calls, line.unknown) == (2, 2 * PRICE)
+    assert store.integrity_check() == []
+
+
 def test_a_crash_after_the_answer_was_written_loses_nothing(store: Store, store_url: str, clock: Clock) -> None:
     begin(store)
     granted = claim(store, ["a"]).granted

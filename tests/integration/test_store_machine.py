@@ -19,6 +19,7 @@ KEYS = ["a", "b", "c", "d", "e"]
 owners = st.sampled_from(["owner 1", "owner 2", "owner 3"])
 scopes = st.sampled_from(sorted(CAPS))
 parts = st.integers(0, PRICE)
+counts = st.integers(0, 3)
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,17 @@ class StoreMachine(RuleBasedStateMachine):
         for scope in CAPS:
             begin(self.store, f"run of {scope}", scope=scope)
 
-    @rule(owner=owners, scope=scopes, keys=st.lists(st.sampled_from(KEYS), min_size=1), price=parts)
-    def claims(self, owner: str, scope: str, keys: list[str], price: int) -> None:
-        wanted = {"owner": owner, "run_id": f"run of {scope}", "scope": scope}
-        result = claim(self.store, keys, price=price, budget=CAPS[scope], **wanted)
+    @rule(owner=owners, scope=scopes, keys=st.lists(st.sampled_from(KEYS), min_size=1), price=parts, sending=counts)
+    def claims(self, owner: str, scope: str, keys: list[str], price: int, sending: int) -> None:
+        terms = {"price": price, "budget": CAPS[scope], "sending": sending}
+        result = claim(self.store, keys, owner=owner, run_id=f"run of {scope}", scope=scope, **terms)
         sorts = [*result.granted, *result.answered, *result.held, *result.refused]
         assert sorted(sorts) == sorted(set(keys))
         assert set(result.answered) == set(keys) & set(self.kept)
-        self.claimed |= {Call(scope, owner, key, fence): None for key, fence in result.granted.items()}
+        assert len(result.sent) == min(sending, len(result.granted))
+        calls = {Call(scope, owner, key, fence): None for key, fence in result.granted.items()}
+        self.under_way |= {call: None for call in calls if call.key in result.sent}
+        self.claimed |= {call: None for call in calls if call.key not in result.sent}
 
     @rule(owner=owners)
     def sends(self, owner: str) -> None:
