@@ -49,11 +49,15 @@ def _print(result: dict[str, Any]) -> None:
 
     out = results()
     table = Table()
-    for heading in result["summary"][0]:
-        table.add_column(heading)
+    for heading, cell in result["summary"][0].items():
+        table.add_column(heading, justify="left" if isinstance(cell, str) else "right")
     for row in result["summary"]:
-        table.add_row(*(str(cell) for cell in row.values()))
+        table.add_row(*map(_shown, row.values()))
     out.print(table, markup=False)
     for sentence in result["verdict"]:
         out.print(sentence, highlight=False, markup=False)
     out.print(f"written to {result['page']}", highlight=False, markup=False)
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:,.4f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -24,6 +24,7 @@ from models.oracle import (
     Money,
     OracleError,
     OracleLost,
+    OracleUnavailable,
     Verdict,
 )
 from models.voting import Ballot, Elicited, Labelled
@@ -155,6 +156,8 @@ class Loop:
     def _round(self, asked: list[tuple[Comparison, int]]) -> list[Finding]:
         """Ask, label what is new, and learn in the order of the questions, whatever order the answers came in."""
         elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
+        if isinstance(elicited.stopped, OracleUnavailable) and not self.progress.queries and not any(elicited.answers):
+            raise elicited.stopped  # it never answered: nothing was found that could be written
         self._stop_if(elicited.stopped)
         answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
         new: list[Feature] = []

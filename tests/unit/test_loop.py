@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discovery.strategies import make_strategy
 from flows.loop import Limits, Loop, Progress, StopReason
-from models.oracle import Answer, Compare, Feature, Verdict
+from models.oracle import Answer, Compare, Feature, OracleUnavailable, Verdict
 from models.voting import Ballot, Elicited, Labelled, Panel
 from tests.made import crowd_of, random_truth, texts
 
@@ -131,3 +131,27 @@ def test_a_known_feature_in_other_words_is_not_labelled_again(again: str) -> Non
     progress = Loop(strategy, examples, Limits(queries=3), compare, label).run()
     assert labelled == ["trait x", "trait y"]
     assert progress.repeated == 1
+
+
+@pytest.mark.parametrize("answered", [0, 3])
+def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_leaves_what_was_found(
+    answered: int,
+) -> None:
+    examples, left = texts(30), answered
+    panel = Panel(crowd_of(random_truth(30, 10)), examples, 1)
+
+    def compare(questions: list[Compare]) -> Elicited:
+        nonlocal left
+        if not left:
+            return Elicited([None] * len(questions), OracleUnavailable("gone"))
+        left -= 1
+        return panel.compare(questions)
+
+    strategy = make_strategy("adaptive-triple", len(examples), np.random.default_rng(0))
+    loop = Loop(strategy, examples, Limits(queries=8), compare, partial(Panel.label, panel))
+    if not answered:
+        with pytest.raises(OracleUnavailable, match="^gone$"):
+            loop.run()
+    else:
+        assert loop.run().stopped is StopReason.UNAVAILABLE
+        assert loop.progress.queries == answered
