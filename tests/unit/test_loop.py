@@ -150,7 +150,7 @@ def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_
     strategy = make_strategy("adaptive-triple", len(examples), np.random.default_rng(0))
     loop = Loop(strategy, examples, Limits(queries=8), compare, partial(Panel.label, panel))
     if not answered:
-        with pytest.raises(OracleUnavailable, match="^gone$"):
+        with pytest.raises(OracleUnavailable, match=r"^gone$"):
             loop.run()
     else:
         assert loop.run().stopped is StopReason.UNAVAILABLE
