@@ -93,12 +93,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(error: Exception) -> tuple[int, str]:
     from discovery.questions import StrategyError
     from flows.local_server import ServerError
+    from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
+    from models.redaction import redacted
     from reports.run import RunError
     from sources.dataset import DatasetError
     from store import StoreError
 
-    line = " ".join(str(error).split()) or type(error).__name__
+    line = redacted(" ".join(str(error).split()), Environment.read().secrets) or type(error).__name__
     if isinstance(error, AnswersPending):
         return WAITING, line
     if isinstance(error, OracleLost):

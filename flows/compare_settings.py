@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from flows.unsecret import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for
@@ -16,10 +17,12 @@ MOST_VOTES = 999
 class CompareSettings(BaseModel):
     """The same model is the command line, the form in Prefect and what comparison.json repeats."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
-    oracles: tuple[str, ...] = Field(
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
+    oracles: tuple[OracleText, ...] = Field(
         min_length=1, description="who is compared, as in discover, and recorded:FILE (votes in a CSV file)"
     )
     features: str | None = Field(
@@ -51,7 +54,7 @@ class CompareSettings(BaseModel):
     )
     draws: int = Field(1_000, ge=100, le=100_000, description="resamples behind each interval")
     seed: int = Field(0, ge=0, description="seed of every random choice")
-    store: str | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
+    store: StoreText | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
     out: str | None = Field(
         None, description="folder of the page and the tables (default: runs/compare-DATASET-DIGEST)"
     )

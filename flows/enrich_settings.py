@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from flows.unsecret import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, digest_of
 
 Runner = Literal["threads", "dask", "ray"]
@@ -16,13 +17,15 @@ Runner = Literal["threads", "dask", "ray"]
 class EnrichSettings(BaseModel):
     """Everything that one enrichment is told."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
     features: str = Field(
         description="a run folder, a CSV file with the columns name and definition, or by hand: 'name: definition; …'"
     )
-    oracle: str = Field(description="who answers, as in discover")
+    oracle: OracleText = Field(description="who answers, as in discover")
     votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
     seed: int = Field(0, ge=0, description="seed of a simulated crowd")
     backfill: bool = Field(False, description="fill in features that are new to the table for old examples too")
@@ -37,7 +40,7 @@ class EnrichSettings(BaseModel):
     shard: str | None = Field(
         None, description="label only one part of the examples, as in 3/8; the last part joins all"
     )
-    store: str | None = Field(
+    store: StoreText | None = Field(
         None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
     )
     out: str | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")

@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined
 
+from flows.unsecret import NOT_REPEATED
+
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
@@ -88,5 +90,7 @@ def _first_problem(error: ValidationError, model: type[BaseModel], positional: s
         return f"{missing} is missing: give {model.model_fields[name].description}"
     if problem["type"] == "extra_forbidden":
         return f"unknown setting {name!r}: remove it from the file given with --config"
+    if problem["type"] == NOT_REPEATED:
+        return f"{flag}: {problem['msg']}"
     message = (problem["msg"][0].lower() + problem["msg"][1:]).removeprefix("value error, ")
     return f"{flag} {problem['input']!r}: {message}" if problem["loc"] else message

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl
 
 from pydantic import TypeAdapter, ValidationError
 
+from flows.oracle_specs import OracleSpec, by_provider_batch, shown
 from flows.remembered import Remembered
 from flows.settings import DiscoverSettings, Environment
 from models.oracle import MICRO, Oracle, OracleError
@@ -49,16 +49,6 @@ class Spec:
             raise OracleError(f"oracle {self.text!r}: {name}={value!r}: {message}") from None
 
 
-SECRETS = ("api_key", "key", "token", "secret", "password")
-
-
-def by_provider_batch(text: str) -> str:
-    """The same oracle, with its labels sent through the provider's Batch API."""
-    if not text.startswith("openai:"):
-        raise OracleError(f"--provider-batch is for openai:MODEL, not for {text.partition('?')[0]!r}: leave it out")
-    return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
-
-
 def build_oracle(
     text: str,
     dataset: Dataset,
@@ -68,17 +58,11 @@ def build_oracle(
     *,
     growing: bool = False,
 ) -> Oracle:
-    head, _, query = text.partition("?")
-    if any(name in SECRETS for name, _ in parse_qsl(query, keep_blank_values=True)):
-        raise OracleError(f"oracle {head!r}: a key is no parameter, for those are logged: set OPENAI_API_KEY instead")
-    kind, _, model = head.partition(":")
-    if kind not in BUILDERS:
-        raise OracleError(f"unknown oracle {text!r}: choose one of {', '.join(BUILDERS)}")
-    try:
-        parameters = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
-    except ValueError:
-        raise OracleError(f"oracle {text!r}: write parameters as ?name=value&name=value") from None
-    return BUILDERS[kind](Spec(text, model, parameters, dataset, seed, environment, store, growing))
+    spec = OracleSpec.parse(text)
+    if spec.kind not in BUILDERS:
+        raise OracleError(f"unknown oracle {shown(text)}: choose one of {', '.join(BUILDERS)}")
+    parameters = dict(spec.parameters)
+    return BUILDERS[spec.kind](Spec(text, spec.model, parameters, dataset, seed, environment, store, growing))
 
 
 def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:

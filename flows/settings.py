@@ -13,7 +13,9 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from discovery.questions import Strategy, StrategyError
+from flows.unsecret import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, Oracle, digest_of
+from models.redaction import words_of
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
@@ -29,10 +31,12 @@ StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pai
 class DiscoverSettings(BaseModel):
     """Everything that one discovery is told. The same model is the command line, the form in Prefect and run.json."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    dataset: str = Field(description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these")
-    oracle: str = Field(
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
+    oracle: OracleText = Field(
         description="who answers: contrastive (the shipped model, which knows drawn faces only), contrastive:MODEL, "
         "openai:MODEL, vlm:MODEL, human[:QUEUE] or simulated[:CROWD]; parameters after a ?"
     )
@@ -64,7 +68,9 @@ class DiscoverSettings(BaseModel):
     )
     label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
     provider_batch: bool = Field(False, description="openai: send labels through the Batch API, at half the price")
-    labeller: str | None = Field(None, description="who labels, if not the oracle that elicits; as in human:QUEUE")
+    labeller: OracleText | None = Field(
+        None, description="who labels, if not the oracle that elicits; as in human:QUEUE"
+    )
     escalate: float | None = Field(
         None,
         ge=0,
@@ -72,11 +78,11 @@ class DiscoverSettings(BaseModel):
         description="people label where votes disagree or a probability is within this of one half",
     )
     spot_check: float | None = Field(None, gt=0, le=1, description="share of the labels that people check")
-    people: str = Field("human", description="who is asked by --escalate and --spot-check")
+    people: OracleText = Field("human", description="who is asked by --escalate and --spot-check")
     wait: bool = Field(
         False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
     )
-    store: str | None = Field(
+    store: StoreText | None = Field(
         None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
     )
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
@@ -132,6 +138,12 @@ class Environment:
     cache: Path
     openai_api_key: SecretStr
     openai_base_url: str | None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no line may show."""
+        of_oracle = words_of(self.openai_api_key.get_secret_value(), self.openai_base_url)
+        return (*of_oracle, *words_of("", default_store()))
 
     @classmethod
     def read(cls) -> Environment:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from models.billing import Bill
 from models.openai_chat import label_body
 from models.openai_desk import Desk
-from models.openai_errors import redacted
 from models.oracle import OracleUnavailable, Question, digest_of
+from models.redaction import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
 ASKED_BY = "twothirds"  # metadata: the digest of the oracle's identity
@@ -167,7 +167,7 @@ async def _entries(desk: Desk, file: object) -> list[dict[str, Any]]:
     except (Unsupported, openai.NotFoundError):
         return []
     entries = []
-    for line in redacted(content.content.decode("utf-8", "replace"), desk.config).split("\n"):
+    for line in redacted(content.content.decode("utf-8", "replace"), desk.config.secrets).split("\n"):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):

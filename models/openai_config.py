@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from models.oracle import OracleError
 from models.prices import Price
+from models.redaction import words_of
 
 OPENAI_URL = "https://api.openai.com/v1"
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
@@ -73,6 +74,11 @@ class OpenAIConfig:
     @property
     def url(self) -> str:
         return self.base_url or OPENAI_URL
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be cut out of everything that comes from the server."""
+        return words_of(self.api_key.get_secret_value(), self.url)
 
     @property
     def host(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from models.openai_config import OpenAIConfig
 from models.oracle import OracleUnavailable
+from models.redaction import redacted
 from models.retry import retry_after
 
 _TOO_LONG = re.compile(
@@ -90,13 +91,7 @@ def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
 
 
 def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:
-    return redacted(" ".join(text.split()), config)[:limit].rstrip(". ")
-
-
-def redacted(text: str, config: OpenAIConfig) -> str:
-    """Without the key, whoever put it there: a server may echo what it was sent."""
-    key = config.api_key.get_secret_value()
-    return text.replace(key, "***") if len(key) > 3 else text
+    return redacted(" ".join(text.split()), config.secrets)[:limit].rstrip(". ")
 
 
 def _of_status(error: Any, config: OpenAIConfig) -> Exception:

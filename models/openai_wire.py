@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from models.openai_config import OpenAIConfig
-from models.openai_errors import Fault, Passing, fault_of, redacted
+from models.openai_errors import Fault, Passing, fault_of
 from models.oracle import OracleUnavailable, Question
 from models.prices import Tokens, read_usage
 from models.rate_limit import RateLimit
+from models.redaction import redacted
 from models.retry import Retry
 from models.shared_limit import SharedLimit
 from store import Rate, Store
@@ -144,7 +145,7 @@ class Wire:
         except Lost as lost:
             trail().in_doubt |= lost.in_doubt
             raise
-        return Reply.read(redacted(response.text, self.config))
+        return Reply.read(redacted(response.text, self.config.secrets))
 
     async def fetch(
         self, send: Callable[[], Awaitable[Any]], instead: Callable[[], Awaitable[dict[str, Any] | None]] | None = None
@@ -152,7 +153,7 @@ class Wire:
         """The JSON object with which the server answers a call of the SDK's `with_raw_response`."""
 
         async def sent() -> dict[str, Any]:
-            reply = Reply.read(redacted((await send()).http_response.text, self.config))
+            reply = Reply.read(redacted((await send()).http_response.text, self.config.secrets))
             if reply.data is None:
                 message = f"{self.config.host} answers with what is no JSON object: run again later"
                 raise Passing(f"{message}; what was answered is kept")

@@ -1,0 +1,133 @@
+"""The names under which answers are kept: different questions never share one, and the same question always has the
+same, in another process and under another hash seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unicodedata
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from discovery.questions import Kind
+from models.oracle import Compare, Feature, Label, OracleIdentity, Question, question_key
+from sources.example import Example
+from sources.load import digest_of_text
+
+TRICKY = [
+    "",
+    " ",
+    ",",
+    '"',
+    "\\",
+    '","',
+    "[]",
+    "{}",
+    "null",
+    "0",
+    "1",
+    "true",
+    "é",
+    "e\u0301",
+    "\ud800",
+    "\0",
+    "\n",
+    "\u2028",
+]
+WORDS = st.sampled_from(TRICKY) | st.text(max_size=4)
+EXAMPLES = st.builds(lambda digest: Example("any", digest, text=""), WORDS)
+KINDS = st.sampled_from([kind for kind in Kind if kind is not Kind.LABEL])
+GROUPS = st.lists(EXAMPLES, max_size=3).map(tuple)
+QUESTIONS = st.builds(
+    Compare, KINDS, GROUPS, GROUPS, st.lists(WORDS, max_size=3).map(tuple), st.integers(0, 2)
+) | st.builds(Label, st.builds(Feature, WORDS, WORDS), EXAMPLES, st.integers(0, 2))
+VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([0.0, 1.0, 0.5]) | WORDS
+IDENTITIES = st.builds(
+    OracleIdentity,
+    WORDS,
+    WORDS,
+    st.lists(st.tuples(WORDS, VALUES), max_size=2, unique_by=lambda pair: pair[0]).map(tuple),
+    WORDS,
+)
+
+
+def structure(identity: OracleIdentity, question: Question) -> Any:
+    """All that may tell two questions apart, with the types of values, for 1, 1.0 and True are equal in Python."""
+    who = (
+        identity.kind,
+        identity.model,
+        frozenset((name, type(value), value) for name, value in identity.parameters),
+        identity.prompts,
+    )
+    if isinstance(question, Label):
+        return who, "label", question.feature, question.example.digest, question.voter
+    return (
+        who,
+        question.kind,
+        tuple(one.digest for one in question.examples),
+        tuple(one.digest for one in question.without),
+        question.known,
+        question.voter,
+    )
+
+
+@settings(max_examples=400)
+@given(IDENTITIES, QUESTIONS, IDENTITIES, QUESTIONS)
+def test_two_questions_share_a_key_only_if_they_are_the_same(
+    one: OracleIdentity, first: Question, other: OracleIdentity, second: Question
+) -> None:
+    for who, what in ((one, second), (other, second)):
+        same = structure(one, first) == structure(who, what)
+        assert (question_key(one, first) == question_key(who, what)) == same
+
+
+@given(IDENTITIES, WORDS, WORDS, WORDS, WORDS)
+@example(OracleIdentity("a", "b"), "é", "", "e\u0301", "")
+def test_a_word_never_moves_from_one_field_to_another(
+    who: OracleIdentity, name: str, definition: str, other_name: str, other_definition: str
+) -> None:
+    shown = Example("x", "digest", text="")
+    keys = {
+        question_key(who, Label(Feature(*pair), shown)): pair
+        for pair in ((name, definition), (definition, name), (other_name, other_definition), (name + definition, ""))
+    }
+    pairs = {(name, definition), (definition, name), (other_name, other_definition), (name + definition, "")}
+    assert len(keys) == len(pairs)
+
+
+def test_forms_of_unicode_are_different_texts_and_different_questions() -> None:
+    forms = {unicodedata.normalize(form, "é ﬁ ½ Å") for form in ("NFC", "NFD", "NFKC", "NFKD")}
+    assert len({digest_of_text(form) for form in forms}) == len(forms) == 4
+
+
+@given(st.lists(st.text(max_size=6), min_size=2, max_size=5, unique=True))
+def test_different_texts_have_different_digests(texts: list[str]) -> None:
+    assert len({digest_of_text(text) for text in texts}) == len(texts)
+
+
+PRINTED = """
+from discovery.questions import Kind
+from models.oracle import Compare, Feature, Label, OracleIdentity, question_key
+from sources.example import Example
+who = OracleIdentity("openai", "m", (("b", 1), ("a", 0.5), ("é", None), ("z", True)), "1")
+a, b, c = (Example(n, n * 64, text="") for n in "abc")
+print(question_key(who, Compare(Kind.TWO_OF_THREE, (a, b, c), (), ("red \\u202e hat", "\\ud800"), 2)))
+print(question_key(who, Label(Feature("hat", 'It wears a "hat".'), a, 1)))
+"""
+# Were these to change, everything that users have paid for would have to be paid for again.
+KEPT = [
+    "866c3e10194404f07afbcc57ddade73ba06261661442fb32ded5183f2bdc6f44",
+    "09a40d7f22d854b2d9d9d46bc0da7ea1da692c5de24a445c9808d51036567ab2",
+]
+
+
+def test_keys_are_the_same_in_every_process_and_in_every_release() -> None:
+    for seed in ("0", "1", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+        ran = subprocess.run(
+            [sys.executable, "-c", PRINTED], env=environment, capture_output=True, text=True, check=True
+        )
+        assert ran.stdout.split() == KEPT
