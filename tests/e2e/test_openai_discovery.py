@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,20 +72,6 @@ def test_features_are_found_and_every_token_is_booked(
     assert json.loads((tmp_path / "run" / "run.json").read_text())["paid_calls"] == 0
     assert not any(request.path == CHAT for request in server.requests[asked:])
     capsys.readouterr()
-
-
-@pytest.mark.usefixtures("prefect_url")
-def test_the_key_is_found_nowhere_afterwards(
-    faces: Path, server: FakeOpenAI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.script(CHAT, [None, "429 with time", "500", "prose"])
-    assert discover(faces, server, tmp_path, "--queries", "2") == 0
-    printed = capsys.readouterr()
-    assert KEY not in printed.out + printed.err
-    home = Path(os.environ["XDG_DATA_HOME"]).parent
-    written = [path for folder in (tmp_path, home) for path in folder.rglob("*") if path.is_file()]
-    assert len(written) > 5
-    assert [str(path) for path in written if KEY.encode() in path.read_bytes()] == []
 
 
 def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(

@@ -33,6 +33,7 @@ class Abilities:
 
     models: tuple[str, ...] = ("gpt-4o-mini",)
     key: str = ""  # the only one accepted; empty accepts all
+    always: int = 0  # the status of every reply, where it is not 0
     decisions: bool = False
     formats: tuple[str, ...] = ("json_schema", "json_object")
     ignores_format: bool = False  # takes response_format and does not heed it
@@ -61,6 +62,7 @@ class FakeOpenAI:
         self.requests: list[Request] = []
         self.book: list[Charge] = []
         self.batches = Batches(self)
+        self.echo: tuple[str, ...] = ()  # said in every reply and every error
         self.answers_left: int | None = None  # after so many it is down
         self._scripts: dict[str, deque[str | None]] = defaultdict(deque)
         self._chance: tuple[float, Sequence[str], int] | None = None
@@ -117,11 +119,16 @@ class FakeOpenAI:
                 return Response(b"", silent=True)
         try:
             self._admit(request)
-            return self._route(request)
+            response = self._route(request)
         except Rejected as rejected:
-            return rejected.response
+            response = rejected.response
+        if self.echo and response.status >= 400:
+            response.body = json.dumps({"error": {"message": f"not so: {' '.join(self.echo)}"}}).encode()
+        return response
 
     def _admit(self, request: Request) -> None:
+        if self.abilities.always:
+            raise Rejected(self.abilities.always, "always")
         key = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self.abilities.key and key != self.abilities.key:
             raise Rejected(401, f"Incorrect API key provided: {key}", "invalid_api_key")
@@ -181,6 +188,8 @@ class FakeOpenAI:
         if asked is not None and asked not in able.formats and not able.ignores_format:
             raise Rejected(400, f"response_format {asked} is not supported", param="response_format")
         content = self._content(page, body, None if able.ignores_format else asked)
+        if self.echo and content.startswith("{"):
+            content = json.dumps({"echo": list(self.echo), **json.loads(content)})
         usage = self._usage("chat", json.dumps(body["messages"]), page, content)
         message = {"role": "assistant", "content": content, "refusal": None}
         return {
