@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+import orjson
+
 from discovery.questions import Kind
 from sources.example import Example
 
@@ -257,13 +259,18 @@ class QuestionKeys:
         self._who = canonical_json(identity.to_json())
 
     def of(self, question: Question) -> str:
-        return _key(self._who, question.content)
+        return digest_of_content(self._who, question.content)
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The key again, from what the store has kept of identity and question."""
-    return _key(canonical_json(identity), content)
+    return digest_of_content(canonical_json(identity), content)
 
 
-def _key(who: str, content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(f"[{who},{canonical_json(content)}]".encode("utf-8", "surrogatepass")).hexdigest()
+def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
+    """The same as `digest_of([…, content])`, where `who` is the canonical JSON of what comes first."""
+    try:  # texts and whole numbers are all that a question holds: both encoders write them alike
+        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a lone surrogate
+        text = canonical_json(content).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"[%b,%b]" % (who.encode("utf-8", "surrogatepass"), text)).hexdigest()

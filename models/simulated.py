@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import islice
 from queue import SimpleQueue
 
@@ -25,10 +25,12 @@ from models.oracle import (
     Usage,
     Verdict,
     digest_of,
+    digest_of_content,
 )
 from sources.example import Example
 
-AT_ONCE = 256  # questions travel together where each is answered at once
+AT_ONCE = 512  # questions travel together where each is answered at once
+ONE_REQUEST = Usage(requests=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class SimulatedOracle:
         """With `growing`, examples are known by their ids and more of them do not make it another crowd."""
         self.behaviour = behaviour or Behaviour()
         self.width = self.behaviour.width if self.behaviour.latency else AT_ONCE
+        self._reliable = not (self.behaviour.flip or self.behaviour.refuse)  # its labels leave nothing to chance
         self._truth = truth
         self._columns = list(columns)
         self._column_of = {name: column for column, name in enumerate(columns)}
@@ -117,26 +120,38 @@ class SimulatedOracle:
         return self._answer(question)
 
     def _answer(self, question: Question) -> Answer:
-        rng = np.random.default_rng(int(digest_of([self._seed, question.content])[:32], 16))
+        if isinstance(question, Label) and self._reliable:
+            return self._label(question, flip=False)
+        rng = np.random.default_rng(int(digest_of_content(str(self._seed), question.content)[:32], 16))
         refuses, errs = rng.random(2)
-        by = f"worker {question.voter}"
         if refuses < self.behaviour.refuse:
-            return self._booked(Answer(question, Verdict.REFUSED, by))
+            return self._says(question, Verdict.REFUSED)
         if isinstance(question, Label):
-            return self._booked(self._label(question, errs < self.behaviour.flip, by))
-        return self._booked(self._compare(question, rng, errs, by))
+            return self._label(question, flip=errs < self.behaviour.flip)
+        return self._compare(question, rng, errs)
 
-    def _booked(self, answer: Answer) -> Answer:
-        return replace(answer, cost=self.behaviour.price, seconds=self.behaviour.latency, usage=Usage(requests=1))
+    def _says(
+        self, question: Question, verdict: Verdict, feature: Feature | None = None, shown: tuple[int, ...] = ()
+    ) -> Answer:
+        return Answer(
+            question,
+            verdict,
+            f"worker {question.voter}",
+            feature,
+            shown,
+            usage=ONE_REQUEST,
+            cost=self.behaviour.price,
+            seconds=self.behaviour.latency,
+        )
 
-    def _label(self, question: Label, flip: bool, by: str) -> Answer:
+    def _label(self, question: Label, *, flip: bool) -> Answer:
         column = self._column_of.get(question.feature.name)
         value = -1 if column is None else int(self._truth[self._row(question.example), column])
         if value < 0:  # not in the truth: the crowd cannot tell
-            return Answer(question, Verdict.UNREADABLE, by)
-        return Answer(question, Verdict.YES if bool(value) != flip else Verdict.NO, by)
+            return self._says(question, Verdict.UNREADABLE)
+        return self._says(question, Verdict.YES if bool(value) != flip else Verdict.NO)
 
-    def _compare(self, question: Compare, rng: np.random.Generator, errs: float, by: str) -> Answer:
+    def _compare(self, question: Compare, rng: np.random.Generator, errs: float) -> Answer:
         comparison = Comparison(
             question.kind,
             tuple(map(self._row, question.examples)),
@@ -146,11 +161,11 @@ class SimulatedOracle:
         known = {self._column_of[name] for name in question.known if name in self._column_of}
         column = self._crowd.answer(comparison, rng, known)
         if column is None or errs < self.behaviour.none:
-            return Answer(question, Verdict.NONE, by)
+            return self._says(question, Verdict.NONE)
         if errs > 1 - self.behaviour.wrong:
             column = int(rng.integers(len(self._columns)))
         shown = tuple(i for i, row in enumerate(comparison.examples) if self._truth[row, column] == 1)
-        return Answer(question, Verdict.FEATURE, by, Feature(self._columns[column]), shown)
+        return self._says(question, Verdict.FEATURE, Feature(self._columns[column]), shown)
 
     def _row(self, example: Example) -> int:
         row = self._row_of.get(self._name(example))

@@ -50,7 +50,8 @@ class Ballot:
         return votes_to_ask(self.yes, self.no, self.abstained, votes)
 
     def count(self, row: int, answer: Answer) -> None:
-        side = {Verdict.YES: self.yes, Verdict.NO: self.no}.get(answer.verdict, self.abstained)
+        verdict = answer.verdict
+        side = self.yes if verdict is Verdict.YES else self.no if verdict is Verdict.NO else self.abstained
         side[row] += 1
         self.answers.append(answer)
 

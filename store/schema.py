@@ -10,6 +10,7 @@ import hashlib
 import json
 from typing import Any
 
+import orjson
 from sqlalchemy import BigInteger, Column, Dialect, Double, ForeignKey, MetaData, Table, Text, TypeDecorator
 
 from store.errors import DamagedStore
@@ -21,7 +22,16 @@ LIVE = (CLAIMED, SENT)  # at most one such row per key
 metadata = MetaData()
 
 
-json_text = json.JSONEncoder(separators=(",", ":")).encode  # as a column of JSON holds it
+_in_ascii = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def json_text(value: Any) -> str:
+    """As a column of JSON holds it, in ASCII."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:  # what it does not know, as lone surrogates and keys that are no texts
+        return _in_ascii(value)
+    return text.decode("ascii") if text.isascii() else _in_ascii(value)
 
 
 class Json(TypeDecorator[Any]):
