@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: discover test test-slow lint types replicate train-faces bench clean help
+.PHONY: discover test test-slow lint types replicate train-faces bench lock audit licences clean help
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,13 +37,27 @@ bench: .venv/.dev ## the figures of docs/benchmarks.md
 clean: ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/.run: requirements.txt
+lock: .venv/.dev .venv/.tools ## pin what is required, and all that it needs, with hashes (ARGS=--upgrade: newer versions)
+	$(BIN)/python -m supply.lock $(ARGS)
+
+audit: .venv/.tools ## look for known vulnerabilities of what is locked (asks an advisory service)
+	.venv/tools/bin/pip-audit --strict --disable-pip --require-hashes -r supply/run.lock -r supply/torch.lock -r supply/dev.lock
+
+licences: .venv/.run ## docs/licences.md
+	$(BIN)/python -m supply.licences
+
+.venv/.run: supply/run.lock supply/torch.lock
 	test -x $(BIN)/python || $$(command -v $(PYTHON) || command -v python3) -m venv .venv
-	@echo 'installing requirements.txt into .venv (a few minutes, once)'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@echo 'installing what supply/run.lock names into .venv (a few minutes, once)'
+	supply/install.sh $(BIN)/python run
 	touch $@
 
-.venv/.dev: requirements-dev.txt .venv/.run
-	@echo 'installing requirements-dev.txt into .venv (a minute, once)'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+.venv/.dev: supply/dev.lock .venv/.run
+	@echo 'installing what supply/dev.lock names into .venv (a minute, once)'
+	supply/install.sh $(BIN)/python dev
+	touch $@
+
+.venv/.tools: supply/tools.txt .venv/.run
+	test -x .venv/tools/bin/python || $(BIN)/python -m venv .venv/tools
+	.venv/tools/bin/python -m pip install --quiet --disable-pip-version-check -r supply/tools.txt
 	touch $@
