@@ -12,13 +12,14 @@ from typing import Any
 
 from flows.compare_command import add_compare_command
 from flows.enrich_commands import add_enrich_commands
+from flows.interruption import Interruption
 from flows.options import Parser, UsageError, add_options, read_options
 from flows.review_commands import add_review_commands
 from flows.run_commands import add_run_commands
 from flows.store_commands import add_store_command
 
 DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
-INTERRUPTED = 130
+interruption = Interruption()
 
 DISCOVER_EXAMPLE = "example: python -m flows discover datasets/faces --oracle simulated --queries 35 --votes 3"
 ESTIMATE_EXAMPLE = "example: python -m flows estimate datasets/faces --oracle simulated?price=0.0001 --votes 5"
@@ -73,13 +74,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C
     try:
         arguments = build_parser().parse_args(argv)
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
-        print("interrupted: every answer that came is kept; run the same command again to go on", file=sys.stderr)
-        return INTERRUPTED
+        interruption.end()
+        return interruption.status
     except BrokenPipeError:
         return DONE
     except Exception as error:
@@ -204,4 +204,5 @@ def _print_json(value: Any) -> None:
 
 
 if __name__ == "__main__":
+    interruption.listen()
     sys.exit(main())

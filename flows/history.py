@@ -11,12 +11,13 @@ from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
 PATIENCE_SECONDS = 6.0
+HURRIED_SECONDS = 1.0  # where somebody waits for the end
 
 
-def send_history() -> None:
+def send_history(patience: float = PATIENCE_SECONDS) -> None:
     """Hand over the events and log lines that Prefect's client still holds back."""
-    EventsWorker.drain_all(timeout=PATIENCE_SECONDS, at_exit=False)
-    APILogWorker.drain_all(timeout=PATIENCE_SECONDS, at_exit=False)
+    EventsWorker.drain_all(timeout=patience, at_exit=False)
+    APILogWorker.drain_all(timeout=patience, at_exit=False)
 
 
 def wait_for_history(flow_run_id: UUID, last_task: str) -> None:

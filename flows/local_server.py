@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 START_SECONDS = 120.0
 STOP_SECONDS = 8.0
+HURRIED_SECONDS = 1.0  # where somebody waits for the end
 BUSY_SECONDS = 30.0  # a server that is there but busy may take so long
 _SERVE = [
     "--factory",
@@ -122,8 +123,11 @@ def own_server(state: Path, port: int | None = None) -> Iterator[str]:
     try:
         _wait_until_it_answers(process, url, log)
         yield url
+    except KeyboardInterrupt:
+        _stop(process, HURRIED_SECONDS)
+        raise
     finally:
-        _stop(process)
+        _stop(process, STOP_SECONDS)
 
 
 def _wait_until_it_answers(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
@@ -137,10 +141,10 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], url: str, log: Path
     raise ServerError(f"the local Prefect server did not answer within {START_SECONDS:.0f} s: see {log}")
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], patience: float) -> None:
     process.terminate()
     try:
-        process.wait(STOP_SECONDS)
+        process.wait(patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

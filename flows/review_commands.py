@@ -70,6 +70,7 @@ def _serve(arguments: argparse.Namespace, store: Any) -> None:
     say("invite people with: python -m flows review invite NAME")
     say(f"overview: {invite(store, 'admin', days=arguments.days, admin=True, address=settings.address)}")
     serve(store, settings)
+    say("the page has ended: every answer is kept; run the same command again to go on")
 
 
 def _invite(arguments: argparse.Namespace, store: Any) -> None:

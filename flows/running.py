@@ -10,7 +10,7 @@ from prefect import tags
 from prefect.client.schemas.objects import State
 
 from flows.display import display
-from flows.history import send_history, wait_for_history
+from flows.history import HURRIED_SECONDS, send_history, wait_for_history
 from flows.local_server import prefect_api
 from flows.settings import prefect_environment, state_folder
 
@@ -24,7 +24,11 @@ def run_with_api(start: Callable[[], State[Any]], last_task: str, *labels: str) 
         api = opened.enter_context(prefect_api(state_folder(), prefect_environment()))
         stack = opened.pop_all()
     with stack, tags("twothirds", *labels):
-        state = start()
+        try:
+            state = start()
+        except KeyboardInterrupt:
+            send_history(HURRIED_SECONDS)  # what is not sent by now, Prefect would try to send to a server that is gone
+            raise
         send_history()
         if api.own and state.is_completed() and state.state_details.flow_run_id:
             wait_for_history(state.state_details.flow_run_id, last_task)

@@ -24,13 +24,14 @@ from models.oracle import (
     Question,
     QuestionKeys,
 )
+from models.stopping import stopping
 from store import AnswerRecord, Request, Store, new_owner
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
 LINGER_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that travel one after the other
-DRAIN_SECONDS = 4.0  # how long an interrupted run waits for the answers that are under way
+DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers that are under way
 
 
 class Recorded:
@@ -77,6 +78,8 @@ class Recorded:
                 repeated = (replace(answer, question=question, cached=True) for question in asked[key][1:])
                 yield from self._counted([answer, *repeated])
             waiting = [key for key in waiting if key not in settled]
+            if waiting and stopping.is_set():
+                raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
             if not settled and errand.refused and not errand.held:
                 raise BudgetExhausted(self._why_refused())
             if waiting and not settled:
@@ -111,10 +114,14 @@ class _Errand:
         self._fences: dict[str, int] = {}  # of what was claimed and is not yet answered
         self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._over = threading.Event()  # nothing more arrives
-        self._stopping = False
+        self._ended = False
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
         self.refused = False  # some would exceed the budget
+
+    @property
+    def _stopping(self) -> bool:
+        return self._ended or stopping.is_set()
 
     def run(self) -> Iterator[tuple[str, Answer]]:
         if not self._questions:
@@ -127,7 +134,7 @@ class _Errand:
                 answers, finished = self._collect(timeout=None)
                 yield from self._commit(answers)
         finally:
-            self._stopping = True
+            self._ended = True
             deadline = time.monotonic() + DRAIN_SECONDS
             while not finished and time.monotonic() < deadline:
                 answers, finished = self._collect(timeout=deadline - time.monotonic())

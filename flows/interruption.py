@@ -1,0 +1,87 @@
+"""Ctrl-C and SIGTERM: what came is kept, one line says how to go on, and the process is gone within five seconds.
+
+Other libraries replace signal handlers while they work, and wait as long as they like when they end. So a thread of our
+own learns of the signal too, and ends the process when an orderly end takes too long. That loses nothing: what was
+under way is booked as unknown, as after any crash."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from models.stopping import stopping
+
+INTERRUPTED, TERMINATED = 130, 143
+GRACE_SECONDS = 4.3
+_SIGNALS = {int(signal.SIGINT): INTERRUPTED, int(signal.SIGTERM): TERMINATED}
+_LINE = "interrupted: every answer that came is kept; run the same command again to go on"
+
+
+class Interruption:
+    """What is known of a signal that asks this process to end."""
+
+    def __init__(self) -> None:
+        self.status = INTERRUPTED
+        self._ending = threading.Lock()
+        self._listening = False
+
+    def listen(self) -> None:
+        """From now on a signal raises KeyboardInterrupt in the main thread, and starts the clock."""
+        self._listening = True
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            signal.signal(number, self._raise)
+        sys.unraisablehook = _raise_again
+        threading.Thread(target=self._wait, args=(reading,), name="interruption", daemon=True).start()
+
+    def _raise(self, number: int, _frame: FrameType | None) -> None:
+        self._note(number)
+        raise KeyboardInterrupt
+
+    def _note(self, number: int) -> None:
+        if not stopping.is_set():
+            self.status = _SIGNALS[number]
+            stopping.set()
+
+    def _wait(self, reading: int) -> None:
+        while (number := os.read(reading, 1)[0]) not in _SIGNALS:
+            pass
+        self._note(number)
+        time.sleep(GRACE_SECONDS)
+        self.end()
+        os._exit(self.status)
+
+    def end(self) -> None:
+        """Say how to go on, whoever comes first, and leave no process behind that was just being started."""
+        if self._ending.acquire(blocking=False):
+            print(_LINE, file=sys.stderr, flush=True)
+            if self._listening:
+                _end_children()
+
+
+def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """An interruption that came where nothing can be raised, as in a callback of fork, comes again a moment later."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        later = threading.Timer(0.05, _thread.interrupt_main)
+        later.daemon = True
+        later.start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _end_children() -> None:
+    """Linux only; elsewhere children learn of the end by the pipes that close."""
+    for listed in Path("/proc/self/task").glob("*/children"):
+        for child in map(int, listed.read_text(encoding="ascii").split()):
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)

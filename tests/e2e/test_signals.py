@@ -1,0 +1,163 @@
+"""Ctrl-C and SIGTERM end a command within five seconds, say in one line how to go on, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from store import Store
+from tests.e2e.test_own_server import processes_with
+from tests.growing_worlds import World
+from tests.review_site import free_port
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 5.0
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+GO_ON = "interrupted: every answer that came is kept; run the same command again to go on"
+CROWD, SLOW_CROWD = "simulated?latency=0.05&width=4&price=0.001", "simulated?latency=60&width=4&price=0.001"
+SIGNALS = pytest.mark.parametrize("how", list(STATUS), ids=lambda number: number.name)
+
+
+class Ended(NamedTuple):
+    status: int
+    seconds: float
+    errors: list[str]
+
+
+@dataclass
+class Command:
+    """A command in a process of its own, with folders of its own."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+
+    def wait_until(self, answers: int) -> None:
+        """Until so many answers are kept."""
+        while True:
+            assert self.process.poll() is None, (self.folder / "errors").read_text()
+            if (self.folder / "store.sqlite").exists():
+                with Store.open(str(self.folder / "store.sqlite")) as store:
+                    if sum(1 for _ in store.every_answer()) >= answers and (answers or store.run_overview()):
+                        return
+            time.sleep(0.1)
+
+    def wait_for_word(self, word: str) -> None:
+        while word not in (self.folder / "errors").read_text():
+            assert self.process.poll() is None, (self.folder / "errors").read_text()
+            time.sleep(0.05)
+
+    def end(self, how: signal.Signals) -> Ended:
+        began = time.monotonic()
+        self.process.send_signal(how)
+        status = self.process.wait(60)
+        return Ended(status, time.monotonic() - began, (self.folder / "errors").read_text().splitlines())
+
+    def assert_nothing_is_left(self) -> None:
+        assert processes_with(str(self.folder)) == []
+        assert list((self.folder / "tmp").iterdir()) == []
+        assert [path for path in self.folder.rglob(".*") if path.name != ".lock"] == [], (
+            "unfinished files are hidden ones"
+        )
+        with Store.open(str(self.folder / "store.sqlite")) as store:
+            assert store.integrity_check() == []
+
+
+@contextmanager
+def started(folder: Path, *words: str, prefect: str | None = None) -> Iterator[Command]:
+    (folder / "tmp").mkdir()
+    own = {"PREFECT_HOME": folder / "prefect", "XDG_STATE_HOME": folder / "state", "TMPDIR": folder / "tmp"}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    clean |= {name: str(path) for name, path in own.items()} | ({"PREFECT_API_URL": prefect} if prefect else {})
+    command = [sys.executable, "-m", "flows", *words, "--store", str(folder / "store.sqlite")]
+    with (
+        (folder / "errors").open("w") as errors,
+        subprocess.Popen(command, cwd=ROOT, env=clean, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        try:
+            yield Command(folder, process)
+        finally:
+            process.kill()
+
+
+def discovering(folder: Path, oracle: str = CROWD) -> list[str]:
+    return ["discover", "datasets/faces", "--oracle", oracle, "--queries", "30", "--out", str(folder / "run")]
+
+
+def enriching(folder: Path) -> list[str]:
+    world = World(folder / "world", 2000)
+    return ["enrich", world.spec, "--features", world.features, "--oracle", CROWD, "--out", str(folder / "out")]
+
+
+def assert_it_ended_well(ended: Ended, how: signal.Signals) -> None:
+    assert ended.seconds < SECONDS
+    assert ended.status == STATUS[how]
+    assert ended.errors[-1] == GO_ON
+    assert not [line for line in ended.errors if "Traceback" in line or "Error" in line], ended.errors
+
+
+def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_way(
+    prefect_url: str, tmp_path: Path
+) -> None:
+    with started(tmp_path, *discovering(tmp_path), prefect=prefect_url) as command:
+        command.wait_until(answers=30)
+        assert_it_ended_well(command.end(signal.SIGTERM), signal.SIGTERM)
+        command.assert_nothing_is_left()
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        answers = sum(1 for _ in store.every_answer())
+        assert sum(line.unknown_calls for line in store.costs()) == 0
+        assert [store.spent(run["scope"]) for run in store.run_overview()] == [(1000 * answers, 0)]
+
+
+@SIGNALS
+def test_the_page_ends_and_says_how_to_go_on(tmp_path: Path, how: signal.Signals) -> None:
+    with started(tmp_path, "review", "--port", str(free_port())) as command:
+        command.wait_for_word("overview: ")
+        time.sleep(1.0)
+        ended = command.end(how)
+        command.assert_nothing_is_left()
+    assert ended.seconds < SECONDS
+    assert (ended.status, ended.errors[-1]) == (
+        0,
+        "the page has ended: every answer is kept; run the same command again to go on",
+    )
+
+
+@pytest.mark.slow
+@SIGNALS
+@pytest.mark.parametrize("answers", [pytest.param(0, id="at the start"), pytest.param(40, id="in the middle")])
+def test_a_discovery_with_a_server_of_its_own_ends_with_it(tmp_path: Path, how: signal.Signals, answers: int) -> None:
+    with started(tmp_path, *discovering(tmp_path)) as command:
+        command.wait_for_word("starting Prefect")
+        if answers:
+            command.wait_until(answers)
+        assert_it_ended_well(command.end(how), how)
+        command.assert_nothing_is_left()
+
+
+@pytest.mark.slow
+@SIGNALS
+def test_an_oracle_that_takes_a_minute_is_not_waited_for(tmp_path: Path, how: signal.Signals) -> None:
+    with started(tmp_path, *discovering(tmp_path, SLOW_CROWD)) as command:
+        command.wait_until(answers=0)
+        time.sleep(1.0)
+        assert_it_ended_well(command.end(how), how)
+        command.assert_nothing_is_left()
+
+
+@pytest.mark.slow
+@SIGNALS
+def test_an_enrichment_ends_when_it_is_told_to(tmp_path: Path, how: signal.Signals) -> None:
+    with started(tmp_path, *enriching(tmp_path)) as command:
+        command.wait_until(answers=40)
+        assert_it_ended_well(command.end(how), how)
+        command.assert_nothing_is_left()
