@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class ChatModel:
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.context: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
+        self._special = _special_tokens(self.tokenizer)
         self._template = getattr(self._processor, "chat_template", None) or self.tokenizer.chat_template
         self._slices_logits = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         # A feature meets many pictures in the same words, and a picture many features.
@@ -88,7 +90,7 @@ class ChatModel:
                 "choose an image-text-to-text model"
             )
         turns = tuple(
-            (message.role, tuple(None if isinstance(part, Picture) else part for part in message.parts))
+            (message.role, tuple(None if isinstance(part, Picture) else self._harmless(part) for part in message.parts))
             for message in messages
         )
         return Prompt(self._render(turns), tuple(self._picture(example) for example in examples))
@@ -151,6 +153,10 @@ class ChatModel:
         if not self._template:
             return True
         return self.sees and not (start is not None and text.startswith(start))
+
+    def _harmless(self, part: str) -> str:
+        """No words of a message are a special token: its first character is written as a JSON escape."""
+        return self._special.sub(lambda found: f"\\u{ord(found.group()[0]):04x}{found.group()[1:]}", part)
 
     def _rendered(self, turns: Turns) -> str:
         if not self._template:
@@ -219,6 +225,14 @@ def _sees(kinds: Any, config: Any, name: str) -> bool:
             "for texts, an instruct language model"
         )
     return sees
+
+
+def _special_tokens(tokenizer: Any) -> re.Pattern[str]:
+    """What the tokenizer reads as one special token wherever it stands, longest first."""
+    added = (token.content for token in tokenizer.added_tokens_decoder.values() if token.special)
+    contents = {str(content).strip() for content in (*tokenizer.all_special_tokens, *added)}
+    words = sorted(filter(None, contents), key=lambda content: (-len(content), content))
+    return re.compile("|".join(map(re.escape, words)) or r"(?!)")
 
 
 def _without_system(turns: Turns) -> Turns:

@@ -114,9 +114,21 @@ PREDICATES = (
 def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
     """A JSON string that holds no marker of a chat template and no invisible reordering; cut visibly beyond `limit`."""
     whole = encodable(text)
-    body = json.dumps(whole[:limit], ensure_ascii=False)
-    body = re.sub(r"[<\u007f-\u009f\u2028-\u202e\u2066-\u2069]|\[(?=/?[A-Z_]+\])", _escaped, body)
+    body = unmarked(json.dumps(whole[:limit], ensure_ascii=False))
     return body if len(whole) <= limit else f"{body} (the first {limit} of {len(whole)} characters)"
+
+
+# What opens a marker of a chat template, be it only once a tokenizer has normalised it; and what nobody sees: control
+# characters, reordering, characters of no width, and the tags by which whole sentences can be hidden.
+_MARKERS = re.compile(
+    r"[<\ufe64\uff1c]|[\[\uff3b](?=/?[A-Za-z_]+[\]\uff3d])"
+    r"|[\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def unmarked(text: str) -> str:
+    """The text with markers and what is invisible written as JSON escapes."""
+    return _MARKERS.sub(_escaped, text)
 
 
 def encodable(text: str) -> str:
@@ -125,7 +137,7 @@ def encodable(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    return f"\\u{ord(match.group()):04x}"
+    return json.dumps(match.group())[1:-1] if ord(match.group()) > 0x7F else f"\\u{ord(match.group()):04x}"
 
 
 def feature_json(feature: Feature) -> str:
@@ -233,10 +245,15 @@ def predicates(labels: Sequence[Label]) -> list[tuple[str, dict[str, str]]]:
     return [
         (
             PREDICATES[label.voter % len(PREDICATES)].format(it="the example" if alone else f"item {number}"),
-            {"name": encodable(label.feature.name), "definition": encodable(label.feature.definition)},
+            {"name": _told(label.feature.name), "definition": _told(label.feature.definition)},
         )
         for number, label in enumerate(labels, start=1)
     ]
+
+
+def _told(text: str) -> str:
+    """In a JSON object of its own, which the server writes out by its own rules."""
+    return unmarked(encodable(text)[:TEXT_LIMIT])
 
 
 def _share_example(labels: Sequence[Label]) -> bool:
