@@ -1,6 +1,6 @@
 """How fast an enrichment labels, how its time grows with the data, and how much memory it takes.
 
-    python -m benchmarks.enrichment [--examples 100000] [--features 20] [--rows 1000000]
+    python -m benchmarks.enrichment [--examples 100000] [--features 20] [--rows 1000000] [--pictures 100000]
 
 Each measurement runs in a process of its own, whose peak memory the system reports. The oracle is the simulated crowd
 without delay, so what is measured is everything else: reading, keys, store, votes and the table."""
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import resource
 import subprocess
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from benchmarks.machine import heading
 from flows.enrich import enrich_with
@@ -25,9 +27,17 @@ from flows.enrich_settings import EnrichSettings
 from reports.growing import Column, GrowingTable, Meaning, write_table
 from sources.load import digest_of_text
 
+SEED = 0
 GROWTH = 2.2  # that twice the examples may take
 LIMIT = 1024.0  # MB
 TEXT = "A few words about example {}, as long as such descriptions tend to be in practice, more or less."
+PICTURE_FEATURES = 2  # what is measured there is the reading of pictures
+PER_FOLDER = 1_000
+NAMES = {
+    "label": "all new: each label asked",
+    "look": "nothing new: table and data set looked through",
+    "pictures": "all new: pictures in folders",
+}
 
 
 def main() -> None:
@@ -35,18 +45,20 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100_000)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of a table in which nothing is new")
-    parser.add_argument("--measure", choices=("label", "look"), help=argparse.SUPPRESS)
+    parser.add_argument("--pictures", type=int, default=100_000)
+    parser.add_argument("--measure", choices=tuple(NAMES), help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        measured = label if options.measure == "label" else look
+        measured = {"label": label, "look": look, "pictures": pictures}[options.measure]
         print(json.dumps(measured(Path(options.folder), options.examples, options.features)))
         return
-    print(heading("python -m benchmarks.enrichment"))
-    print("| what | examples | features | seconds | of processor | examples/s | peak MB |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print(heading("python -m benchmarks.enrichment", SEED))
+    print("| what | examples | features | seconds | of processor | examples/s | labels/s | peak MB |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     half = measure("label", options.examples // 2, options.features)
     whole = measure("label", options.examples, options.features)
+    measure("pictures", options.pictures, PICTURE_FEATURES)
     measure("look", options.rows, options.features)
     print(f"\nTwice the examples take {whole / half:.2f} times as long ({GROWTH} is allowed).")
     if whole / half > GROWTH:
@@ -57,36 +69,49 @@ def measure(what: str, examples: int, features: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         options = ["--measure", what, "--folder", folder, "--examples", str(examples), "--features", str(features)]
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.enrichment", *options], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "benchmarks.enrichment", *options], stdout=subprocess.PIPE, text=True, check=True
         )
     figures = json.loads(done.stdout.splitlines()[-1])
-    name = "all new: each label asked" if what == "label" else "nothing new: table and data set looked through"
     seconds, peak = figures["seconds"], figures["peak_mb"]
-    print(
-        f"| {name} | {examples:,} | {features} | {seconds:.1f} | {examples / seconds:,.0f} | {peak:.0f} |", flush=True
-    )
-    if what == "look" and peak > LIMIT:
+    labels = "–" if what == "look" else f"{examples * features / seconds:,.0f}"
+    cells = (f"{examples:,}", features, f"{seconds:.1f}", f"{figures['processor']:.1f}", f"{examples / seconds:,.0f}")
+    print(f"| {NAMES[what]} | {' | '.join(map(str, cells))} | {labels} | {peak:.0f} |", flush=True)
+    if peak > LIMIT:
         raise SystemExit(f"{peak:.0f} MB are more than {LIMIT:.0f}")
     return float(seconds)
 
 
 def label(folder: Path, examples: int, features: int) -> dict[str, float]:
-    write_world(folder, examples, features)
-    return timed(folder, features, added=examples)
+    write_texts(folder, examples)
+    write_truth(folder, [f"e{number:08}" for number in range(examples)], features)
+    return timed(folder / "world.csv", features, added=examples)
+
+
+def pictures(folder: Path, examples: int, features: int) -> dict[str, float]:
+    """One small picture many times, with a few bytes after its end that make each another file."""
+    world, drawn = folder / "pictures", io.BytesIO()
+    Image.new("RGB", (16, 16), "teal").save(drawn, "PNG")
+    names = [f"{number // PER_FOLDER:03}/{number:08}.png" for number in range(examples)]
+    for number, name in enumerate(names):
+        if number % PER_FOLDER == 0:
+            (world / name).parent.mkdir(parents=True)
+        (world / name).write_bytes(drawn.getvalue() + number.to_bytes(8))
+    write_truth(world, names, features)
+    return timed(world, features, added=examples)
 
 
 def look(folder: Path, examples: int, features: int) -> dict[str, float]:
     """The table is there already and complete: what a night without news costs."""
-    write_world(folder, 3, features)
-    timed(folder, features, added=3)
+    label(folder, 3, features)
     write_texts(folder, examples)
     fill_table(folder, examples)
-    return timed(folder, features, added=0)
+    return timed(folder / "world.csv", features, added=0)
 
 
-def timed(folder: Path, features: int, *, added: int) -> dict[str, float]:
+def timed(dataset: Path, features: int, *, added: int) -> dict[str, float]:
+    folder = dataset.parent
     settings = EnrichSettings(
-        dataset=str(folder / "world.csv"),
+        dataset=str(dataset),
         features="; ".join(traits(features)),
         oracle="simulated",
         store=str(folder / "store.sqlite"),
@@ -104,14 +129,13 @@ def traits(features: int) -> list[str]:
     return [f"trait {number}" for number in range(features)]
 
 
-def write_world(folder: Path, examples: int, features: int) -> None:
-    write_texts(folder, examples)
-    rng = np.random.default_rng(0)
+def write_truth(folder: Path, names: list[str], features: int) -> None:
+    rng = np.random.default_rng(SEED)
     with (folder / "truth.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", *traits(features)])
-        for number in range(examples):
-            writer.writerow([f"e{number:08}", *rng.integers(0, 2, features).tolist()])
+        for name in names:
+            writer.writerow([name, *rng.integers(0, 2, features).tolist()])
 
 
 def write_texts(folder: Path, examples: int) -> None:
@@ -137,7 +161,7 @@ def write_filled(folder: str, examples: int) -> None:
     digests = b"".join(bytes.fromhex(digest_of_text(TEXT.format(number))) for number in range(examples))
     table.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32)
     table.versions = np.ones(examples, np.int32)
-    table.labels = np.random.default_rng(1).integers(0, 2, (examples, len(columns))).astype(np.int8)
+    table.labels = np.random.default_rng(SEED).integers(0, 2, (examples, len(columns))).astype(np.int8)
     write_table(Path(folder) / "out", table)
 
 
