@@ -31,6 +31,7 @@ LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
 LINGER_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that travel one after the other
+UNWRITTEN = 2  # times the width: with so many answers yet to be committed, no more is sent
 DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers that are under way
 
 
@@ -114,6 +115,8 @@ class _Errand:
         self._fences: dict[str, int] = {}  # of what was claimed and is not yet answered
         self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._over = threading.Event()  # nothing more arrives
+        self._came, self._written = 0, 0  # answers, each counted by one thread only
+        self._room = threading.Event()  # some have been written
         self._ended = False
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
@@ -159,6 +162,7 @@ class _Errand:
         try:
             with closing(self._claimed()) as claimed:  # gives back at once what was claimed and never pulled
                 for answer in self._recorded.oracle.ask(claimed):
+                    self._came += 1
                     self._arrived.put(answer)
         except BaseException as error:  # handed to the thread that waits for the answers
             self._error = error
@@ -174,6 +178,7 @@ class _Errand:
             wanted, keys = keys[:at_once], keys[at_once:]
             at_once = max(recorded.width, CLAIMED_AT_ONCE)
             bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])
+            self._wait_for_room()
             claimed = recorded.store.claim(
                 recorded.run_id,
                 recorded.scope,
@@ -202,6 +207,7 @@ class _Errand:
         try:
             while (waiting or unsent) and not self._stopping:
                 if not unsent:
+                    self._wait_for_room()
                     group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
                     mine = store.sent(self._owner, group)
                     unsent.extend(key for key in group if key in mine)
@@ -213,6 +219,12 @@ class _Errand:
                 store.release(self._owner, [*unsent, *waiting])
                 for key in unsent:
                     del self._fences[key]
+
+    def _wait_for_room(self) -> None:
+        """Until most of what came is written down: only what is sent and not written is in doubt after a crash."""
+        while self._came - self._written > UNWRITTEN * self._recorded.width and not self._stopping:
+            self._room.clear()
+            self._room.wait(POLL_SECONDS)
 
     def _collect(self, timeout: float | None) -> tuple[list[Answer], bool]:
         """All that has arrived, at least one thing unless time runs out; and whether that was the last."""
@@ -237,6 +249,8 @@ class _Errand:
         )
         for key in keyed:
             self._fences.pop(key, None)
+        self._written += len(answers)
+        self._room.set()
         return [
             (key, replace(Answer.from_json(answer.question, kept[key], cached=False), cost=answer.cost))
             if key in kept

@@ -20,7 +20,7 @@ _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ 
 # Without that a power cut can bring the journal back, and with it the state before the last commit.
 _PRAGMAS = {"synchronous": 3, "foreign_keys": 1, "busy_timeout": BUSY_MILLISECONDS}
 # Pages that are written again and again, as those of an index are, go to the file itself once per 32 MB of journal.
-_PACE = {"cache_size": -16_384, "wal_autocheckpoint": 8_192}  # KiB; pages of 4 KiB
+_PACE = {"cache_size": -8_192, "wal_autocheckpoint": 8_192}  # KiB; pages of 4 KiB
 
 
 def journal_mode(library_version: tuple[int, ...]) -> str:

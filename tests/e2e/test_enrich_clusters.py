@@ -20,7 +20,7 @@ from tests.growing_worlds import World
 
 ROOT = Path(__file__).parents[2]
 ROWS = 600
-IN_FLIGHT = 128  # of one process: sent, or answered and not yet written down while others are being written
+IN_FLIGHT = 5 * 16  # twice the width under way, once marked as sent, twice answered and not yet written down
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 needs = {

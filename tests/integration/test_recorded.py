@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from models.oracle import (
     Answer,
@@ -22,7 +25,8 @@ from models.oracle import (
 )
 from models.recorded import Recorded
 from models.simulated import SimulatedOracle
-from store import Store
+from store import AnswerRecord, Store
+from store.schema import SENT, charges
 from tests.made import crowd_of, random_truth, texts
 
 TRUTH = random_truth(50, 6)
@@ -154,6 +158,23 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
     again = recorded(crowd_of(TRUTH, price=PRICE), store)
     list(again.ask(labels(50)))
     assert again.cached_calls * PRICE == spent
+
+
+def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    width, keep, in_doubt = 4, Store.answer, []
+
+    def slowly(kept: Store, run_id: str, owner: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
+        time.sleep(0.05)
+        with kept.engine.connect() as connection:
+            in_doubt.append(len(connection.execute(select(charges.c.key).where(charges.c.state == SENT)).all()))
+        return keep(kept, run_id, owner, records)
+
+    monkeypatch.setattr(Store, "answer", slowly)
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.001, width=width), store)
+    assert len(list(oracle.ask(labels(50, voters=4)))) == 200
+    assert max(in_doubt) <= 5 * width
 
 
 def test_a_refusal_is_an_answer_that_is_kept_and_booked(store: Store) -> None:
