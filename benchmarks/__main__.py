@@ -19,6 +19,7 @@ BENCHMARKS = {
     "Drawing and updating unresolved triples": ["benchmarks.triples", "--to-the-end"],
     "Strategies": ["benchmarks.strategies"],
     "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
+    "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],
     "Parts of the strategies": ["benchmarks.ablation"],
     "Overhead of the pipeline": ["benchmarks.pipeline"],
     "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
@@ -26,7 +27,8 @@ BENCHMARKS = {
     "Comparing two oracles": ["benchmarks.compare"],
     "Enriching": ["benchmarks.enrichment"],
 }
-FURTHER = "Strategies on further matrices"  # the matrices are not part of the project: they are given by path
+# the matrices are not part of the project: they are given by path
+FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices"}
 HEAD = """# Benchmarks
 
 Every figure comes from the command above it; `make bench` runs them all and writes this page. The machine is small and
@@ -52,7 +54,7 @@ def main() -> None:
     sections = sections_of(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
     for title, command in BENCHMARKS.items():
         wanted = not arguments.names or command[0].partition(".")[2] in arguments.names
-        if title == FURTHER:
+        if title in FURTHER:
             wanted = wanted and bool(arguments.matrices)
             command = [*command, *(str(path.resolve()) for path in arguments.matrices)]
         if not wanted:

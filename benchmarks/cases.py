@@ -68,8 +68,29 @@ def read_matrix(path: Path) -> Matrix:
 
 
 def of_matrix(path: Path) -> Case:
-    world = World(read_matrix(path))
-    name = path.parent.name if path.stem == "truth" else path.stem
+    return _of_world(path.parent.name if path.stem == "truth" else path.stem, World(read_matrix(path)))
+
+
+def parts_of(path: Path, number: int) -> list[Case]:
+    """Random parts of a matrix: 50 to 100 examples, 25 to 280 features; of every three, one has mostly rare features
+    and one mostly common ones. Their seeds are [number of the part, 4]."""
+    whole, name = read_matrix(path), of_matrix(path).name
+    cases = []
+    for part in range(number):
+        tilt, tilted = [(0.0, "any"), (-0.7, "rare"), (0.7, "common")][part % 3]
+        rng = np.random.default_rng([part, 4])
+        rows = rng.choice(len(whole), min(int(rng.integers(50, 101)), len(whole)), replace=False)
+        share = (whole[rows] == 1).mean(axis=0)
+        columns = np.flatnonzero((share > 0) & (share < 1))
+        wanted = int(np.exp(rng.uniform(np.log(25), np.log(280))))
+        chance = share[columns] ** tilt
+        chosen = rng.choice(columns, min(wanted, columns.size * 2 // 3), replace=False, p=chance / chance.sum())
+        world = World(whole[np.ix_(rows, chosen)])
+        cases.append(_of_world(f"{name}, part {part + 1}, {tilted}", world))
+    return cases
+
+
+def _of_world(name: str, world: World) -> Case:
     return Case(name, lambda seed: world)  # noqa: ARG005
 
 

@@ -2,6 +2,7 @@
 
     python -m benchmarks.strategies                                   the matrices that ship, and the worlds
     python -m benchmarks.strategies MATRIX.csv ... --no-worlds        other matrices too: an id column, then 0/1 columns
+    python -m benchmarks.strategies MATRIX.csv ... --subsets 3        random parts of all of them instead
 
 Columns with other values are left out. Crowds are salience-weighted. Every figure is a mean over the seeds."""
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, of_matrix, table
+from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, of_matrix, parts_of, table
 from benchmarks.machine import heading
 from discovery.metrics import interesting_and_distinct
 
@@ -52,9 +53,14 @@ def main() -> None:
     parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
     parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--no-worlds", action="store_true", help="leave the made-up worlds out")
+    parser.add_argument("--subsets", type=int, default=0, metavar="K", help="K random parts of each matrix instead")
     arguments = parser.parse_args()
-    matrices = [of_matrix(path) for path in [*SHIPPED, *arguments.matrices]]
+    paths = [*SHIPPED, *arguments.matrices]
+    matrices = [of_matrix(path) for path in paths]
+    if arguments.subsets:
+        matrices = [case for path in paths for case in parts_of(path, arguments.subsets)]
     given = " MATRIX.csv …" if arguments.matrices else ""
+    given += f" --subsets {arguments.subsets}" if arguments.subsets else ""
     given += " --no-worlds" if arguments.no_worlds else ""
     print(heading(f"python -m benchmarks.strategies{given} --seeds {arguments.seeds}"))
     print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {arguments.seeds} seeds.")

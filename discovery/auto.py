@@ -1,8 +1,8 @@
 """The default strategy: two of three, a pair or a tag, whichever is likely to find the next feature that counts.
 
-Every question asks for a feature other than the known ones. Several ways of asking compete: a triple that no known
-feature settles (the paper's way), any triple, any pair, any one example. Each is judged by how often it found an
-interesting and distinct feature, and at first by a forecast from the features that were found in other ways."""
+Every question asks for a feature other than the known ones. Of many comparisons of each kind the one is chosen that
+promises most, judged by features that are imagined after those found so far (`discovery.imagined`); of the kinds the
+one that promises most, judged besides by how often it found an interesting and distinct feature."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from math import comb, inf
 
 import numpy as np
 
-from discovery.forecast import Forecast
+from discovery.imagined import POOL, Imagination, Picture, Places
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 from discovery.triples import UnresolvedTriples
 
 Examples = tuple[int, ...]
 KIND_OF = {
+    "triple": Kind.TWO_OF_THREE,  # any triple
     "unresolved": Kind.TWO_OF_THREE,  # a triple that no known feature settles
     "near": Kind.TWO_OF_THREE,  # of some such triples the one whose examples are the most alike
     "far": Kind.TWO_OF_THREE,  # the least alike
-    "triple": Kind.TWO_OF_THREE,  # any triple
     "pair": Kind.PAIR,
     "tag": Kind.TAG,
 }
-WAYS = ("unresolved", "triple", "pair", "tag")
+WAYS = ("triple", "pair", "tag")
 SIZE = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.TAG: 1}
-DRAWN = 8  # from so many random comparisons one is chosen
+DRAWN = 200  # comparisons of one kind of which the most promising is chosen
+DRAWN_UNRESOLVED = 24  # triples among them that no known feature settles
 DRAWN_BY_LIKENESS = 64
 TRIES = 50
 ENUMERATED = 5_000  # comparisons of one kind that are listed when random tries find none that is new
+PRUDENT = 0.8  # what a pair or a tag keeps of its promise: features too rare to count are hard to foresee
+RECENT = 0.9  # weight of a query relative to the next one, in the record of a way of asking
+UNTRIED = 0.5  # what a way of asking promises before anything is known, if nothing is imagined
 
 
 @dataclass
@@ -42,14 +46,23 @@ class Record:
     asked: float = 0.0
 
 
+@dataclass(frozen=True)
+class Choice:
+    """The comparison that one way of asking would put, and what it promises."""
+
+    examples: Examples
+    promise: float = UNTRIED
+    places: Places | None = None  # of its examples in the picture, if there is one
+    mass: float = 0.0
+
+
 class Auto:
     """Each part can be switched: `beyond` (go on when no triple is unresolved), the `ways` that compete, `other` (ask
-    for another than the known features), the `forecast`, `balance` (prefer examples that were shown less), `sample`
-    (Thompson sampling instead of the best expectation).
+    for another than the known features), `imagine` (judge comparisons by imagined features; otherwise a way asks at
+    random), `sample` (Thompson sampling instead of the best expectation).
 
-    `trust` is how many queries the forecast is worth, `caution` how much evidence it needs itself, `memory` the weight
-    of a query relative to the next one, and `lead` how much likelier to find something an unresolved triple is thought
-    to be than any triple until it shows."""
+    `trust` is how many queries a promise is worth, `caution` how much evidence the imagination needs, and `memory` the
+    weight of a query relative to the next one in what is imagined."""
 
     def __init__(
         self,
@@ -59,13 +72,11 @@ class Auto:
         beyond: bool = True,
         ways: tuple[str, ...] = WAYS,
         other: bool = True,
-        forecast: bool = True,
-        balance: bool = True,
+        imagine: bool = True,
         sample: bool = False,
-        trust: float = 16.0,
+        trust: float = 32.0,
         caution: float = 1.5,
         memory: float = 0.97,
-        lead: float = 0.05,
     ) -> None:
         if n < 3:
             raise StrategyError(f"auto needs at least 3 examples, and there are {n}")
@@ -75,16 +86,16 @@ class Auto:
             if not 0 < value <= most:
                 raise StrategyError(f"auto: {name} is {value:g}, but must be above 0 and at most {most:g}")
         self._n, self._rng, self._beyond = n, rng, beyond
-        self._other, self._balance, self._sample = other, balance, sample
-        self._trust, self._memory, self._lead = trust, memory, lead
-        self._forecast = Forecast(memory, caution)
-        self._yields = self._forecast.yields() if not forecast else None  # where it is to stay what it is at first
+        self._other, self._sample = other, sample
+        self._trust = trust
+        self._imagination = Imagination(n, rng, memory, caution) if imagine else None
         self._triples = UnresolvedTriples(n, rng)
         self._records = {way: Record() for way in ways}
-        self._shown = np.zeros(n)
         self._labels: dict[str, Labels] = {}
         self._kept: list[Labels] = []
+        self._asked: set[tuple[Kind, Examples]] = set()
         self._way: dict[Comparison, str] = {}  # of every question that was asked
+        self._number: dict[Comparison, int] = {}  # as the imagination knows it
         self._known_then: dict[Comparison, frozenset[str]] = {}  # when a question was asked that is not answered yet
 
     @property
@@ -112,55 +123,70 @@ class Auto:
             if counts:
                 self._kept.append(new)
         self._record(question, counts=counts)
-        self._forecast.note(question.kind, answered=feature is not None)
-        if new is not None:
-            share = float((new == 1).sum() / max((new != UNKNOWN).sum(), 1))
-            self._forecast.found(question.kind, share, counts=counts)
+        if self._imagination is not None:
+            self._imagination.answer(self._number[question], new, answered=feature is not None, counts=counts)
 
     def _record(self, question: Comparison, *, counts: bool) -> None:
         for record in self._records.values():
-            record.good *= self._memory
-            record.asked *= self._memory
+            record.good *= RECENT
+            record.asked *= RECENT
         record = self._records[self._way[question]]
         record.good += counts
         record.asked += 1.0
 
     def _choose(self) -> Comparison | None:
-        """A question of the most promising way that has one left."""
+        """The question of the most promising way that has one left."""
         if not self._beyond and self._triples.share == 0:
             return None
-        promise = self._promises()
-        for way in sorted(promise, key=promise.__getitem__, reverse=True):
-            examples = self._examples(way)
-            if examples is not None:
-                question = Comparison(KIND_OF[way], examples, other_than_known=self._other)
-                self._way[question] = way
-                self._shown[list(examples)] += 1
-                if question.kind is Kind.TWO_OF_THREE:
-                    self._triples.retire(examples)
-                return question
-        return None
+        unresolved = self._triples.draw_many(DRAWN_UNRESOLVED) if self._imagination else []
+        picture = self._imagination.picture(self._pool(unresolved)) if self._imagination else None
+        found = [(way, self._choice(way, picture, unresolved)) for way in self._records]
+        choices = {way: choice for way, choice in found if choice is not None}
+        if not choices:
+            return None
+        promise = {way: self._promise(way, choice) for way, choice in choices.items()}
+        way = max(promise, key=promise.__getitem__)
+        choice = choices[way]
+        question = Comparison(KIND_OF[way], choice.examples, other_than_known=self._other)
+        self._way[question] = way
+        self._asked.add((question.kind, choice.examples))
+        if self._imagination is not None and picture is not None and choice.places is not None:
+            self._number[question] = self._imagination.ask(picture, question.kind, choice.places, choice.mass)
+        if question.kind is Kind.TWO_OF_THREE:
+            self._triples.retire(choice.examples)
+        return question
 
-    def _promises(self) -> dict[str, float]:
-        """For each way the probability that it finds a feature that counts, or a sample of what it may be."""
-        yields = self._yields or self._forecast.yields()
-        promise = {}
-        for way, record in self._records.items():
-            expected = yields[KIND_OF[way]] + (self._lead if way == "unresolved" else 0.0)
-            expected = min(max(expected, 0.05), 0.95)
-            good = self._trust * expected + record.good
-            bad = self._trust * (1 - expected) + record.asked - record.good
-            promise[way] = float(self._rng.beta(good, bad)) if self._sample else good / (good + bad)
-        return promise
+    def _promise(self, way: str, choice: Choice) -> float:
+        """The probability that a way finds a feature that counts, or a sample of what it may be."""
+        record, expected = self._records[way], min(max(choice.promise, 0.001), 0.999)
+        good = self._trust * expected + record.good
+        bad = self._trust * (1 - expected) + record.asked - record.good
+        return float(self._rng.beta(good, bad)) if self._sample else good / (good + bad)
 
-    def _examples(self, way: str) -> Examples | None:
+    def _pool(self, unresolved: list[Examples]) -> Places:
+        """The examples on which features are imagined: all, or those of unresolved triples and some others."""
+        if self._n <= POOL:
+            return np.arange(self._n)
+        wanted = np.unique(np.array(unresolved, np.intp))
+        others = self._rng.choice(self._n, POOL, replace=False)
+        return np.concatenate([wanted, others[~np.isin(others, wanted)]])[:POOL]
+
+    def _choice(self, way: str, picture: Picture | None, unresolved: list[Examples]) -> Choice | None:
+        kind, pool = KIND_OF[way], np.arange(self._n) if picture is None else picture.pool
         if way in ("near", "far"):
-            drawn = self._triples.draw_many(DRAWN_BY_LIKENESS) or self._random(Kind.TWO_OF_THREE, DRAWN_BY_LIKENESS)
+            if picture is None:
+                unresolved = self._triples.draw_many(DRAWN_BY_LIKENESS)
+            drawn = unresolved or self._random(kind, DRAWN_BY_LIKENESS, pool)
             sign = 1 if way == "near" else -1
-            return min(drawn, key=lambda examples: sign * self._differences(examples), default=None)
-        wanted = DRAWN if self._balance else 1
-        drawn = self._triples.draw_many(wanted) if way == "unresolved" else self._random(KIND_OF[way], wanted)
-        return min(drawn, key=lambda examples: float(self._shown[list(examples)].sum()), default=None)
+            drawn = sorted(drawn, key=lambda examples: sign * self._differences(examples))[:1]
+        elif way == "unresolved":
+            drawn = unresolved if picture is not None else self._triples.draw_many(1)
+        else:
+            drawn = self._random(kind, DRAWN if picture is not None else 1, pool)
+            drawn += unresolved if way == "triple" else []
+        if picture is None or not drawn:
+            return Choice(drawn[0]) if drawn else None
+        return _most_promising(kind, drawn, picture)
 
     def _differences(self, examples: Examples) -> int:
         """How many known labels differ, over all pairs of these examples."""
@@ -168,20 +194,28 @@ class Auto:
         pairs = combinations(rows, 2)
         return sum(int(((x != y) & (x != UNKNOWN) & (y != UNKNOWN)).sum()) for x, y in pairs)
 
-    def _random(self, kind: Kind, wanted: int) -> list[Examples]:
+    def _random(self, kind: Kind, wanted: int, pool: Places) -> list[Examples]:
         """Up to `wanted` comparisons of that kind that were not asked; none only if all were, or so it seems."""
         size = SIZE[kind]
         drawn: dict[Examples, None] = {}
-        for row in self._rng.integers(self._n, size=(TRIES, size)).tolist():
-            examples = tuple(sorted(row))
-            if len(set(examples)) == size and not self._was_asked(kind, examples):
+        for row in np.sort(pool[self._rng.integers(pool.size, size=(max(TRIES, wanted), size))], axis=1).tolist():
+            examples = tuple(row)
+            if len(set(examples)) == size and (kind, examples) not in self._asked:
                 drawn[examples] = None
             if len(drawn) == wanted:
                 break
         if not drawn and comb(self._n, size) <= ENUMERATED:
-            fresh = [every for every in combinations(range(self._n), size) if not self._was_asked(kind, every)]
+            every = combinations(range(self._n), size)
+            fresh = [examples for examples in every if (kind, examples) not in self._asked]
             return [fresh[i] for i in self._rng.permutation(len(fresh))[:wanted]]
         return list(drawn)
 
-    def _was_asked(self, kind: Kind, examples: Examples) -> bool:
-        return Comparison(kind, examples, other_than_known=self._other) in self._way
+
+def _most_promising(kind: Kind, drawn: list[Examples], picture: Picture) -> Choice:
+    place = np.argsort(picture.pool)
+    places = place[np.searchsorted(picture.pool, np.array(drawn, np.intp), sorter=place)]
+    promise, mass = picture.promise(kind, places)
+    if kind is not Kind.TWO_OF_THREE:
+        promise *= PRUDENT
+    best = int(promise.argmax())
+    return Choice(drawn[best], float(promise[best]), places[best], float(mass[best]))

@@ -1,4 +1,4 @@
-"""The parts of `auto` that `--parts` switches: `forecast=off,ways=unresolved+pair` on the command line."""
+"""The parts of `auto` that `--parts` switches: `imagine=off,ways=unresolved+pair` on the command line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from flows.options import UsageError
 
-SWITCHES = ("other", "forecast", "balance", "sample")
-NUMBERS = ("trust", "caution", "memory", "lead")
+SWITCHES = ("other", "imagine", "sample")
+NUMBERS = ("trust", "caution", "memory")
 REMEDY = (
     f"write name=value, separated by commas: {', '.join(SWITCHES)} on or off; {', '.join(NUMBERS)} a number; "
-    "ways=unresolved+near+far+triple+pair+tag, or some of these"
+    "ways=triple+unresolved+near+far+pair+tag, or some of these"
 )
 
 

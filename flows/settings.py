@@ -61,7 +61,7 @@ class DiscoverSettings(BaseModel):
     degree: int | None = Field(None, ge=2, description="adaptive-hybrid: features right below a feature, at most")
     delta: float | None = Field(None, gt=0, lt=1, description="adaptive-hybrid: allowed probability to miss a feature")
     parts: str | None = Field(
-        None, description="auto: parts to switch, as in forecast=off,ways=unresolved+pair (docs/strategies.md)"
+        None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
     )
     elicit_on: int | None = Field(
         None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"

@@ -92,8 +92,8 @@ def test_voters_of_a_crowd_that_shares_one_order_of_preference_always_agree(tabl
 
 
 def test_parts_of_auto_are_switched(table: Path) -> None:
-    assert set(kinds_asked(discovered(table, parts="ways=pair,balance=off"))) == {"pair"}
-    run = discovered(table, parts="other=off,ways=unresolved", beyond=False, queries=500)
+    assert set(kinds_asked(discovered(table, parts="ways=pair,imagine=off"))) == {"pair"}
+    run = discovered(table, parts="other=off,ways=unresolved,imagine=off", beyond=False, queries=500)
     assert run.summary["stopped_because"] == "nothing-unresolved"
 
 
@@ -134,11 +134,11 @@ def test_a_budget_that_ends_while_the_rest_is_labelled_is_the_reason_to_stop(tab
         (["--voters", "0"], "--voters '0'"),
         (["--elicit-on", "2"], "--elicit-on '2'"),
         (["--parts", "magic=on"], "--parts 'magic=on'"),
-        (["--parts", "forecast=maybe"], "--parts 'forecast=maybe'"),
+        (["--parts", "imagine=maybe"], "--parts 'imagine=maybe'"),
         (["--parts", "trust=nan"], "--parts 'trust=nan'"),
         (["--parts", "trust=-1"], "trust is -1"),
         (["--parts", "ways=guess"], "cannot ask in the ways 'guess'"),
-        (["--strategy", "adaptive-triple", "--parts", "forecast=off"], "has no option 'forecast'"),
+        (["--strategy", "adaptive-triple", "--parts", "imagine=off"], "has no option 'imagine'"),
     ],
 )
 def test_the_impossible_is_one_line_and_status_2(
