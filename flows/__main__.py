@@ -98,9 +98,10 @@ def _explain(error: Exception) -> tuple[int, str]:
     from models.redaction import redacted
     from reports.run import RunError
     from sources.dataset import DatasetError
+    from sources.location import printable
     from store import StoreError
 
-    line = redacted(" ".join(str(error).split()), Environment.read().secrets) or type(error).__name__
+    line = printable(redacted(" ".join(str(error).split()), Environment.read().secrets)) or type(error).__name__
     if isinstance(error, AnswersPending):
         return WAITING, line
     if isinstance(error, OracleLost):

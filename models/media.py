@@ -70,9 +70,10 @@ def data_url(image: Image) -> str:
 
 
 def frames_of(example: Example, size: int, count: int) -> list[Image]:
-    """At most `count` pictures, no side longer than `size`."""
+    """At most as many pictures as `most_frames` says, no side longer than `size`."""
     from sources.images import open_image
 
+    count = most_frames(example, count)
     content = example.image_bytes()
     if is_film(content):
         try:

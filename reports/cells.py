@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +25,14 @@ def restore(cell: Any) -> Any:
 def defused(table: pd.DataFrame) -> pd.DataFrame:
     """The table with its texts and column names defused."""
     return _texts(table, defuse)
+
+
+def write_csv(file: IO[str], table: pd.DataFrame) -> None:
+    """Without what a spreadsheet would run. A lone carriage return is quoted, which Python's own writer forgets."""
+    made = defused(table)
+    texts = made.select_dtypes(exclude="number")
+    alone = any("\r" in str(name) for name in made.columns) or any("\r" in str(cell) for cell in texts.to_numpy().flat)
+    made.to_csv(file, index=False, quoting=csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL)
 
 
 def restored(table: pd.DataFrame) -> pd.DataFrame:

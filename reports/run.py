@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.cells import defused, restored
+from reports.cells import restored, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,8 +134,8 @@ def write_run(
 
     table = pd.DataFrame({"id": ids} | {column_of(name): _nullable(values) for name, values in labels.items()})
     listed = pd.DataFrame(list(features), columns=list(FEATURE_COLUMNS))
-    replace_file(folder / "features.csv", lambda file: defused(listed).to_csv(file, index=False))
-    replace_file(folder / "labels.csv", lambda file: defused(table).to_csv(file, index=False))
+    replace_file(folder / "features.csv", lambda file: write_csv(file, listed))
+    replace_file(folder / "labels.csv", lambda file: write_csv(file, table))
     replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
     replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
     text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"

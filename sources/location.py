@@ -106,7 +106,12 @@ def reason_of(error: BaseException) -> str:
         return "missing file"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return printable(" ".join(str(error).split())[:200]) or type(error).__name__
+
+
+def printable(text: str) -> str:
+    """For messages: what would move the cursor, or turn the line around, is written as an escape."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def open_binary(location: str) -> IO[bytes]:

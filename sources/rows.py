@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sources.errors import DatasetError
-from sources.location import absolute, child, is_url, parent, shown
+from sources.location import absolute, child, is_url, parent, printable, shown
 from sources.parquet import cell_location
 from sources.table import Record, open_table
+
+SHOWN = 400  # characters of a header that a message repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def rows_of_table(location: str) -> Rows:
 
 
 def _require_columns(location: str, columns: tuple[str, ...]) -> None:
-    found = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
+    found = printable(", ".join(columns[:12]))[:SHOWN] + (", …" if len(columns) > 12 else "")
     if "id" not in columns:
         raise DatasetError(f"{shown(location)} has no column 'id' (it has {found}): add or rename one")
     if "image" not in columns and "text" not in columns:
