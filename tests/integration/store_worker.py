@@ -21,6 +21,23 @@ def reserve(store: Store, name: str, count: int, budget: int) -> int:
     return sum(len(claimed.granted) for claimed in claims)
 
 
+def race(store: Store, name: str, count: int, budget: int, rounds: int) -> list[int]:
+    """The same again and again, each round on a budget of its own; how many were granted in each.
+
+    Nobody waits between rounds: whoever is ahead starts the next one, and the others join it."""
+    granted = []
+    for number in range(rounds):
+        begin(store, f"{name} {number}", scope=f"{SCOPE} {number}")
+    wait_for_go()
+    for number in range(rounds):
+        run, scope = f"{name} {number}", f"{SCOPE} {number}"
+        claims = (
+            claim(store, [f"{run} {each}"], owner=name, run_id=run, scope=scope, budget=budget) for each in range(count)
+        )
+        granted.append(sum(len(claimed.granted) for claimed in claims))
+    return granted
+
+
 def share(store: Store, name: str, count: int) -> list[str]:
     """The keys that this process was granted and answered, of the same ones that others want at the same time."""
     begin(store, name)
@@ -83,6 +100,7 @@ def main(work: str, url: str, *arguments: str) -> None:
     with Store.open(url) as store:
         works: dict[str, Callable[..., Any]] = {
             "reserve": reserve,
+            "race": race,
             "share": share,
             "hold": hold,
             "open": open_only,

@@ -1,4 +1,4 @@
-"""Any order of claim, send, answer, late answer, release, time-out and crash keeps the books and the budget."""
+"""Any order of claim, send, answer, late answer, cancel, expire, renew, crash and restart keeps books and budget."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from store import Store
+from store import Store, new_owner
 from tests.integration.conftest import Clock
 from tests.integration.store_steps import LEASE, PRICE, begin, claim, record
 
@@ -32,16 +33,25 @@ class Call:
     fence: int
 
 
+def an_owner_that_is_dead() -> str:
+    """The number of this process, but another start: that one is gone and its number was given again."""
+    mark, machine, process, _started, name = new_owner().split("/")
+    return "/".join([mark, machine, process, "1", name])
+
+
 class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.clock = Clock()
-        self.store = Store.open(str(Path(self.folder.name) / "store.sqlite"), clock=self.clock)
+        self.open()
         self.claimed: dict[Call, None] = {}
         self.under_way: dict[Call, None] = {}
         self.paid = dict.fromkeys(CAPS, 0)
         self.kept: dict[str, dict[str, str]] = {}
+
+    def open(self) -> None:
+        self.store = Store.open(str(Path(self.folder.name) / "store.sqlite"), clock=self.clock)
 
     @initialize()
     def begin(self) -> None:
@@ -88,6 +98,30 @@ class StoreMachine(RuleBasedStateMachine):
         self.claimed = {call: None for call in self.claimed if call.owner != owner}
         self.under_way = {call: None for call in self.under_way if call.owner != owner}
 
+    @rule(scope=scopes, keys=st.lists(st.sampled_from(KEYS), min_size=1), price=parts, sends=st.booleans())
+    def claims_and_dies(self, scope: str, keys: list[str], price: int, sends: bool) -> None:
+        """A process of this machine that is known to be dead: nobody waits for its lease."""
+        owner = an_owner_that_is_dead()
+        run_id, cap = f"run of {scope}", CAPS[scope]
+        granted = claim(self.store, keys, owner=owner, run_id=run_id, scope=scope, price=price, budget=cap).granted
+        if sends:
+            self.store.sent(owner, granted)
+
+    @rule()
+    def restarts(self) -> None:
+        self.store.close()
+        self.open()
+
+    @rule(owner=owners)
+    def cancels(self, owner: str) -> None:
+        """Marked as sent, but the call was never made: the money is free again."""
+        self.store.release(owner, self.sent_by(owner))
+        self.under_way = {call: None for call in self.under_way if call.owner != owner}
+
+    @rule(owner=owners)
+    def renews(self, owner: str) -> None:
+        self.store.renew(owner)
+
     @rule(owner=owners)
     def releases_what_was_not_sent(self, owner: str) -> None:
         self.store.release(owner, {call.key for call in self.claimed if call.owner == owner} - self.sent_by(owner))
@@ -125,7 +159,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TestStoreMachine = StoreMachine.TestCase
-TestStoreMachine.settings = settings(
-    max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestStoreMachine.settings = settings(patient, max_examples=10, stateful_step_count=25)
+
+
+@pytest.mark.slow
+class TestStoreMachineAtLength(StoreMachine.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(patient, max_examples=400, stateful_step_count=50)
