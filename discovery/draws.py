@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery.blocks import LARGEST, Block
 from discovery.joins import TripleJoin
 from discovery.packed import PackedLabels
 from discovery.questions import UNKNOWN, Labels
@@ -19,6 +20,8 @@ from discovery.survey import Batch, Survey, as_examples
 
 Triple = tuple[int, ...]
 TRIES = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most
+RECENT = 16  # hits from which the number of unresolved triples is estimated
+BLOCK_AFTER = 1 << 22  # tries that are spent before a block of features is made to choose better ones
 
 
 class Source(Protocol):
@@ -42,11 +45,15 @@ def settles(labels: Labels, triples: Batch) -> NDArray[np.bool_]:
     return settled
 
 
-def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator) -> Batch:
-    """The unresolved ones among `tries` uniformly random triples, in the order of the tries."""
-    a, b, c = rng.integers(labels.n, size=(3, tries), dtype=np.int32)
-    different = (a != b) & (a != c) & (b != c)
-    a, b, c = a[different], b[different], c[different]
+def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator, block: Block | None = None) -> Batch:
+    """The unresolved ones among `tries` uniformly random triples, in the order of the tries; with a block, random among
+    those that it leaves unresolved."""
+    if block is None:
+        a, b, c = rng.integers(labels.n, size=(3, tries), dtype=np.int32)
+        different = (a != b) & (a != c) & (b != c)
+        a, b, c = a[different], b[different], c[different]
+    else:
+        a, b, c = block.draw(tries, rng)
     left = labels.unresolved_triples(a, b, c)
     return np.sort(np.stack([a[left], b[left], c[left]]), axis=0)
 
@@ -85,10 +92,12 @@ class TriedTriples:
     def __init__(self, labels: PackedLabels, retired: AbstractSet[Triple]) -> None:
         self.spent = 0  # tries so far
         self.laborious = False  # even large rounds have found nothing
+        self.block: Block | None = None
         self._labels = labels
         self._retired = retired
         self._tries = TRIES[0]
         self._found: list[Triple] = []  # the next one last
+        self._recent = [0, 0]  # tries and what they found, of late
 
     def add(self, labels: Labels) -> None:
         found = as_batch(self._found)
@@ -99,14 +108,34 @@ class TriedTriples:
             triple = self._found.pop()
             if triple not in self._retired:
                 return triple
-        found = try_triples(self._labels, self._tries, rng).T[::-1].tolist()
+        found = try_triples(self._labels, self._tries, rng, self.block).T[::-1].tolist()
+        self._count(len(found))
         self._found = [triple for triple in map(tuple, found) if triple not in self._retired]
-        self.spent += self._tries
         if self._found:
             return self._found.pop()
         self.laborious = self._tries == TRIES[1]
         self._tries = min(4 * self._tries, TRIES[1])
+        if self.laborious and self._needs_a_block():
+            self.block = Block(self._labels)
+            self._tries, self.laborious, self._recent = TRIES[0], False, [0, 0]
         return None
+
+    def unresolved(self) -> float:
+        """About how many triples are unresolved; more than there are rather than fewer, as the tries may be old."""
+        cells = self.block.cells if self.block else self._labels.n**3 / 6
+        return cells * (self._recent[1] + 1) / max(self._recent[0], 1)
+
+    def _count(self, found: int) -> None:
+        self.spent += self._tries
+        self._recent = [self._recent[0] + self._tries, self._recent[1] + found]
+        if self._recent[1] > RECENT:
+            self._recent = [number // 2 for number in self._recent]
+
+    def _needs_a_block(self) -> bool:
+        """None was made yet, or half as many features again are known since."""
+        if self._labels.n > LARGEST or self.spent < BLOCK_AFTER:
+            return False
+        return self.block is None or 2 * self._labels.features > 3 * self.block.features
 
 
 class JoinedTriples:

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.packed import WORD, Bits, PackedLabels
+from discovery.quick_join import QuickJoin
+from discovery.runs import pairs_within_runs
 
 Places = NDArray[np.intp]
 MAX_BLANKS = 6  # missing labels in a key up to which all its completions are entered
 MAX_COPIES = 8.0  # entries per example, on average, up to which features with missing labels are used in keys
-LONG_RUN = 64  # entries with one hash above which their pairs are tested as a grid
-GRID = 1 << 15  # about so many pairs of a grid are tested at once
 SAMPLE = 64  # examples from which the work is estimated
+VISITS = 20  # examples that the join looks at in the time of one random try
+SORTED = 8  # how much longer that takes when they must be sorted
 
 
 class TripleJoin:
@@ -33,12 +35,17 @@ class TripleJoin:
         self._places = np.arange(labels.n, dtype=np.uint64)
         self._usable = _key_features(labels)
         self._factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
+        self._quick = QuickJoin(self.rows, self._factors) if labels.complete and labels.has else None
 
     def partners(self, a: int) -> Iterator[tuple[Places, Places]]:
         """All pairs of places b, c after place a for which (a, b, c) is unresolved, in batches of at most about n."""
+        quick = self._quick.partners(a) if self._quick else None
+        yield from self._sorted_partners(a) if quick is None else quick
+
+    def _sorted_partners(self, a: int) -> Iterator[tuple[Places, Places]]:
         key = self._key(a)
         entries, wild = self._entries(a, key)
-        for left, right in _pairs_within_runs(entries, self._low):
+        for left, right in pairs_within_runs(entries, self._low):
             left, right = self._unresolved(a, left, right)
             if left.size and not self.rows.complete:  # of several completions that two examples share one counts
                 counts = self._is_first_in_common(key, left, right)
@@ -50,16 +57,17 @@ class TripleJoin:
             yield self._place(left), self._place(right)
 
     def work(self) -> int:
-        """About how many comparisons it takes to find all triples, estimated from SAMPLE examples."""
+        """About how many random tries take as long as to find all triples, estimated from SAMPLE examples."""
         n = self.rows.n
         sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int)).tolist()
-        compared = 0
+        visits = 0
         for a in sample:
             entries, wild = self._entries(a, self._key(a))
             ends = np.flatnonzero((entries[1:] ^ entries[:-1]) > self._low) + 1
             runs = np.diff(ends, prepend=0, append=entries.size)
-            compared += int((runs * (runs - 1) // 2).sum()) + wild.size * (n - a) + entries.size
-        return compared * n // max(len(sample), 1)
+            pairs = int((runs * (runs - 1) // 2).sum()) + wild.size * (n - a)
+            visits += 2 * pairs + entries.size * (1 if self._quick else SORTED)
+        return visits * n // (VISITS * max(len(sample), 1))
 
     def _key(self, a: int) -> list[np.uint64]:
         return [has[a] & usable for has, usable in zip(self.rows.has, self._usable, strict=True)]
@@ -152,28 +160,3 @@ def _completed(hashes: Bits, places: Bits, blanks: list[Bits], factors: Bits) ->
             places = np.concatenate([places, places[blank]])
             blanks = [np.concatenate([bits, bits[blank]]) for bits in blanks]
     return hashes, places
-
-
-def _pairs_within_runs(entries: Bits, low: np.uint64) -> Iterator[tuple[Bits, Bits]]:
-    """All pairs of entries with the same hash: those of long runs as grids, the others by distance 1, 2, and so on."""
-    left = np.flatnonzero((entries[1:] ^ entries[:-1]) <= low)  # the next entry belongs to the same run
-    if left.size > LONG_RUN:
-        breaks = np.flatnonzero(np.diff(left, prepend=-2, append=-2) != 1)
-        sizes = np.diff(breaks)
-        for start, size in zip(left[breaks[:-1]].tolist(), sizes.tolist(), strict=True):
-            if size > LONG_RUN:
-                yield from _grids(entries[start : start + size + 1])
-        left = left[np.repeat(sizes <= LONG_RUN, sizes)]
-    distance = 1
-    while left.size:
-        yield entries[left], entries[left + distance]
-        distance += 1
-        left = left[left < entries.size - distance]
-        left = left[(entries[left] ^ entries[left + distance]) <= low]
-
-
-def _grids(run: Bits) -> Iterator[tuple[Bits, Bits]]:
-    """All pairs of a run, and a few twice, the second time with the larger entry first."""
-    step = max(1, GRID // run.size)
-    for row in range(0, run.size - 1, step):
-        yield run[row : row + step, None], run[None, row + 1 :]

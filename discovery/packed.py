@@ -45,6 +45,11 @@ class PackedLabels:
         taken.known = [known[examples] for known in self.known]
         return taken
 
+    def column(self, feature: int) -> NDArray[np.bool_]:
+        """Which examples are known to have this feature."""
+        having: NDArray[np.bool_] = (self.has[feature // WORD] >> np.uint64(feature % WORD) & np.uint64(1)) == 1
+        return having
+
     def two_of_three(self, word: int, a: Rows | int, b: Rows | int, c: Rows) -> Bits:
         """Features of this word that are known on all three and true of exactly two of them."""
         has = self.has[word]

@@ -12,6 +12,7 @@ from discovery.packed import PackedLabels
 
 Batch = NDArray[np.int32]  # three rows, one column per triple: example numbers, ascending in each column
 NOTHING: Batch = np.zeros((3, 0), np.int32)
+TOGETHER = 1000  # batches of the join that are made one
 
 
 @dataclass(frozen=True)
@@ -30,22 +31,32 @@ def survey(labels: PackedLabels, limit: int) -> Survey:
     join = TripleJoin(labels)
     found = np.zeros(labels.n, np.int64)
     listed: list[Batch] = []
+    waiting: list[tuple[int, Places, Places]] = []
     total = 0
     for a in range(labels.n):
         for b, c in join.partners(a):
-            found[a] += b.size
-            total += b.size
-            if total > limit:
-                listed = []
-            elif b.size:
-                listed.append(as_examples(join.order, a, b, c))
+            if b.size:
+                found[a] += b.size
+                waiting.append((a, b, c))
+        total += int(found[a])
+        if len(waiting) > TOGETHER or a == labels.n - 1:
+            listed = [*listed, *_as_one_batch(join.order, waiting)] if total <= limit else []
+            waiting = []
     triples = np.concatenate([NOTHING, *listed], axis=1) if total <= limit else None
     return Survey(join.order, found, triples)
 
 
-def as_examples(order: Places, a: int, b: Places, c: Places) -> Batch:
+def _as_one_batch(order: Places, waiting: list[tuple[int, Places, Places]]) -> list[Batch]:
+    if not waiting:
+        return []
+    places, b, c = zip(*waiting, strict=True)
+    a = np.repeat(places, [each.size for each in b])
+    return [as_examples(order, a, np.concatenate(b), np.concatenate(c))]
+
+
+def as_examples(order: Places, a: Places | int, b: Places, c: Places) -> Batch:
     """The triples at these places as example numbers, ascending."""
-    return np.sort(np.stack([np.full(b.size, order[a]), order[b], order[c]]), axis=0).astype(np.int32)
+    return np.sort(np.stack([np.broadcast_to(order[a], b.shape), order[b], order[c]]).astype(np.int32), axis=0)
 
 
 def count_unresolved_triples(labels: PackedLabels) -> int:

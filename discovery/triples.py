@@ -1,8 +1,9 @@
 """Which triples no known feature resolves, and a uniform draw from them (Algorithm 1, step 1).
 
 Up to LIST_LIMIT triples are kept in a list. Above that random triples are tried, which is quick as long as many are
-unresolved. When the tries have cost about as much as a survey of all unresolved triples would, it is made: from then on
-triples come from the list it gives or, if that would be too long, from a join on one example per draw."""
+unresolved, at first any, later those that a few features leave unresolved. When the tries have cost so much that a
+survey of all unresolved triples is worth its while, it is made: from then on triples come from the list it gives or, if
+that would be too long, from a join on one example per draw."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from discovery.draws import (
     try_triples,
 )
 from discovery.fewest import SampledTriples, ScoredTriples
-from discovery.joins import TripleJoin
+from discovery.joins import VISITS, TripleJoin
 from discovery.packed import PackedLabels
 from discovery.questions import Labels
 from discovery.survey import NOTHING, Survey, count_unresolved_triples, survey
@@ -33,7 +34,7 @@ Method = Literal["list", "tries", "join"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
 SAMPLE = 1 << 17  # random triples from which a share is estimated
 JOIN_SAMPLE = 64  # joins from which a share is estimated
-PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes
+PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes, if it will end in a list
 REPEATS = 100  # draws in a row of what was drawn or retired before it is checked whether anything else is left
 
 
@@ -133,11 +134,13 @@ class UnresolvedTriples:
                 return triple
 
     def _is_worn_out(self, source: Source) -> bool:
-        """So much work was wasted on draws that a survey should find a better source. A try is about as much work as
-        a pair of the join; a survey takes at least n²/2, and how much more is only estimated when it comes to that."""
+        """So much work was wasted on draws that a survey should find a better source. How much work that would be is
+        only estimated when it comes to that: it takes at least the n²/2 visits of the join."""
         if isinstance(source, TriedTriples):
-            waste = source.spent * PATIENCE if source.laborious else 0
-            return waste > self.n**2 // 2 and waste > self._survey_work()
+            waste = source.spent if source.laborious else 0
+            if source.unresolved() < LIST_LIMIT:
+                waste *= PATIENCE
+            return waste * VISITS > self.n**2 // 2 and waste > self._survey_work()
         return isinstance(source, JoinedTriples) and source.misses > self.n // PATIENCE
 
     def _surveyed_source(self) -> Source:
@@ -172,9 +175,10 @@ class UnresolvedTriples:
         if isinstance(self._source, JoinedTriples) and self._survey is not None:
             left = self._source.unresolved_share(self._estimates, JOIN_SAMPLE)
             return max(left, 1 / self._survey[1].total) * self._survey[1].total / self.total
-        found = int(try_triples(self._labels, SAMPLE, self._estimates).shape[1])
-        different = SAMPLE * (self.n - 1) * (self.n - 2) / self.n**2  # tries of three different examples
+        block = self._source.block if isinstance(self._source, TriedTriples) else None
+        found = int(try_triples(self._labels, SAMPLE, self._estimates, block).shape[1])
+        cells = block.cells if block else self.n**3 / 6  # what a try is one of
         if found:
-            return min(1.0, found / different)
+            return min(1.0, found / SAMPLE * cells / self.total)
         before = self._estimate[1] if self._estimate else 1.0
-        return min(before, 3 / different)  # with 95 % confidence there are no more
+        return min(before, 3 / SAMPLE * cells / self.total)  # with 95 % confidence there are no more
