@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,10 +41,14 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Named in the environment for other processes, and kept for this one, which may have read its settings already."""
     from flows.local_server import own_server
-    from flows.settings import prefect_environment
+    from flows.settings import prefect_environment, state_folder
 
     os.environ.update(prefect_environment())
     with own_server(Path(tmp_path_factory.mktemp("server"))) as url, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", url)
+        state_folder().mkdir(parents=True, exist_ok=True)
+        (state_folder() / "server.json").write_text(json.dumps({"url": url}), encoding="utf-8")
         yield url
+        (state_folder() / "server.json").unlink()

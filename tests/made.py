@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,23 @@ from numpy.typing import NDArray
 from models.simulated import Behaviour, SimulatedOracle
 from sources.example import Example
 
+FACES = Path(__file__).parents[1] / "datasets" / "faces"
+
 
 def texts(n: int) -> tuple[Example, ...]:
     return tuple(Example(f"e{i}", hashlib.sha256(f"text {i}".encode()).hexdigest(), text=f"text {i}") for i in range(n))
+
+
+def few_faces(folder: Path, n: int) -> Path:
+    """The first `n` of the shipped faces, with their truth, as a data set of its own."""
+    import pandas as pd
+
+    (folder / "images").mkdir(parents=True)
+    for name in ("metadata.csv", "truth.csv"):
+        pd.read_csv(FACES / name).head(n).to_csv(folder / name, index=False)
+    for file in pd.read_csv(folder / "metadata.csv").file_name:
+        shutil.copy(FACES / file, folder / file)
+    return folder
 
 
 def random_truth(n: int, m: int, seed: int = 0, share: float = 0.4) -> NDArray[np.int8]:

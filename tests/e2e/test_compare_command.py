@@ -11,18 +11,20 @@ import pytest
 
 from flows.__main__ import build_parser, main
 from tests.comparisons import feature_list, make_world
+from tests.made import few_faces
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
 CROWD = "simulated?flip=0.1"
 
 
+@pytest.mark.parametrize("faces", [30, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_commands_of_the_page_work(
-    prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], faces: int
 ) -> None:
     assert prefect_url
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    few_faces(tmp_path / "datasets" / "faces", faces)
     for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             words = shlex.split(line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pytest
 from flows.__main__ import main
 from models.prices import Price, parse_price
 from tests.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.made import few_faces
 
-FACES = Path(__file__).parents[2] / "datasets" / "faces"
 KEY = "sk-marked-8c1f27d0"
 PRICE = "0.10,0.40"
 FEW = 30
@@ -22,13 +21,7 @@ FEW = 30
 
 @pytest.fixture(scope="module")
 def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pictures") / "few"
-    (folder / "images").mkdir(parents=True)
-    for name in ("metadata.csv", "truth.csv"):
-        pd.read_csv(FACES / name).head(FEW).to_csv(folder / name, index=False)
-    for file in pd.read_csv(folder / "metadata.csv").file_name:
-        shutil.copy(FACES / file, folder / file)
-    return folder
+    return few_faces(tmp_path_factory.mktemp("pictures") / "few", FEW)
 
 
 @pytest.fixture

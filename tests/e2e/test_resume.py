@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from store import Store
+from tests.made import few_faces
 
 ROOT = Path(__file__).parents[2]
 PRICE_MICRO = 1000
@@ -23,10 +24,10 @@ OPTIONS = [
 ]
 
 
-def start(folder: Path, prefect_url: str, out: str = "run") -> subprocess.Popen[str]:
+def start(folder: Path, prefect_url: str, dataset: Path, out: str = "run") -> subprocess.Popen[str]:
     places = ["--store", str(folder / "store.sqlite"), "--out", str(folder / out)]
     return subprocess.Popen(
-        [sys.executable, "-m", "flows", "discover", "datasets/faces", *OPTIONS, *places],
+        [sys.executable, "-m", "flows", "discover", str(dataset), *OPTIONS, *places],
         cwd=ROOT,
         env=os.environ | {"PREFECT_API_URL": prefect_url},
         stdout=subprocess.PIPE,
@@ -49,19 +50,20 @@ def finish(process: subprocess.Popen[str]) -> dict[str, float]:
     return summary
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "faces"), [(3, 50), pytest.param(10, 100, marks=pytest.mark.slow)])
 def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing_twice(
-    kills: int, prefect_url: str, tmp_path: Path
+    kills: int, faces: int, prefect_url: str, tmp_path: Path
 ) -> None:
+    dataset = few_faces(tmp_path / "faces", faces)
     calm, stormy = tmp_path / "calm", tmp_path / "stormy"
     calm.mkdir()
     stormy.mkdir()
-    undisturbed = finish(start(calm, prefect_url))
+    undisturbed = finish(start(calm, prefect_url, dataset))
     total = int(undisturbed["paid_calls"])
 
     moments = random.Random(2015)
     for kill in range(kills):
-        process = start(stormy, prefect_url)
+        process = start(stormy, prefect_url, dataset)
         enough = kept(stormy) + moments.randrange(1, total // kills)
         while process.poll() is None and kept(stormy) < enough:
             time.sleep(0.2)
@@ -69,7 +71,7 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
         process.send_signal(signal.SIGKILL)
         process.communicate()
     committed = kept(stormy)
-    last = finish(start(stormy, prefect_url))
+    last = finish(start(stormy, prefect_url, dataset))
 
     assert last["cached_calls"] == committed
     assert last["paid_calls"] == total - committed
@@ -83,7 +85,8 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
 
 
 def test_two_processes_with_the_same_settings_pay_for_every_question_once(prefect_url: str, tmp_path: Path) -> None:
-    both = [start(tmp_path, prefect_url, out) for out in ("one", "other")]
+    dataset = few_faces(tmp_path / "faces", 40)
+    both = [start(tmp_path, prefect_url, dataset, out) for out in ("one", "other")]
     one, other = (finish(process) for process in both)
     assert one["g_curve"] == other["g_curve"]
     with Store.open(str(tmp_path / "store.sqlite")) as store:

@@ -11,6 +11,7 @@ import pytest
 from flows.__main__ import build_parser, main
 from sources.load import load_dataset
 from store import Store
+from tests.made import few_faces
 from tests.people import TruthfulPerson
 
 ROOT = Path(__file__).parents[2]
@@ -33,8 +34,9 @@ def test_a_discovery_by_people_ends_with_one_line_and_goes_on_when_run_again(
     prefect_url: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert prefect_url
-    command = ["discover", "datasets/zoo", "--oracle", "human", "--queries", "1", "--store", "s.sqlite", "--out", "run"]
-    dataset = load_dataset("datasets/zoo")
+    few_faces(here / "faces", 24)
+    command = ["discover", "faces", "--oracle", "human", "--queries", "1", "--store", "s.sqlite", "--out", "run"]
+    dataset = load_dataset("faces")
     said = []
     for _ in range(2):
         assert main(command) == WAITING
