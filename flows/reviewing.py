@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import threading
@@ -105,10 +106,14 @@ def serve(store: Store, settings: PageSettings) -> None:
 
 
 def _warm_up(queue: Queue, settings: PageSettings) -> None:
-    """Open connections and build statements before the first visitor waits for them."""
+    """Open connections and build statements before the first visitor waits for them, and have the collector of garbage
+    leave alone what stays for good."""
     nobody = 0
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         list(pool.map(lambda _: queue.progress(nobody, settings.queue), range(4 * CONNECTIONS)))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def _assert_free(settings: PageSettings) -> None:

@@ -26,7 +26,7 @@ from review.access import (
 )
 from review.config import ReviewConfig
 from review.media import SIDES, Pictures
-from review.questions import Unclear, comparison, labels, reason
+from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.templating import Templates
 from review.views import digests_of, page_context, progress_line
 from store.queue import Queue, Shown
@@ -90,7 +90,8 @@ class AnswerPages:
         return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
 
     @for_role(REVIEWER)
-    def media(self, digest: Digest, size: Size) -> Response:
+    def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
+        del visiting
         shown = self._queue.example(digest)
         found = self._pictures.of(digest, shown, size) if shown else None
         if found is None:
@@ -111,20 +112,19 @@ class AnswerPages:
     @for_role(REVIEWER)
     def answer(self, visiting: Visiting) -> Response:
         """Save what was said of what lies before the person. What was sent before is left as it is."""
+        if not is_comparison(visiting.form):
+            return self._save_labels(visiting)
         shown = self._queue.unanswered(visiting.who.id, visiting.form.numbers("lease"))
-        if not shown:
-            return _home("again" if "lease" in visiting.form else "")
-        if shown[0].kind == "label":
-            return self._save_labels(visiting, [one for one in shown if one.kind == "label"])
-        return self._save_comparison(visiting, shown[0])
+        compared = [one for one in shown if one.kind != "label"]
+        return self._save_comparison(visiting, compared[0]) if compared else _home("again")
 
-    def _save_labels(self, visiting: Visit, shown: list[Shown]) -> Response:
-        said, unsure = labels(shown, visiting.form)
-        together = self._signer.stamp(str(sorted(one.id for one in shown)), "submission")
-        counted = self._queue.give(visiting.who.id, said, submission=together)
-        if unsure:
-            self._queue.skip(visiting.who.id, unsure, "I cannot tell", submission=together)
-        return _home("late" if counted.late else "")
+    def _save_labels(self, visiting: Visit) -> Response:
+        has, unsure = labels(visiting.form)
+        together = self._signer.stamp(str(sorted([*has, *unsure])), "submission")
+        counted = self._queue.give_labels(visiting.who.id, has, unsure, submission=together)
+        if counted.late:
+            return _home("late")
+        return _home("" if counted.given or counted.skipped or "lease" not in visiting.form else "again")
 
     def _save_comparison(self, visiting: Visit, shown: Shown) -> Response:
         form = visiting.form

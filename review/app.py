@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
@@ -20,6 +25,15 @@ from store.queue import Queue
 TITLES = {403: "Not for you", 404: "Not here", 405: "Not like this", 413: "Too large"}
 SAID = {404: "There is nothing at this address.", 405: "This address is not used in that way."}
 
+# Python runs one thread at a time: with more of them, pages wait for each other longer.
+THREADS = min(3 * (os.cpu_count() or 1), 24)
+
+
+@asynccontextmanager
+async def few_threads(_app: FastAPI) -> AsyncIterator[None]:
+    current_default_thread_limiter().total_tokens = THREADS
+    yield
+
 
 def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     signer, templates, pictures = Signer(queue.secret(SECRET)), Templates(), Pictures()
@@ -31,6 +45,7 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
         redoc_url=None,
         dependencies=[Depends(gate)],
         redirect_slashes=False,
+        lifespan=few_threads,
     )
     app.add_middleware(Shield, submit_addresses=config.submit_addresses)
     app.include_router(AnswerPages(queue, config, templates, signer, gate, pictures).router())

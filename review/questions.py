@@ -70,11 +70,17 @@ def comparison(
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen if wording.choose else every}
 
 
-def labels(shown: Iterable[Shown], form: Form) -> tuple[dict[int, dict[str, Any]], list[int]]:
-    """Answers by lease for a page of labels, and the leases that are left to others. What is not marked lacks it."""
-    yes, unsure = set(form.numbers("has")), set(form.numbers("unsure"))
-    said = {one.id: {"verdict": "yes" if one.id in yes else "no"} for one in shown if one.id not in unsure}
-    return said, [one.id for one in shown if one.id in unsure]
+COMPARING = ("name", "shown", "nothing")  # fields that only the form of a comparison has
+
+
+def is_comparison(form: Form) -> bool:
+    return any(name in form for name in COMPARING)
+
+
+def labels(form: Form) -> tuple[dict[int, bool], list[int]]:
+    """By lease whether the example has it, and the leases that are left to others. What is not marked lacks it."""
+    yes, unsure, leases = set(form.numbers("has")), set(form.numbers("unsure")), form.numbers("lease")
+    return {lease: lease in yes for lease in leases if lease not in unsure}, [one for one in leases if one in unsure]
 
 
 def reason(form: Form, clean: Callable[[str], str]) -> str:

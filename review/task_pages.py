@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, for_role, visit
 from review.config import ReviewConfig
 from review.media import SIDES, Pictures
-from review.questions import Unclear, comparison, labels
+from review.questions import Unclear, comparison, is_comparison, labels
 from review.templating import Templates
 from review.views import digests_of, page_context
 from store.queue import Hit, Queue, Shown
@@ -86,16 +86,16 @@ class TaskPages:
         if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
             raise Refusal(403, "This form is not from this task. Open the task again.")
         worker = self._queue.person(f"mturk {at.worker}", WORKER)
-        shown = self._queue.unanswered(worker.id, form.numbers("lease"))
-        if shown and shown[0].kind == "label":
-            said, unsure = labels([one for one in shown if one.kind == "label"], form)
-            self._queue.give(worker.id, said, submission=at.assignment, held=True)
-            self._queue.skip(worker.id, unsure, "I cannot tell", submission=at.assignment)
-        elif shown:
+        if not is_comparison(form):
+            has, unsure = labels(form)
+            self._queue.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
+            return self._done(at)
+        compared = [one for one in self._queue.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"]
+        if compared:
             try:
-                said = {shown[0].id: comparison(shown[0], form, self._config.clean, self._config.name_problem)}
+                said = {compared[0].id: comparison(compared[0], form, self._config.clean, self._config.name_problem)}
             except Unclear as unclear:
-                return self._page(at, shown[:1], problem=str(unclear), status=422)
+                return self._page(at, compared[:1], problem=str(unclear), status=422)
             self._queue.give(worker.id, said, submission=at.assignment, held=True)
         return self._done(at)
 

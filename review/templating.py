@@ -19,6 +19,7 @@ class Templates:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            auto_reload=False,  # else every page looks whether its templates have changed
         )
         self._environment.filters.update(FILTERS)
 

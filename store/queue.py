@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from sqlalchemy import Connection
+
 from store import review_hits, review_items, review_leases, review_people, review_records, review_votes
 from store.review_hits import Hit
 from store.review_items import Ask, Standing
@@ -31,6 +33,9 @@ __all__ = [
     "Terms",
 ]
 
+MOST_EXAMPLES = 10_000  # that are remembered
+MANY, MANY_SECONDS = 500, 1.0
+
 
 class Queue:
     """Questions, leases, votes and people. No acknowledged vote is lost, nobody votes twice on one question, and no
@@ -39,6 +44,8 @@ class Queue:
     def __init__(self, transactions: Transactions, clock: Callable[[], float]) -> None:
         self._transactions = transactions
         self._clock = clock
+        self._examples: dict[str, dict[str, Any]] = {}
+        self._many: dict[str | None, tuple[int, float]] = {}  # by queue how many questions there were, and when
 
     def enqueue(self, asks: Sequence[Ask]) -> None:
         now = self._clock()
@@ -76,10 +83,17 @@ class Queue:
         self._transactions.write(lambda connection: review_items.wait_over(connection, run_id))
 
     def example(self, digest: str) -> dict[str, Any] | None:
-        return self._transactions.read(lambda connection: review_items.example(connection, digest))
+        return self.examples([digest]).get(digest)
 
     def examples(self, digests: Sequence[str]) -> dict[str, dict[str, Any]]:
-        return self._transactions.read(lambda connection: review_items.examples(connection, digests))
+        """What examples show. A digest never comes to mean something else, so those of late are remembered."""
+        known = self._examples
+        missing = [digest for digest in digests if digest not in known]
+        if missing:
+            found = self._transactions.read(lambda connection: review_items.examples(connection, missing))
+            known = ({} if len(known) > MOST_EXAMPLES else known) | found
+            self._examples = known
+        return {digest: known[digest] for digest in digests if digest in known}
 
     def next_page(self, person: int, terms: Terms) -> list[Shown]:
         """What lies before a person: the questions they have leased, else the next ones."""
@@ -100,6 +114,22 @@ class Queue:
             lambda connection: review_votes.give(connection, person, said, name, now, held=held)
         )
 
+    def give_labels(
+        self, person: int, has: Mapping[int, bool], unsure: Sequence[int] = (), *, submission: str, held: bool = False
+    ) -> Counted:
+        """A page of labels at once, those that the person cannot tell left to others; comparisons are passed by."""
+        now = self._clock()
+        said = {lease: {"verdict": "yes" if yes else "no"} for lease, yes in has.items()}
+
+        def work(connection: Connection) -> Counted:
+            counted = review_votes.give(connection, person, said, submission, now, held=held, kind="label")
+            if unsure:
+                reason = "I cannot tell"
+                counted.skipped = review_votes.skip(connection, person, unsure, reason, submission, now, kind="label")
+            return counted
+
+        return self._transactions.write(work)
+
     def skip(self, person: int, leases: Sequence[int], reason: str, *, submission: str | None = None) -> int:
         name, now = submission or uuid.uuid4().hex, self._clock()
         return self._transactions.write(
@@ -113,8 +143,9 @@ class Queue:
             lambda connection: review_votes.undo(connection, person, terms.lease_seconds, now)
         )
 
-    def confirm(self, submission: str) -> int:
-        return self._transactions.write(lambda connection: review_votes.confirm(connection, submission))
+    def confirm(self, submission: str, paid: int = 0) -> int:
+        """Count the votes of a submission for which so much was paid; how many were not counted before."""
+        return self._transactions.write(lambda connection: review_votes.confirm(connection, submission, paid))
 
     def refuse(self, submission: str) -> int:
         return self._transactions.write(lambda connection: review_votes.refuse(connection, submission))
@@ -155,8 +186,18 @@ class Queue:
         return self._transactions.read(review_people.all_invitations)
 
     def progress(self, person: int, queue: str | None = None) -> Progress:
+        """How far a person is. Of very many questions it is enough to know how many there were a moment ago."""
         now = self._clock()
-        return self._transactions.read(lambda connection: review_records.progress(connection, person, queue, now))
+        many, counted_at = self._many.get(queue, (None, 0.0))
+        free = many if now - counted_at < MANY_SECONDS else None
+
+        def work(connection: Connection) -> Progress:
+            count = review_records.count_free(connection, queue, now) if free is None else free
+            if free is None and count >= MANY:
+                self._many[queue] = (count, now)
+            return review_records.progress(connection, person, queue, now, count)
+
+        return self._transactions.read(work)
 
     def states(self) -> list[QueueState]:
         return self._transactions.read(review_records.queue_states)

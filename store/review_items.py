@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, text, update
 
 from store.inserting import KEYS, chunks, insert_new
 from store.schema import review_examples, review_items, review_votes, review_waits
@@ -15,6 +15,9 @@ OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"  # states of a
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
 VOTE, CHECKED, REPEAT = "vote", "check", "repeat"  # purposes of a vote
 items, votes = review_items, review_votes
+MANY = 500
+# What is needed of a question to lay it before a person.
+ASKED = tuple(items.c[name] for name in ("id", "page", "votes", "digest", "kind", "question", "queue"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,15 @@ class Vote:
     seconds: float
     cost: int
     answered_at: float
+    prepaid: bool = False  # the cost is in the books already, as that of a task published elsewhere
 
 
 def enqueue(connection: Connection, asks: Sequence[Ask], now: float) -> None:
     """Enter what is new; what is there already gets the larger number of votes and the higher priority."""
     insert_new(connection, review_examples, _example_rows(asks))
     insert_new(connection, items, [_row(ask, now) for ask in asks])
+    if len(asks) >= MANY and connection.dialect.name == "postgresql":  # else it plans as if there were none
+        connection.execute(text("ANALYZE review_items"))
     raised = [{"of": ask.digest, "wanted": ask.votes, "urgent": ask.priority} for ask in asks if ask.expected is None]
     if raised:
         connection.execute(_RAISE, raised)
@@ -105,7 +111,7 @@ _STANDING = select(items.c.digest, items.c.id, items.c.votes, items.c.state, ite
 
 def standing(connection: Connection, digests: Sequence[str], now: float) -> dict[str, Standing]:
     """How far each of these questions is; those that were never entered are missing."""
-    from store.review_people import people
+    from store.review_people import WORKER, people
 
     found: dict[str, Standing] = {}
     for part in chunks(digests):
@@ -115,13 +121,13 @@ def standing(connection: Connection, digests: Sequence[str], now: float) -> dict
             over = row.deadline is not None and row.deadline <= now and row.state == OPEN
             by_item[row.id] = found[row.digest] = Standing(row.id, row.votes, row.state == GIVEN_UP or over)
         query = (
-            select(votes, people.c.name)
+            select(votes, people.c.name, people.c.role)
             .join(people, people.c.id == votes.c.person)
             .where(votes.c.item.in_(list(by_item)), votes.c.state == "given", votes.c.purpose == "vote")
         )
         for vote in connection.execute(query):
             by_item[vote.item].given[vote.slot] = Vote(
-                vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at
+                vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at, vote.role == WORKER
             )
     return found
 
@@ -186,11 +192,6 @@ def digests_in(question: Mapping[str, Any]) -> list[str]:
 def digests_of(connection: Connection, wanted: Sequence[int]) -> set[str]:
     found = connection.execute(select(items.c.question).where(items.c.id.in_(list(wanted)))).scalars()
     return {digest for question in found for digest in digests_in(question)}
-
-
-def example(connection: Connection, digest: str) -> dict[str, Any] | None:
-    found = connection.execute(select(review_examples.c.shown).where(review_examples.c.digest == digest)).scalar()
-    return None if found is None else dict(found)
 
 
 def examples(connection: Connection, digests: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,16 +19,18 @@ from sqlalchemy import (
     cast,
     exists,
     insert,
+    literal,
     or_,
     select,
     update,
 )
 
-from store.inserting import KEYS
+from store.inserting import among
 from store.review_extras import PERSON, extras
-from store.review_items import EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review_items import ASKED, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
 
 IN_PLACE = (LEASED, HELD, GIVEN)
+_NOW: BindParameter[Any] = bindparam("now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +60,34 @@ class Shown:
 def next_page(connection: Connection, person: int, terms: Terms, now: float, chance: float) -> list[Shown]:
     """What the person has before them, with the lease started anew, or else the next questions; empty when there are
     none. `chance` (0 to 1) decides about checks and repetitions."""
-    expire(connection, now)
-    mine = _mine(connection, person)
-    if mine:
+    mine = _mine(connection, person, now)
+    if mine[0].any_over:
+        expire(connection, now)
+        mine = _mine(connection, person, now)
+    if mine[0].id is not None:
         ids = [row.id for row in mine]
-        connection.execute(update(votes).where(votes.c.id.in_(ids)).values(lease_until=now + terms.lease_seconds))
+        connection.execute(_RENEW, {"keys": ids, "until": now + terms.lease_seconds})
         return [_shown(row) for row in mine]
     chosen = _choose(connection, person, terms, now)
-    if chosen:
-        extra = extras(connection, person, chosen, (terms.checks, terms.repeats), chance)
-        _lease(connection, person, chosen, terms, now, extra)
-    return [_shown(row) for row in _mine(connection, person)]
+    if not chosen:
+        return []
+    extra = extras(connection, person, chosen, (terms.checks, terms.repeats), chance)
+    leases = _lease(connection, person, chosen, terms, now, [(row.id, purpose) for row, purpose in extra])
+    # Ordered so that checks and repetitions stand anywhere among the others.
+    everything = sorted([*((row, VOTE) for row in chosen), *extra], key=lambda one: one[0].digest)
+    return [
+        Shown(leases[row.id, purpose], row.id, row.kind, row.question, purpose, None, row.queue)
+        for row, purpose in everything
+        if (row.id, purpose) in leases
+    ]
 
 
 _IS_LEASED: ColumnElement[bool] = votes.c.state == bindparam(None, LEASED, literal_execute=True)
-_ANY_OVER = select(exists().where(_IS_LEASED, votes.c.lease_until <= bindparam("now")))
+_RENEW = update(votes).where(among(votes.c.id)).values(lease_until=bindparam("until"))
 
 
 def expire(connection: Connection, now: float) -> None:
     """Free the places whose lease is over."""
-    if not connection.execute(_ANY_OVER, {"now": now}).scalar():
-        return
     over = and_(votes.c.state == LEASED, votes.c.lease_until <= now)
     ended = connection.execute(
         update(votes).where(over).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
@@ -87,7 +96,7 @@ def expire(connection: Connection, now: float) -> None:
 
 
 def free_places(connection: Connection, numbers: Sequence[int]) -> None:
-    rows = [{"of": number} for number in sorted(numbers)]
+    rows = [{"of": number} for number in sorted(numbers)]  # the same question may lose several places
     if rows:
         connection.execute(update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled - 1), rows)
 
@@ -101,7 +110,6 @@ def drop_leases(connection: Connection, person: int) -> None:
     free_places(connection, [row.item for row in ended if row.purpose == VOTE])
 
 
-_NOW: BindParameter[Any] = bindparam("now")
 _IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_execute=True)  # as its index says
 # Statements that every page needs are built once: building one takes longer than running it.
 HAS_PLACE = and_(
@@ -122,7 +130,7 @@ def on_the_page(one_queue: bool) -> ColumnElement[bool]:
 @cache
 def _answerable(one_queue: bool, one_page: bool, most: int) -> Select[Any]:
     """Those that the person has neither answered nor skipped, the most urgent first."""
-    query = select(items).where(on_the_page(one_queue), ~_MET).order_by(items.c.priority.desc(), items.c.id)
+    query = select(*ASKED).where(on_the_page(one_queue), ~_MET).order_by(items.c.priority.desc(), items.c.id)
     if one_page:
         query = query.where(items.c.page == bindparam("beside"))
     # A planner that does not know how few are wanted sorts them all.
@@ -144,10 +152,10 @@ def _choose(connection: Connection, person: int, terms: Terms, now: float) -> li
 def lease_items(connection: Connection, person: int, wanted: Sequence[int], terms: Terms, now: float) -> list[Shown]:
     """A lease on these very questions, where the person has not met them and they still have a place."""
     expire(connection, now)
-    free = select(items).where(HAS_PLACE, ~_MET, items.c.id.in_(list(wanted))).order_by(items.c.id)
+    free = select(*ASKED).where(HAS_PLACE, ~_MET, items.c.id.in_(list(wanted))).order_by(items.c.id)
     locked = free.with_for_update(of=items, skip_locked=True)
     _lease(connection, person, list(connection.execute(locked, {"person": person, "now": now})), terms, now)
-    return [_shown(row) for row in _mine(connection, person) if row.item in set(wanted)]
+    return [_shown(row) for row in _mine(connection, person, now) if row.item in set(wanted)]
 
 
 def _lease(
@@ -157,59 +165,68 @@ def _lease(
     terms: Terms,
     now: float,
     extra: Sequence[tuple[int, str]] = (),
-) -> None:
-    """Take a place in each question that still has one; a lease that had expired is taken up again."""
-    taken = taken_slots(connection, [row.id for row in chosen])
+) -> dict[tuple[int, str], int]:
+    """Take a place in each question that still has one; a lease that had expired is taken up again. Returns the leases
+    by question and purpose."""
+    everything = [*(row.id for row in chosen), *(item for item, _ in extra)]
+    before = connection.execute(_BEFORE, {"keys": everything, "person": person}).all()
+    taken = _by_item(row for row in before if row.state != EXPIRED)
     slots = {row.id: free_slot(taken.get(row.id, set()), row.votes) for row in chosen}
     places: dict[tuple[int, str], int | None] = {(item, VOTE): slot for item, slot in slots.items() if slot is not None}
+    filled = [item for item, _ in places]
     places |= dict.fromkeys(extra)
     fresh = {"state": LEASED, "shown_at": now, "lease_until": now + terms.lease_seconds}
-    before = connection.execute(
-        select(votes.c.id, votes.c.item, votes.c.purpose).where(
-            votes.c.person == person, votes.c.state == EXPIRED, votes.c.item.in_([item for item, _ in places])
-        )
-    ).all()
-    again = [{"of": row.id, "at": places.pop((row.item, row.purpose)), **_named(fresh)} for row in before]
-    if again:
-        connection.execute(_AGAIN, again)
-    rows = [
-        {"item": item, "person": person, "purpose": purpose, "slot": slot, **fresh, "seconds": 0.0, "cost": 0}
-        for (item, purpose), slot in places.items()
-    ]
-    if rows:
-        connection.execute(insert(votes), rows)
-    filled = [{"of": item} for item, slot in sorted(slots.items()) if slot is not None]
+    leases: dict[tuple[int, str], int] = {}
+    for row in before:
+        if row.state == EXPIRED and (at := (row.item, row.purpose)) in places:
+            connection.execute(_AGAIN, fresh | {"of": row.id, "slot": places.pop(at)})
+            leases[at] = row.id
+    alike: dict[tuple[str, int | None], list[int]] = {}
+    for (item, purpose), slot in places.items():
+        alike.setdefault((purpose, slot), []).append(item)
+    for (purpose, slot), numbers in alike.items():
+        values = fresh | {"person": person, "purpose": purpose, "slot": slot, "keys": numbers}
+        leases |= {(row.item, row.purpose): row.id for row in connection.execute(_INSERT, values)}
     if filled:
-        connection.execute(_FILL, filled)
+        connection.execute(_FILL, {"keys": filled})
+    return leases
 
 
-def _named(values: dict[str, Any]) -> dict[str, Any]:
-    return {f"now_{name}": value for name, value in values.items()}
-
-
+_IN_PLACE = and_(votes.c.purpose == VOTE, votes.c.state.in_(IN_PLACE))
+# Of some questions the places that are taken, and those that the person had and has lost by waiting too long.
+_BEFORE = select(*(votes.c[name] for name in ("id", "item", "purpose", "slot", "state"))).where(
+    among(votes.c.item), or_(_IN_PLACE, and_(votes.c.person == PERSON, votes.c.state == EXPIRED))
+)
 _AGAIN = (
     update(votes)
     .where(votes.c.id == bindparam("of"))
-    .values(
-        slot=bindparam("at"),
-        state=bindparam("now_state"),
-        shown_at=bindparam("now_shown_at"),
-        lease_until=bindparam("now_lease_until"),
+    .values({name: bindparam(name) for name in ("slot", "state", "shown_at", "lease_until")})
+)
+_GIVEN_WITH = ("person", "purpose", "slot", "state", "shown_at", "lease_until")
+# From a SELECT, so that the statement is the same for one question and for many.
+_INSERT = (
+    insert(votes)
+    .from_select(
+        ["item", "seconds", "cost", *_GIVEN_WITH],
+        select(
+            items.c.id, literal(0.0), literal(0), *(cast(bindparam(name), votes.c[name].type) for name in _GIVEN_WITH)
+        ).where(among(items.c.id)),
     )
+    .returning(votes.c.id, votes.c.item, votes.c.purpose)
 )
-_FILL = update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled + 1)
-
-
-_TAKEN = select(votes.c.item, votes.c.slot).where(
-    votes.c.item.in_(KEYS), votes.c.purpose == VOTE, votes.c.state.in_(IN_PLACE)
-)
+_FILL = update(items).where(among(items.c.id)).values(filled=items.c.filled + 1)
+_TAKEN = select(votes.c.item, votes.c.slot).where(among(votes.c.item), _IN_PLACE)
 
 
 def taken_slots(connection: Connection, numbers: Sequence[int]) -> dict[int, set[int]]:
-    taken: dict[int, set[int]] = {}
-    for row in connection.execute(_TAKEN, {"keys": list(numbers)}):
-        taken.setdefault(row.item, set()).add(row.slot)
-    return taken
+    return _by_item(connection.execute(_TAKEN, {"keys": list(numbers)}))
+
+
+def _by_item(rows: Iterable[Row[Any]]) -> dict[int, set[int]]:
+    slots: dict[int, set[int]] = {}
+    for row in rows:
+        slots.setdefault(row.item, set()).add(row.slot)
+    return slots
 
 
 def free_slot(taken: set[int], wanted: int) -> int | None:
@@ -218,23 +235,28 @@ def free_slot(taken: set[int], wanted: int) -> int | None:
 
 def unanswered(connection: Connection, person: int, leases: Sequence[int]) -> list[Shown]:
     """The person's own among these leases that have no answer yet, also where they have expired."""
-    query = _SHOWN.where(votes.c.person == person, votes.c.id.in_(list(leases)), votes.c.state.in_((LEASED, EXPIRED)))
-    return [_shown(row) for row in connection.execute(query)]
+    return [_shown(row) for row in connection.execute(_UNANSWERED, {"person": person, "keys": list(leases)})]
 
 
-# Ordered so that checks and repetitions stand anywhere among the others.
-_SHOWN = (
-    select(votes, items.c.kind, items.c.question, items.c.queue)
-    .join(items, items.c.id == votes.c.item)
+_WITH_QUESTION = votes.join(items, items.c.id == votes.c.item)
+_ABOUT = (votes, items.c.kind, items.c.question, items.c.queue)
+_UNANSWERED = (
+    select(*_ABOUT)
+    .select_from(_WITH_QUESTION)
+    .where(votes.c.person == PERSON, among(votes.c.id), votes.c.state.in_((LEASED, EXPIRED)))
+    .order_by(items.c.digest)
+)
+_OVER = select(exists().where(_IS_LEASED, votes.c.lease_until <= _NOW).label("any_over")).subquery()
+_MINE = (
+    select(_OVER, *_ABOUT)
+    .select_from(_OVER.outerjoin(_WITH_QUESTION, and_(votes.c.person == PERSON, votes.c.state == LEASED)))
     .order_by(items.c.digest)
 )
 
 
-_MINE = _SHOWN.where(votes.c.person == bindparam("person"), votes.c.state == LEASED)
-
-
-def _mine(connection: Connection, person: int) -> list[Row[Any]]:
-    return list(connection.execute(_MINE, {"person": person}))
+def _mine(connection: Connection, person: int, now: float) -> list[Row[Any]]:
+    """What the person has before them, and with each whether anybody's lease is over; one empty row for nothing."""
+    return list(connection.execute(_MINE, {"person": person, "now": now}))
 
 
 def _shown(row: Row[Any]) -> Shown:

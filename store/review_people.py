@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from store.errors import StoreError
 from store.inserting import insert_new
@@ -70,10 +70,7 @@ def invite(connection: Connection, name: str, role: str, seconds: float, now: fl
 
 def invitation(connection: Connection, number: int, now: float) -> Invitation | None:
     """The invitation, if it still opens the page."""
-    query = _INVITATIONS.where(
-        invitations.c.id == number, invitations.c.revoked_at.is_(None), invitations.c.expires_at > now
-    )
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_STILL_OPEN, {"number": number, "now": now}).one_or_none()
     return None if row is None else _invitation(row)
 
 
@@ -89,6 +86,11 @@ def all_invitations(connection: Connection) -> list[Invitation]:
 
 
 _INVITATIONS = select(invitations, people.c.name, people.c.role).join(people, people.c.id == invitations.c.person)
+_STILL_OPEN = _INVITATIONS.where(
+    invitations.c.id == bindparam("number"),
+    invitations.c.revoked_at.is_(None),
+    invitations.c.expires_at > bindparam("now"),
+)
 
 
 def _invitation(row: Row[tuple[object, ...]]) -> Invitation:

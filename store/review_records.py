@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import CompoundSelect, Connection, Select, func, null, select
 
 from store.review_extras import PERSON
-from store.review_items import CHECK, EXPIRED, LEASED, OPEN, VOTE, digests_in, examples, items, votes
+from store.review_items import CHECK, EXPIRED, GIVEN, LEASED, OPEN, VOTE, digests_in, examples, items, votes
 from store.review_leases import on_the_page
 from store.review_people import people
 
@@ -37,32 +37,47 @@ class QueueState:
     given: int
 
 
-def progress(connection: Connection, person: int, queue: str | None, now: float) -> Progress:
+def progress(connection: Connection, person: int, queue: str | None, now: float, free: int | None = None) -> Progress:
+    """`free` says how many questions have a place, where that is known; counting them takes the longest of all."""
     values = {"person": person, "now": now} | ({"queue": queue} if queue is not None else {})
-    row = connection.execute(_progress(queue is not None), values).one()
-    paces = sorted(connection.execute(_PACE, {"person": person}).scalars())
-    return Progress(row.given, row.free + row.leased - row.met, paces[len(paces) // 2] if paces else None)
+    if free is None:
+        free = count_free(connection, queue, now)
+    counts, *paces = connection.execute(_progress(queue is not None), values)
+    seconds = sorted(row.seconds for row in paces)
+    return Progress(counts.given, free + counts.leased - counts.met, seconds[len(seconds) // 2] if seconds else None)
+
+
+def count_free(connection: Connection, queue: str | None, now: float) -> int:
+    """Questions that still have a place for somebody."""
+    values = {"now": now} | ({"queue": queue} if queue is not None else {})
+    return int(connection.execute(_free(queue is not None), values).scalar_one())
 
 
 @cache
-def _progress(one_queue: bool) -> Select[Any]:
+def _free(one_queue: bool) -> Select[Any]:
+    return select(func.count()).select_from(items).where(on_the_page(one_queue))
+
+
+@cache
+def _progress(one_queue: bool) -> CompoundSelect[Any]:
+    """One row of counts, then what the latest answers took."""
     mine = select(func.count()).where(votes.c.person == PERSON)
     here = on_the_page(one_queue)
     met = mine.join(items, items.c.id == votes.c.item).where(here, votes.c.purpose == VOTE, votes.c.state != EXPIRED)
-    return select(
-        mine.where(votes.c.state == "given").scalar_subquery().label("given"),
+    counts = select(
+        mine.where(votes.c.state == GIVEN).scalar_subquery().label("given"),
         mine.where(votes.c.state == LEASED).scalar_subquery().label("leased"),
-        select(func.count()).select_from(items).where(here).scalar_subquery().label("free"),
         met.scalar_subquery().label("met"),
+        null().label("seconds"),
     )
-
-
-_PACE = (
-    select(votes.c.seconds)
-    .where(votes.c.person == PERSON, votes.c.state == "given")
-    .order_by(votes.c.answered_at.desc())
-    .limit(PACE_SAMPLE)
-)
+    latest = (
+        select(votes.c.seconds)
+        .where(votes.c.person == PERSON, votes.c.state == GIVEN)
+        .order_by(votes.c.answered_at.desc())
+        .limit(PACE_SAMPLE)
+        .subquery()
+    )
+    return counts.union_all(select(null(), null(), null(), latest.c.seconds))
 
 
 def queue_states(connection: Connection) -> list[QueueState]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
 
-from store.inserting import KEYS
+from store.inserting import among
 from store.review_items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review_leases import drop_leases, free_places, free_slot, taken_slots
 from store.schema import answers, charges
@@ -26,6 +27,7 @@ class Counted:
     given: int = 0
     late: int = 0  # others had filled the places: kept, not counted
     again: int = 0  # had been answered before: the first answer stays
+    skipped: int = 0
 
 
 def give(
@@ -36,59 +38,84 @@ def give(
     now: float,
     *,
     held: bool = False,
+    kind: str | None = None,
 ) -> Counted:
     """Enter a person's answers by the ids of their leases. Sent twice they count once; a lease that has expired is
-    no loss while a place is free. `held` votes count only once they are confirmed."""
-    rows = _locked(connection, person, list(said))
+    no loss while a place is free. `held` votes count only once they are confirmed. With `kind`, leases of other kinds
+    of questions are passed by."""
+    rows = _locked(connection, person, list(said), kind)
     fresh = [row for row in rows if row.state in (LEASED, EXPIRED)]
     counted = Counted(again=len(rows) - len(fresh))
-    taken = taken_slots(connection, [row.item for row in fresh])
-    each = _elapsed(fresh, now) / max(len(fresh), 1)
-    paid = _elapsed(fresh, now) / max(sum(row.purpose == VOTE for row in fresh), 1)
-    rows_to_write, counts = list[dict[str, Any]](), list[dict[str, int]]()
+    elapsed = _elapsed(fresh, now)
+    paid = elapsed / max(sum(row.purpose == VOTE for row in fresh), 1)
+    same = {"answered_at": now, "seconds": min(elapsed / max(len(fresh), 1), MOST_SECONDS), "submission": submission}
+    slots = _slots(connection, fresh)
+    alike: dict[tuple[Any, ...], list[int]] = {}  # what is written is mostly the same for many: one statement for them
+    counts: dict[tuple[int, int], list[int]] = {}
     for row in fresh:
-        slot, state = row.slot, HELD if held else GIVEN
-        filled = 0
-        if row.purpose == VOTE and row.state == EXPIRED:
-            slot = free_slot(taken.get(row.item, set()), row.votes)
-            state, filled = (state, 1) if slot is not None else (LATE, 0)
+        state = HELD if held else GIVEN
+        if row.purpose == VOTE and slots[row.id] is None:
+            state = LATE
         cost = 0
         if row.purpose == VOTE:
             worked = row.price + round(row.hourly * min(paid, MOST_PAID_SECONDS) / 3600)
             cost = 0 if held else worked  # what is held is paid for by the task it belongs to
-            counts.append(_change(row.item, filled=filled, given=int(state == GIVEN)))
-        values = {"state": state, "slot": slot, "answer": dict(said[row.id]), "answered_at": now, "cost": cost}
-        values |= {"seconds": min(each, MOST_SECONDS), "submission": submission}
-        rows_to_write.append({"of": row.id} | {f"now_{name}": value for name, value in values.items()})
+            taken_up = int(row.state == EXPIRED and state != LATE)
+            counts.setdefault((taken_up, int(state == GIVEN)), []).append(row.item)
+        answer = json.dumps(dict(said[row.id]))
+        alike.setdefault((state, slots[row.id] if row.state == EXPIRED else KEPT, answer, cost), []).append(row.id)
         counted.late += state == LATE
         counted.given += state != LATE
-    if rows_to_write:
-        connection.execute(_GIVE, rows_to_write)
-    if counts:
-        connection.execute(_COUNT, counts)
+    for (state, slot, answer, cost), ids in alike.items():
+        values = same | {"state": state, "answer": json.loads(answer), "cost": cost, "keys": ids}
+        connection.execute(_GIVE if slot is KEPT else _GIVE_AT, values if slot is KEPT else values | {"place": slot})
+    for (filled, given), numbers in sorted(counts.items()):
+        _count(connection, numbers, filled=filled, given=given)
     return counted
 
 
+def _slots(connection: Connection, fresh: Sequence[Row[Any]]) -> dict[int, int | None]:
+    """The place of each vote: its own while its lease lasts, else a free one if there is any."""
+    slots = {row.id: row.slot for row in fresh}
+    expired = [row for row in fresh if row.state == EXPIRED and row.purpose == VOTE]
+    if expired:
+        taken = taken_slots(connection, [row.item for row in expired])
+        slots |= {row.id: free_slot(taken.get(row.item, set()), row.votes) for row in expired}
+    return slots
+
+
+KEPT = object()
 _GIVE = (
     update(votes)
-    .where(votes.c.id == bindparam("of"))
+    .where(among(votes.c.id))
     .values(
         {
-            name: bindparam(f"now_{name}", type_=votes.c[name].type)
-            for name in ("state", "slot", "answer", "answered_at", "cost", "seconds", "submission")
+            name: bindparam(name, type_=votes.c[name].type)
+            for name in ("state", "answer", "answered_at", "cost", "seconds", "submission")
         }
     )
 )
+_GIVE_AT = _GIVE.values(slot=bindparam("place"))
 
 
-def skip(connection: Connection, person: int, leases: Sequence[int], reason: str, submission: str, now: float) -> int:
+def skip(
+    connection: Connection,
+    person: int,
+    leases: Sequence[int],
+    reason: str,
+    submission: str,
+    now: float,
+    *,
+    kind: str | None = None,
+) -> int:
     """Leave questions to others. One that so many have skipped as its patience allows is given up."""
-    rows = [row for row in _locked(connection, person, leases) if row.state in (LEASED, EXPIRED)]
-    for row in rows:
-        values = {"state": SKIPPED, "slot": None, "answer": {"skipped": reason}, "answered_at": now}
-        connection.execute(update(votes).where(votes.c.id == row.id).values(**values, submission=submission))
-        if row.purpose == VOTE:
-            _count(connection, row.item, skipped=1, filled=-1 if row.state == LEASED else 0)
+    rows = [row for row in _locked(connection, person, leases, kind) if row.state in (LEASED, EXPIRED)]
+    values = {"state": SKIPPED, "slot": None, "answer": {"skipped": reason}, "answered_at": now}
+    skipped = update(votes).where(votes.c.id.in_([row.id for row in rows]))
+    connection.execute(skipped.values(**values, submission=submission))
+    for state, filled in ((LEASED, -1), (EXPIRED, 0)):
+        left = [row.item for row in rows if row.purpose == VOTE and row.state == state]
+        _count(connection, left, skipped=1, filled=filled)
     return len(rows)
 
 
@@ -112,10 +139,10 @@ def undo(connection: Connection, person: int, lease_seconds: float, now: float) 
     for row in rows:
         slot = row.slot
         if row.purpose == VOTE and row.state == GIVEN:
-            _count(connection, row.item, given=-1)
+            _count(connection, [row.item], given=-1)
         elif row.purpose == VOTE and row.state == SKIPPED:
             slot = free_slot(taken.get(row.item, set()), row.votes)
-            _count(connection, row.item, skipped=-1, filled=1 if slot is not None else 0)
+            _count(connection, [row.item], skipped=-1, filled=1 if slot is not None else 0)
         kept = row.answer if row.state == GIVEN else None
         state = LEASED if slot is not None or row.purpose != VOTE else EXPIRED
         values = {"state": state, "slot": slot, "answer": kept, "shown_at": now, "lease_until": now + lease_seconds}
@@ -123,13 +150,28 @@ def undo(connection: Connection, person: int, lease_seconds: float, now: float) 
     return ""
 
 
-def confirm(connection: Connection, submission: str) -> int:
-    """Count votes that were held; how many."""
+def confirm(connection: Connection, submission: str, paid: int = 0) -> int:
+    """Count votes that were held; how many. What was paid for all of them together is split among them in whole
+    micro-dollars, the first ones bearing the remainder; a vote that a run has taken keeps what it had."""
     held = and_(votes.c.submission == submission, votes.c.state == HELD)
     rows = connection.execute(update(votes).where(held).values(state=GIVEN).returning(votes.c.item)).all()
-    for row in rows:
-        _count(connection, row.item, given=1)
+    counted = and_(votes.c.submission == submission, votes.c.state == GIVEN)
+    numbers = connection.execute(select(votes.c.id).where(counted).order_by(votes.c.id)).scalars().all()
+    shares = [{"of": of, "share": share} for of, share in zip(numbers, split(paid, len(numbers)), strict=True)]
+    if shares:
+        connection.execute(_SHARE, shares)
+    _count(connection, [row.item for row in rows], given=1)
     return len(rows)
+
+
+_SHARE = (
+    update(votes).where(votes.c.id == bindparam("of"), votes.c.answer_key.is_(None)).values(cost=bindparam("share"))
+)
+
+
+def split(amount: int, parts: int) -> list[int]:
+    """Whole parts that differ by one at most and add up."""
+    return [amount // parts + (number < amount % parts) for number in range(parts)]
 
 
 def refuse(connection: Connection, submission: str) -> int:
@@ -150,7 +192,7 @@ def withdraw(connection: Connection, person: int) -> int:
     connection.execute(update(votes).where(given).values(state=WITHDRAWN, slot=None))
     for row in sorted(rows, key=lambda row: row.item):
         if row.purpose == VOTE:
-            _count(connection, row.item, given=-1 if row.state == GIVEN else 0, filled=-1)
+            _count(connection, [row.item], given=-1 if row.state == GIVEN else 0, filled=-1)
     for key in keys:
         _retire(connection, key)
     return sum(row.purpose == VOTE for row in rows)
@@ -166,15 +208,16 @@ def _retire(connection: Connection, key: str) -> None:
         connection.execute(update(charges).where(paid).values(key=name))
 
 
-def _locked(connection: Connection, person: int, leases: Sequence[int]) -> list[Row[Any]]:
+def _locked(connection: Connection, person: int, leases: Sequence[int], kind: str | None = None) -> list[Row[Any]]:
     """The person's own among these leases, with their questions, which nobody else can change meanwhile."""
-    return list(connection.execute(_THEIRS, {"keys": sorted(set(leases)), "person": person}))
+    rows = connection.execute(_THEIRS, {"keys": sorted(set(leases)), "person": person})
+    return [row for row in rows if kind is None or row.kind == kind]
 
 
 _THEIRS = (
-    select(votes, items.c.votes, items.c.price, items.c.hourly)
+    select(votes, *(items.c[name] for name in ("votes", "price", "hourly", "kind")))
     .join(items, items.c.id == votes.c.item)
-    .where(votes.c.id.in_(KEYS), votes.c.person == bindparam("person"))
+    .where(among(votes.c.id), votes.c.person == bindparam("person"))
     .order_by(votes.c.item)
     .with_for_update()
 )
@@ -186,7 +229,7 @@ def _elapsed(rows: Sequence[Row[Any]], now: float) -> float:
 
 _COUNT = (
     update(items)
-    .where(items.c.id == bindparam("of"))
+    .where(among(items.c.id))
     .values(
         filled=items.c.filled + bindparam("more_filled"),
         given=items.c.given + bindparam("more_given"),
@@ -200,9 +243,10 @@ _COUNT = (
 )
 
 
-def _count(connection: Connection, item: int, *, filled: int = 0, given: int = 0, skipped: int = 0) -> None:
-    connection.execute(_COUNT, _change(item, filled=filled, given=given, skipped=skipped))
-
-
-def _change(item: int, *, filled: int = 0, given: int = 0, skipped: int = 0) -> dict[str, int]:
-    return {"of": item, "more_filled": filled, "more_given": given, "more_skipped": skipped}
+def _count(
+    connection: Connection, numbers: Sequence[int], *, filled: int = 0, given: int = 0, skipped: int = 0
+) -> None:
+    """Change what each of these questions, all different, has of votes."""
+    if numbers:
+        changes = {"more_filled": filled, "more_given": given, "more_skipped": skipped}
+        connection.execute(_COUNT, changes | {"keys": list(numbers)})

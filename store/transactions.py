@@ -4,16 +4,15 @@ Work that runs again because the answer to a COMMIT was lost must do nothing mor
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from store.errors import explained
+from store.together import Together
 
 T = TypeVar("T")
 
@@ -30,19 +29,20 @@ class Transactions:
         self.name = name
         self._patience = patience
         self._writers = engine.execution_options(writes=True)
-        # SQLite takes one writer at a time: threads that queue here wake at once, where SQLite would have them poll.
-        queue: AbstractContextManager[object] = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
-        self._queue = queue
+        is_sqlite = engine.dialect.name == "sqlite"
+        # PostgreSQL shows each statement what is committed by then, within a transaction or without one.
+        self._readers = engine if is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
+        # SQLite takes one writer at a time: what threads write at once becomes one transaction, with one commit.
+        self._together = Together(self._write_alone) if is_sqlite else None
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        return self._patiently(lambda: self._run(self.engine, work), is_transient)
+        return self._patiently(lambda: self._run(self._readers, work), is_transient)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        def queued() -> T:
-            with self._queue:
-                return self._run(self._writers, work)
+        return self._write_alone(work) if self._together is None else self._together.write(work)
 
-        return self._patiently(queued, is_transient)
+    def _write_alone(self, work: Callable[[Connection], T]) -> T:
+        return self._patiently(lambda: self._run(self._writers, work), is_transient)
 
     def first(self, work: Callable[[Connection], T]) -> T:
         """A write with which the store is opened: it waits for others, but not for a server that is not there."""

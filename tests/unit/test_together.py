@@ -1,0 +1,93 @@
+"""Writes of several threads in one transaction: each gets its own result, and fails alone."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import Connection
+
+from store.together import Together, Work
+
+NO_CONNECTION = cast("Connection", None)
+
+
+class Book:
+    """Transactions that note what was committed together; the first waits until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.committed: list[Any] = []
+        self.may_go_on = threading.Event()
+        self.begun = threading.Event()
+
+    def transact(self, work: Work) -> Any:
+        if not self.begun.is_set():
+            self.begun.set()
+            self.may_go_on.wait(10)
+        result = work(NO_CONNECTION)
+        self.committed.append(result)
+        return result
+
+
+def returning(value: object) -> Work:
+    return lambda _connection: value
+
+
+def failing(_connection: Connection) -> None:
+    raise ValueError("this one only")
+
+
+def test_what_comes_while_another_is_written_is_written_together_and_a_failure_is_nobody_elses() -> None:
+    book = Book()
+    together = Together(book.transact)
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(together.write, returning("first"))
+        assert book.begun.wait(10)
+        good = [pool.submit(together.write, returning(number)) for number in range(5)]
+        bad = pool.submit(together.write, failing)
+        while len(together._queue) < 6:
+            pass
+        book.may_go_on.set()
+        assert first.result() == "first"
+        assert [one.result() for one in good] == list(range(5))
+        with pytest.raises(ValueError, match="this one only"):
+            bad.result()
+    assert sorted(map(str, book.committed[1:])) == [f"[{number}]" for number in range(5)], (
+        "each alone after the failure"
+    )
+
+
+def test_five_that_wait_are_one_transaction() -> None:
+    book = Book()
+    together = Together(book.transact)
+    with ThreadPoolExecutor(8) as pool:
+        pool.submit(together.write, returning("first"))
+        assert book.begun.wait(10)
+        waiting = [pool.submit(together.write, returning(number)) for number in range(5)]
+        while len(together._queue) < 5:
+            pass
+        book.may_go_on.set()
+        assert [one.result() for one in waiting] == list(range(5))
+    assert [len(batch) for batch in book.committed] == [1, 5]
+
+
+def test_an_interrupt_of_the_thread_that_writes_leaves_the_others_to_go_on() -> None:
+    book = Book()
+    together = Together(book.transact)
+
+    def interrupted(_connection: Connection) -> None:
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(together.write, interrupted)
+        assert book.begun.wait(10)
+        second = pool.submit(together.write, returning("second"))
+        while not together._queue:
+            pass
+        book.may_go_on.set()
+        with pytest.raises(KeyboardInterrupt):
+            first.result()
+        assert second.result() == "second"
+    assert together.write(returning("third")) == "third"
