@@ -66,9 +66,9 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
             _book(store, hit, assignment, sorted(set(claim_keys(hit)) - set(booked.values())))
             booked = _booked(store, hit)
             result.paid += hit.terms["bound"]
-        result.votes += store.queue.confirm(name)
         if bonus is not None:
             result.bonuses += _pay_bonus(store, client, hit, assignment, bonus)
+        result.votes += store.queue.confirm(name, hit.terms["bound"] + _bonus_paid(store, name))
     task = _call(client.get_hit, HITId=hit.hit_id)["HIT"]
     left = task["NumberOfAssignmentsAvailable"] + task["NumberOfAssignmentsPending"] + open_ones
     if left:
@@ -107,7 +107,7 @@ def _book(store: Store, hit: Hit, assignment: dict[str, Any], free: list[str]) -
 
 def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: int) -> None:
     market = hit.terms["market"]
-    said = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id}
+    said = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id, "paid": cost}
     record = AnswerRecord(
         key=key,
         fence=store.fence(key),
@@ -122,11 +122,20 @@ def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: 
     store.answer(hit.run_id, OWNER, [record])
 
 
+def _bonus_key(assignment: str) -> str:
+    return f"mturk/bonus/{assignment}"
+
+
+def _bonus_paid(store: Store, assignment: str) -> int:
+    kept = store.lookup([_bonus_key(assignment)])
+    return sum(int(answer.get("paid", 0)) for answer in kept.values())
+
+
 def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str, Any], bonus: Decimal) -> int:
     """One bonus per assignment, however often it is asked for: reserved first, sent with a token, and looked for among
     those that were paid when it is not certain whether it was."""
     name = assignment["AssignmentId"]
-    key = f"mturk/bonus/{name}"
+    key = _bonus_key(name)
     if store.lookup([key]):
         return 0
     cost = int(bonus * BONUS_FEE * MICRO) if hit.terms["market"] == "production" else 0

@@ -175,6 +175,7 @@ def _of_vote(question: Question, vote: Vote) -> Answer:
         feature=Feature(said["name"], said.get("definition", "")) if named else None,
         shown=tuple(said.get("shown", ())),
         cost=vote.cost,
+        booked=vote.cost if vote.prepaid else 0,
         seconds=vote.seconds,
         raw=canonical_json(said),
     )

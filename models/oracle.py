@@ -130,6 +130,7 @@ class Answer:
     probability: float | None = None  # of YES, where the oracle knows one
     usage: Usage = Usage()
     cost: Money = 0
+    booked: Money = 0  # the part of the cost that is in the books already, and must not be booked again
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words

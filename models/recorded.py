@@ -271,7 +271,7 @@ class _Errand:
             kind=answer.question.kind.value,
             question=answer.question.content,
             answer=answer.to_json(),
-            cost=answer.cost,
+            cost=answer.cost - answer.booked,
             requests=answer.usage.requests,
             input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens,

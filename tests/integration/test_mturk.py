@@ -18,6 +18,7 @@ from flows.mturk_terms import PRODUCTION, HitTerms
 from flows.options import UsageError
 from models.human import HumanOracle
 from models.oracle import AnswersPending, Compare, Feature, Label, Question
+from models.recorded import Recorded
 from store import Store
 from store.queue import Hit, Terms
 from tests.integration.conftest import Clock
@@ -166,7 +167,7 @@ def test_what_was_handed_in_is_approved_booked_and_counted(store: Store, turk: t
     assert (result.approved, result.votes, result.paid) == (2, 10, 2 * BOUND)
     answers = list(HumanOracle(store.queue).ask(wanted))
     assert {answer.by for answer in answers} == {"mturk A1", "mturk A2"}
-    assert sum(answer.cost for answer in answers) == 0  # the assignments are booked, not the votes
+    assert sum(answer.cost for answer in answers) == 2 * BOUND
     assert store.spent("scope") == (2 * BOUND, 0)
     (line,) = store.costs("run")
     assert (line.oracle, line.kind, line.paid_calls, line.paid) == ("mturk:production", "assignment", 2, 2 * BOUND)
@@ -295,3 +296,40 @@ def test_a_bonus_of_which_it_is_not_certain_is_looked_for_before_it_is_sent(
     expect_left(turk[1], available=1)
     assert collect(store, turk[0], "production", bonus=Decimal("0.02")).bonuses == 1
     assert claim_keys(hit)
+
+
+def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_once(
+    store: Store, turk: tuple[Any, Stubber]
+) -> None:
+    wanted = ask(store, questions=7)
+    hit = posted(store, turk)
+    bonus, fee_included = Decimal("0.02"), 24_000
+    total = 2 * (BOUND + fee_included)
+    for name, worker in (("AS1", "A1"), ("AS2", "A2")):
+        work(store, hit, worker, name)
+    expect_listed(turk[1], assignment("AS1", "A1"), assignment("AS2", "A2"))
+    for name in ("AS1", "AS2"):
+        expect_approved(turk[1], name)
+        turk[1].add_response("list_bonus_payments", {"BonusPayments": []}, {"AssignmentId": name, "MaxResults": 100})
+        turk[1].add_response("send_bonus", {})
+    expect_left(turk[1])
+    collect(store, turk[0], "production", bonus=bonus)
+    shares = [row["cost"] for row in store.queue.records()]
+    assert sorted(set(shares)) == [12_000]  # 84,000 among seven
+    recorded = Recorded(HumanOracle(store.queue), store, run_id="run", scope="scope")
+    answers = list(recorded.ask(wanted))
+    assert sum(answer.cost for answer in answers) == recorded.cost == total
+    assert store.spent("scope") == (total, 0), "nothing is booked twice"
+    assert sum(line.paid for line in store.costs("run")) == total
+    again = list(Recorded(HumanOracle(store.queue), store, run_id="run", scope="scope").ask(wanted))
+    assert sum(answer.cost for answer in again) == total
+    assert store.integrity_check() == []
+
+
+def test_a_remainder_falls_on_the_first_votes_and_counting_again_changes_nothing(store: Store) -> None:
+    ask(store, questions=7)
+    hit = Hit("token", "", tuple(item["id"] for item in store.queue.waiting()), {}, "run")
+    work(store, hit, "A1", "AS1")
+    for counted in (7, 0):
+        assert store.queue.confirm("AS1", BOUND) == counted
+        assert [row["cost"] for row in store.queue.records()] == [8572, 8572, 8572, 8571, 8571, 8571, 8571]
