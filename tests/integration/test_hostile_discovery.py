@@ -61,7 +61,8 @@ def spoil(server: FakeOpenAI, kinds: list[str], seed: int) -> None:
     server.batches.manners = BatchManners(spoiled=BAD, spoilers=lines, shuffled=True, foreign=True, expired=0.1)
 
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
+SLOW = pytest.mark.slow
+SEEDS = [0, *(pytest.param(seed, marks=SLOW) for seed in range(1, 10))]
 
 
 @pytest.mark.parametrize("way", ["chat", "decisions", "batch"])
@@ -84,7 +85,9 @@ def test_with_three_replies_in_ten_bad_the_labels_are_those_of_a_good_server(
     assert bad.recorded.cost == server.spent(parse_price(PRICE))
 
 
-@pytest.mark.parametrize("way", ["chat", "decisions", "batch"])
+@pytest.mark.parametrize(
+    "way", ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
+)
 def test_usage_that_cannot_be_believed_changes_no_label_and_is_booked_above_what_was_told(
     server: FakeOpenAI, dataset: Path, tmp_path: Path, way: str
 ) -> None:

@@ -39,7 +39,17 @@ PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES = texts(16)
 COMPARISON = Compare(Kind.TWO_OF_THREE, (EXAMPLES[1], EXAMPLES[2], EXAMPLES[3]))
 QUESTIONS: list[Question] = [COMPARISON, *labels(WORDS[:2], EXAMPLES[:8])]
-WAYS = ("chat", "decisions", "batch")
+TELLING = ("wrong keys", "half the labels", "refusal", "usage in words", "cut", "malformed")  # quick by every way
+
+
+def by_every_way(faults: list[str]) -> list[Any]:
+    """Each fault by chat; by decisions and batch only some of them where time is short."""
+    quick = [(fault, way) for fault in faults for way in ("chat", "decisions", "batch")]
+    return [
+        pytest.param(*case, marks=() if case[1] == "chat" or case[0] in TELLING else pytest.mark.slow) for case in quick
+    ]
+
+
 FOR_GOOD = {"429 for an hour", "no quota"}  # nobody waits for these
 REFUSALS = {"refusal", "refusal in words", "filtered"}
 PAID = [*SPOILERS, REPEATS]  # replies of status 200
@@ -100,8 +110,7 @@ def assert_right(answers: list[Answer]) -> None:
     assert (found.verdict, found.feature and found.feature.name, found.shown) == (Verdict.FEATURE, "cat", (0, 2))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("fault", [*PAID, *(name for name in FAILURES if name not in FOR_GOOD)])
+@pytest.mark.parametrize(("fault", "way"), by_every_way([*PAID, *(name for name in FAILURES if name not in FOR_GOOD)]))
 def test_one_bad_reply_changes_nothing_but_the_bill(
     server: FakeOpenAI, store: Store, memory: dict[str, Any], fault: str, way: str
 ) -> None:
@@ -122,8 +131,7 @@ def test_one_bad_reply_changes_nothing_but_the_bill(
     assert (len(server.requests), store.spent("scope")) == (requests, (spent, 0))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("fault", [name for name in PAID if name not in USAGES])
+@pytest.mark.parametrize(("fault", "way"), by_every_way([name for name in PAID if name not in USAGES]))
 def test_a_server_that_never_makes_sense_is_recorded_as_such_and_paid(
     server: FakeOpenAI, store: Store, memory: dict[str, Any], fault: str, way: str
 ) -> None:
@@ -146,8 +154,9 @@ def test_a_server_that_never_makes_sense_is_recorded_as_such_and_paid(
     assert len(server.requests) == requests
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("fault", [name for name in FAILURES if name not in ("malformed", "not JSON", "hang")])
+@pytest.mark.parametrize(
+    ("fault", "way"), by_every_way([name for name in FAILURES if name not in ("malformed", "not JSON", "hang")])
+)
 def test_a_server_that_is_down_is_one_line_and_nothing_is_recorded_in_its_name(
     server: FakeOpenAI, store: Store, memory: dict[str, Any], fault: str, way: str
 ) -> None:
