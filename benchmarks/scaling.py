@@ -1,6 +1,6 @@
 """What ten million images with fifty features take: calls and dollars from the price tables, hours by calculation.
 
-    python -m benchmarks.scaling [--images 10000000] [--features 50] [--processor 0.5] [--requests 10000]
+    python -m benchmarks.scaling [--images 10000000] [--features 50] [--processor 0.2] [--requests 10000]
 
 `--processor` is the milliseconds of one core per label that `benchmarks.enrichment` measures, `--requests` what the
 provider allows in a minute. Nothing is sent."""
@@ -46,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--images", type=int, default=10_000_000)
     parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--processor", type=float, default=0.5, help="milliseconds of a core per label")
+    parser.add_argument("--processor", type=float, default=0.2, help="milliseconds of a core per label")
     parser.add_argument("--requests", type=int, default=10_000, help="that the provider allows in a minute")
     options = parser.parse_args()
     examples = load_dataset(str(FACES)).examples[:SAMPLE]
