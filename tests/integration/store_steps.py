@@ -26,9 +26,10 @@ def claim(
     price: int = PRICE,
     budget: int | None = None,
     sending: int = 0,
+    lease: float = LEASE,
 ) -> Claimed:
     requests = [Request(key, price, "crowd", "label") for key in keys]
-    return store.claim(run_id, scope, requests, owner=owner, lease_seconds=LEASE, budget=budget, sending=sending)
+    return store.claim(run_id, scope, requests, owner=owner, lease_seconds=lease, budget=budget, sending=sending)
 
 
 def record(key: str, fence: int, *, cost: int = PRICE, says: str = "yes", kind: str = "label") -> AnswerRecord:

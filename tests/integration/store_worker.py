@@ -21,6 +21,9 @@ def reserve(store: Store, name: str, count: int, budget: int) -> int:
     return sum(len(claimed.granted) for claimed in claims)
 
 
+A_DAY = 86_400.0  # so that no lease ends while somebody is far behind
+
+
 def race(store: Store, name: str, count: int, budget: int, rounds: int) -> list[int]:
     """The same again and again, each round on a budget of its own; how many were granted in each.
 
@@ -31,8 +34,9 @@ def race(store: Store, name: str, count: int, budget: int, rounds: int) -> list[
     wait_for_go()
     for number in range(rounds):
         run, scope = f"{name} {number}", f"{SCOPE} {number}"
+        wanted = ([f"{run} {each}"] for each in range(count))
         claims = (
-            claim(store, [f"{run} {each}"], owner=name, run_id=run, scope=scope, budget=budget) for each in range(count)
+            claim(store, keys, owner=name, run_id=run, scope=scope, budget=budget, lease=A_DAY) for keys in wanted
         )
         granted.append(sum(len(claimed.granted) for claimed in claims))
     return granted
