@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ class Trial:
     folder: Path
     scenario: str = "discover"
     files: Sequence[str] = ()
+    more: dict[str, Any] = field(default_factory=dict)  # that the scenario wants to know
     attempts: int = 0
     kills: int = 0  # and other ends before the end
 
@@ -84,7 +85,7 @@ class Trial:
     def attempt(self, **disturbance: Any) -> dict[str, Any]:
         """Start it once, disturbed as the job says."""
         self.attempts += 1
-        places = {"store": self.store, "folder": self.folder, "port": self.provider.port}
+        places = {"store": self.store, "folder": self.folder, "port": self.provider.port, **self.more}
         told = self.nest.hatch(scenario=self.scenario, attempt=self.attempts, **places, **disturbance)
         self.kills += told["ended"] != "clean"
         return told

@@ -1,26 +1,43 @@
-"""What the killed processes do: a discovery of 20 questions, all of it but Prefect."""
+"""What the killed processes do, with all but Prefect: discover, enrich, collect a provider's batch, serve the page."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import SecretStr
 
+from flows import enrich_batches
 from flows.discover import run_discovery
+from flows.enrich import enrich_with
+from flows.enrich_settings import EnrichSettings
+from flows.oracles import build_oracle
 from flows.preparation import Prepared
+from flows.reviewing import PageSettings, serve
 from flows.settings import DiscoverSettings
+from models.openai_api import OpenAIOracle
+from models.openai_config import OpenAIConfig
 from models.oracle import Answer, Compare, Feature, Oracle, Question, QuestionKeys
+from models.prices import Price
+from models.recorded import Recorded
+from models.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Truth
 from store import Store
 from tests.crash.boundaries import Hook
 from tests.crash.provider import PaidOracle
+from tests.fake_openai.examples import WORDS, labels
+from tests.fake_openai.examples import texts as word_texts
 from tests.made import crowd_of, random_truth, texts
 
+TOKEN_PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES, TRAITS, QUERIES, BATCH = 6, 4, 20, 10
 TRUTH = random_truth(EXAMPLES, TRAITS, seed=3)
 pd.DataFrame({"warm": [1]}).to_parquet(os.devnull)  # what a run imports late, its children need not import each
@@ -77,3 +94,51 @@ def discover(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         prepared.folder.mkdir(exist_ok=True)
         outcome = run_discovery(prepared, run_id=f"attempt {job['attempt']}", compare=compare, label=label)
     return {"queries": outcome.progress.queries, "features": len(outcome.progress.findings)}
+
+
+def enrich(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
+    """Label a table of texts; each label is a call that the provider charges for."""
+    book = os.open(Path(job["folder"]) / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    attempt = job["attempt"]
+
+    def paid(*about: Any, **more: Any) -> PaidOracle:
+        crowd = build_oracle(*about, **more)
+        assert isinstance(crowd, SimulatedOracle)
+        return PaidOracle(crowd, job["port"], attempt, hook)
+
+    def acknowledged(*about: Any, **more: Any) -> Acknowledged:
+        return Acknowledged(Recorded(*about, **more), book, attempt)
+
+    vars(enrich_batches).update(build_oracle=paid, Recorded=acknowledged)
+    settings = EnrichSettings(
+        dataset=job["dataset"],
+        features=job["features"],
+        oracle="simulated",
+        store=job["store"],
+        out=str(Path(job["folder"]) / "run"),
+    )
+    return {"added": enrich_with(settings)["added"]}
+
+
+def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
+    """Send labels to a provider's Batch API and collect them; the answers are the result."""
+    folder = Path(job["folder"])
+    config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.01)
+    by_batch = replace(config, provider_batch=True, batch_poll=0.02, batch_wait=20.0, labels_per_request=3)
+    book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    run_id = f"attempt {job['attempt']}"
+    with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
+        store.begin_run(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
+        recorded = Acknowledged(Recorded(oracle, store, run_id=run_id, scope="batch"), book, job["attempt"])
+        answers = list(recorded.ask(labels(WORDS, word_texts(12))))
+    said = sorted(json.dumps([answer.question.content, answer.verdict.value]) for answer in answers)
+    (folder / "run").mkdir(exist_ok=True)
+    (folder / "run" / "labels.json").write_text(json.dumps(said))
+    return {"labels": len(said)}
+
+
+def page(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
+    """Serve the review page until it is killed."""
+    with Store.open(job["store"]) as store:
+        serve(store, PageSettings(port=job["port"], page_size=3, checks=0.0, repeats=0.0))
+    return {}
