@@ -14,6 +14,7 @@ from discovery.questions import UNKNOWN, Labels
 Floats = NDArray[np.float64]
 ITERATIONS = 1_000
 TOLERANCE = 1e-12  # of the log likelihood, per vote
+ENOUGH_TO_LABEL = 1e-7  # where only the labels count, not the rates
 FLOOR = 1e-10  # no worker is certain: a rate of exactly 0 could never be revised
 FEWEST_WORKERS = 3  # with two, any share of yes explains the votes equally well
 
@@ -45,7 +46,7 @@ def why_not(votes: NDArray[np.int8]) -> str:
     return ""
 
 
-def dawid_skene(votes: NDArray[np.int8]) -> Consensus:
+def dawid_skene(votes: NDArray[np.int8], tolerance: float = TOLERANCE) -> Consensus:
     """`votes` are examples × workers: 1, 0 or UNKNOWN. Begins with the majority, which decides which side is yes."""
     yes, no = (votes == 1).astype(np.float64), (votes == 0).astype(np.float64)
     cast = (yes + no).sum(1)
@@ -62,7 +63,7 @@ def dawid_skene(votes: NDArray[np.int8]) -> Consensus:
         together = np.logaddexp(for_yes, for_no)
         belief = np.where(voted, np.exp(for_yes - together), 0.5)
         likelihood = float(together[voted].sum())
-        converged = bool(likelihood - before <= TOLERANCE * max(cast.sum(), 1.0))
+        converged = bool(likelihood - before <= tolerance * max(cast.sum(), 1.0))
         before = likelihood
     absent = cast_by_worker(votes) == 0
     return Consensus(

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from discovery.agreement import OF_PAIRS, OF_VOTES, pair_columns, vote_columns
 from discovery.bootstrap import estimates
-from discovery.correctness import BRIER, OF_CORRECTNESS, Calibration, brier_columns, calibration
-from discovery.dawid_skene import dawid_skene, why_not
+from discovery.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
+from discovery.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
 from discovery.enough_votes import chance_of_right, enough, odd_numbers
 from discovery.estimates import Estimate
 from discovery.questions import UNKNOWN
+from discovery.refits import refitted
 from reports.compare_study import Contender, Reference, Study
 
 IS_REFERENCE = "its majority is the reference"
 RAW = OF_CORRECTNESS[0]
+REFITTING = 9  # the purpose of this chance
 Named = dict[str, Estimate]
 
 
@@ -176,20 +178,27 @@ def _accuracy(study: Study, chances: NDArray[np.float64]) -> tuple[list[Estimate
 
 def _consensus(study: Study, one: Contender, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
     """Dawid-Skene, feature by feature: a worker may be good at one and bad at another."""
-    right = np.full(true.shape, np.nan)
-    reasons = []
-    for feature in range(len(true)):
-        votes = one.sheet.by_worker(feature)
-        reasons.append(why_not(votes))
-        if not reasons[-1]:
-            labels = dawid_skene(votes).labels
-            known = (labels != UNKNOWN) & (true[feature] != UNKNOWN)
-            right[feature, known] = labels[known] == true[feature, known]
+    votes = [one.sheet.by_worker(feature) for feature in range(len(true))]
+    reasons = [why_not(cast) for cast in votes]
     if not len(reasons) or all(reasons):
         reason = reasons[0] if reasons else "there is nothing to compare"
         return [Estimate.undefined(one) for one in reasons], Estimate.undefined(reason)
-    each, overall = _accuracy(study, right)
-    told = [Estimate.undefined(reason) if reason else found for reason, found in zip(reasons, each, strict=True)]
+
+    def fit(rows: NDArray[np.intp], tolerance: float = ENOUGH_TO_LABEL) -> NDArray[np.float64]:
+        right = np.full(len(votes), np.nan)
+        for feature, cast in enumerate(votes):
+            if not reasons[feature] and not why_not(cast[rows]):
+                labels, correct = dawid_skene(cast[rows], tolerance).labels, true[feature, rows]
+                known = (labels != UNKNOWN) & (correct != UNKNOWN)
+                right[feature] = (labels[known] == correct[known]).mean() if known.any() else np.nan
+        return right
+
+    n = len(study.ids)
+    each, overall = refitted(fit(np.arange(n), TOLERANCE), fit, n, study.rng(REFITTING))
+    told = [
+        Estimate.undefined(reason or UNSCORED) if not found.defined else found
+        for reason, found in zip(reasons, each, strict=True)
+    ]
     return told, overall
 
 
