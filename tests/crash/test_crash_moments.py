@@ -58,7 +58,8 @@ def test_an_enrichment_killed_at_random_moments_ends_like_an_undisturbed_one(
     print(tally)
 
 
-@MOMENTS
+@pytest.mark.slow
+@pytest.mark.parametrize("moments", [50])
 def test_the_collection_of_a_batch_killed_at_random_moments_books_whatever_was_charged(
     hatchery: Nest, provider: Provider, places: Places, moments: int
 ) -> None:

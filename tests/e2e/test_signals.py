@@ -118,7 +118,7 @@ def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_wa
         assert [store.spent(run["scope"]) for run in store.run_overview()] == [(1000 * answers, 0)]
 
 
-@SIGNALS
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_the_page_ends_and_says_how_to_go_on(tmp_path: Path, how: signal.Signals) -> None:
     with started(tmp_path, "review", "--port", str(free_port())) as command:
         command.wait_for_word("overview: ")
