@@ -14,13 +14,17 @@ import hashlib
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.machine import heading
 
 WANTED = 4.0  # times the throughput of one question at a time, for the tiny model
 SIZES = {"tiny": (48, 2), "small": (256, 4), "medium": (512, 8)}  # hidden size and layers of the language model
+ROUNDS = 9
+WAYS: tuple[dict[str, Any], ...] = ({"batch": 1}, {"batch": 16}, {"batch": 16, "share_prefix": False})
 
 
 def main() -> None:
@@ -47,17 +51,16 @@ def measure(folder: Path, size: str, count: int) -> dict[str, float]:
 
     hidden, layers = SIZES[size]
     model = save_tiny_llava(folder / size, hidden=hidden, layers=layers)
-    examples, features = pictures(folder, count), sixteen_features()
-    orders = {
-        "one feature, many pictures": labels(features[:1], examples),
-        "three votes on each picture": labels(features[:1], examples[: count // 3], votes=3),
-        "sixteen features of each picture": labels(features, examples[: count // 16]),
+    features = sixteen_features()
+    orders: dict[str, Callable[[list[Any]], list[Any]]] = {
+        "one feature, many pictures": lambda shown: labels(features[:1], shown),
+        "three votes on each picture": lambda shown: labels(features[:1], shown[: count // 3], votes=3),
+        "sixteen features of each picture": lambda shown: labels(features, shown[: count // 16]),
     }
     ratios = {}
     for order, questions in orders.items():
-        one = labels_per_second(model, questions, batch=1)
-        many = labels_per_second(model, questions, batch=16)
-        plain = labels_per_second(model, questions, batch=16, share_prefix=False)
+        rounds = [questions(pictures(folder, count, seed)) for seed in range(ROUNDS + 1)]
+        one, many, plain = labels_per_second(model, rounds)
         ratios[order] = many / one
         print(
             f"{size:7} {order:33} batch 1: {one:7.1f}/s   batch 16: {many:7.1f}/s ({many / one:4.1f} times; "
@@ -73,32 +76,37 @@ def labels(features: list[Any], examples: list[Any], votes: int = 1) -> list[Any
     return [Label(feature, example, vote) for example in examples for feature in features for vote in range(votes)]
 
 
-def labels_per_second(model: Path, questions: list[Any], *, rounds: int = 5, **options: Any) -> float:
-    """Per CPU second, the best of several rounds after one that loads the model and tries what it can share."""
+def labels_per_second(model: Path, rounds: list[list[Any]]) -> list[float]:
+    """Per CPU second, one figure for each of WAYS: the median of all rounds but the first.
+
+    The first loads the model and tries what it can share. Each round begins with another way, so that a machine that
+    slows down does so for all, and no round has a picture of an earlier one, so that none is still in memory."""
     from models.local_vlm import LocalVlmConfig, LocalVlmOracle
 
-    oracle = LocalVlmOracle(LocalVlmConfig(model=str(model), least_mass=0.0, **options))
-    seconds = []
-    for _ in range(rounds + 1):
-        started = time.process_time()
-        answered = sum(1 for _ in oracle.ask(questions))
-        seconds.append(time.process_time() - started)
-        assert answered == len(questions)
-    return len(questions) / min(seconds[1:])
+    oracles = [LocalVlmOracle(LocalVlmConfig(model=str(model), least_mass=0.0, **way)) for way in WAYS]
+    seconds: list[list[float]] = [[] for _ in WAYS]
+    for number, questions in enumerate(rounds):
+        for turn in range(len(WAYS)):
+            way = (number + turn) % len(WAYS)
+            started = time.process_time()
+            answered = sum(1 for _ in oracles[way].ask(questions))
+            seconds[way].append(time.process_time() - started)
+            assert answered == len(questions)
+    return [len(rounds[0]) / median(taken[1:]) for taken in seconds]
 
 
-def pictures(folder: Path, count: int) -> list[Any]:
+def pictures(folder: Path, count: int, seed: int) -> list[Any]:
     import numpy as np
     from PIL import Image
 
     from sources.example import Example
 
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     examples: list[Any] = []
     for number in range(count):
-        path = folder / f"{number}.png"
+        path = folder / f"{seed}-{number}.png"
         Image.fromarray(rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(path)
-        examples.append(Example(str(number), hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
+        examples.append(Example(path.stem, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
     return examples
 
 

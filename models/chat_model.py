@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from models.each_text_once import EachTextOnce
 from models.model_files import ModelFiles
 from models.oracle import OracleError, OracleUnavailable
 from models.prompts import Message, Picture
@@ -69,6 +70,8 @@ class ChatModel:
             model: Any = loader.from_pretrained(files.location, dtype=getattr(torch, dtype), **source)
             self.model: Any = model.to(device).eval()
         self.tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
+        if self.tokenizer is not self._processor:
+            self._processor.tokenizer = EachTextOnce(self.tokenizer)
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.context: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
@@ -77,6 +80,7 @@ class ChatModel:
         self._slices_logits = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         # A feature meets many pictures in the same words, and a picture many features.
         self._render: Callable[[Turns], str] = lru_cache(PROMPTS_KEPT)(self._rendered)
+        self._words: Callable[[str], list[int]] = lru_cache(PROMPTS_KEPT)(self._tokenized)
         self._picture: Callable[[Example], Image] = lru_cache(PICTURES_KEPT)(
             partial(open_image, longest_side=longest_side)
         )
@@ -108,9 +112,7 @@ class ChatModel:
 
     def token_ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Of the words alone, in which each picture is still one placeholder."""
-        texts = [prompt.text for prompt in prompts]
-        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=self._adds_start(texts[0]))["input_ids"]
-        return ids
+        return [self._words(prompt.text) for prompt in prompts]
 
     def check_room(self, lengths: Sequence[int], room: int = 1) -> None:
         """Raises ContextOverflow where fewer than `room` tokens would be left to answer."""
@@ -146,6 +148,10 @@ class ChatModel:
         texts = self.tokenizer.batch_decode(new, skip_special_tokens=True)
         written = (new != padding).sum(dim=1).tolist()
         return [Reply(*reply) for reply in zip(texts, read, written, strict=True)]
+
+    def _tokenized(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=self._adds_start(text))["input_ids"]
+        return ids
 
     def _adds_start(self, text: str) -> bool:
         """Whether the tokenizer should add its special tokens: most templates write them already."""

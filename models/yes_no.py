@@ -6,6 +6,7 @@ position it has alone. What the prompts of a batch begin with is computed once a
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ class YesNoReader:
         self._model = model
         self._share_prefix = share_prefix
         self._allowed: dict[tuple[bool, bool], bool] = {}  # which ways of sharing this model allows, by trial
+        self._instructions: tuple[list[int], Any] | None = None  # those last shared, with their keys and values
         self._yes, self._no = yes_and_no_ids(model)
 
     def read(self, prompts: Sequence[Prompt], about: Sequence[Hashable]) -> list[YesNo]:
@@ -135,40 +137,47 @@ class YesNoReader:
             return None
         self._model.check_room([length + len(end) for end in ends])
         width, padding, device = max(map(len, ends)), self._model.tokenizer.pad_token_id, whole["input_ids"].device
+        inside = torch.arange(length + width) < torch.tensor([[length + len(end)] for end in ends])
         inputs = {
             "input_ids": torch.tensor([end + [padding] * (width - len(end)) for end in ends], device=device),
-            "attention_mask": torch.tensor(
-                [[1] * (length + len(end)) + [0] * (width - len(end)) for end in ends], device=device
-            ),
+            "attention_mask": inside.to(device, torch.long),
         }
-        return self._behind(whole, length, group.owners, _Batch(inputs, [len(end) for end in ends]))
+        cache = self._computed(whole, length)
+        return _behind(cache, length, group.owners, _Batch(inputs, [len(end) for end in ends]))
 
     def _behind_instructions(self, prompts: list[Prompt]) -> _Batch | None:
         """What all prompts begin with, up to the first picture or to where the texts begin to differ."""
         whole = self._model.encode(prompts, "right")
-        rows, mask = _unpadded(whole), whole["attention_mask"]
-        self._model.check_room([len(row) for row in rows])
-        length = _common(rows)
+        ids, mask = whole["input_ids"], whole["attention_mask"]
+        lengths = mask.sum(dim=1).tolist()
+        self._model.check_room(lengths)
+        length = min(int((ids == ids[0]).all(dim=0).long().cumprod(dim=0).sum()), min(lengths) - 1)
         if prompts[0].pictures:
             # A picture's placeholder is one token in the words alone, and grows where pictures are put in.
-            length = min(length, _common([rows[0], *self._model.token_ids(prompts[:1])]) - 1)
+            length = min(length, _common([ids[0].tolist(), *self._model.token_ids(prompts[:1])]) - 1)
         if length < WORTH_SHARING:
             return None
-        first = {"input_ids": whole["input_ids"][:1], "attention_mask": mask[:1]}
         rest = {name: _columns(value, mask.shape, slice(length, None)) for name, value in whole.items()}
-        batch = _Batch({**rest, "attention_mask": mask}, [len(row) - length for row in rows])
-        return self._behind(first, length, [0] * len(rows), batch)
+        batch = _Batch({**rest, "attention_mask": mask}, [row - length for row in lengths])
+        cache = self._computed_instructions({"input_ids": ids[:1], "attention_mask": mask[:1]}, length)
+        return _behind(cache, length, [0] * len(lengths), batch)
 
-    def _behind(self, whole: dict[str, Any], length: int, owners: list[int], batch: _Batch) -> _Batch:
-        """The batch behind the first `length` tokens of `whole`: each row behind those of its owner's row."""
+    def _computed_instructions(self, first: dict[str, Any], length: int) -> Any:
+        """As the last batch left them where it began with the same: one feature often fills many batches."""
+        words = first["input_ids"][0, :length].tolist()
+        if self._instructions is None or self._instructions[0] != words:
+            self._instructions = None  # not two at a time
+            self._instructions = words, self._computed(first, length)
+        return deepcopy(self._instructions[1])
+
+    def _computed(self, whole: dict[str, Any], length: int) -> Any:
+        """Keys and values of the first `length` tokens."""
         import torch
 
         shape, device = whole["input_ids"].shape, whole["input_ids"].device
         before = {name: _columns(value, shape, slice(0, length)) for name, value in whole.items()}
         last = torch.tensor([length - 1], device=device)
-        cache = self._model.forward({**before, "use_cache": True}, last).past_key_values
-        cache.reorder_cache(torch.tensor(owners, device=device))
-        return _Batch({**batch.inputs, "past_key_values": cache, "use_cache": True}, batch.lengths, length)
+        return self._model.forward({**before, "use_cache": True}, last).past_key_values
 
     def _readings(self, batch: _Batch) -> list[YesNo]:
         import torch
@@ -187,6 +196,14 @@ class YesNoReader:
     def _sum(chances: Tensor, ids: list[int]) -> list[float]:
         total: list[float] = chances[:, ids].double().sum(dim=1).tolist()
         return total
+
+
+def _behind(cache: Any, length: int, owners: list[int], batch: _Batch) -> _Batch:
+    """The batch behind `length` computed tokens: each row behind those of its owner's row."""
+    import torch
+
+    cache.reorder_cache(torch.tensor(owners, device=batch.inputs["input_ids"].device))
+    return _Batch({**batch.inputs, "past_key_values": cache, "use_cache": True}, batch.lengths, length)
 
 
 def yes_and_no_ids(model: ChatModel) -> tuple[list[int], list[int]]:
