@@ -56,4 +56,5 @@ async def _cancel_all() -> None:
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(CLOSING_SECONDS)
+        if thread is not threading.current_thread():  # garbage may be collected in that very thread
+            thread.join(CLOSING_SECONDS)

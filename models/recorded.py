@@ -117,6 +117,7 @@ class _Errand:
         self._over = threading.Event()  # nothing more arrives
         self._came, self._written = 0, 0  # answers, each counted by one thread only
         self._room = threading.Event()  # some have been written
+        self._in_hand: list[Answer] = []  # arrived, and not yet written
         self._ended = False
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
@@ -134,14 +135,15 @@ class _Errand:
         finished = False
         try:
             while not finished:
-                answers, finished = self._collect(timeout=None)
-                yield from self._commit(answers)
+                finished = self._collect(timeout=None)
+                yield from self._commit()
         finally:
             self._ended = True
             deadline = time.monotonic() + DRAIN_SECONDS
+            self._commit()  # what was in hand when somebody interrupted
             while not finished and time.monotonic() < deadline:
-                answers, finished = self._collect(timeout=deadline - time.monotonic())
-                self._commit(answers)
+                finished = self._collect(timeout=deadline - time.monotonic())
+                self._commit()
             if finished and self._fences:
                 if isinstance(self._error, AnswersPending):  # to be collected by a later run, which reserves them anew
                     self._recorded.store.release(self._owner, self._fences)
@@ -226,29 +228,31 @@ class _Errand:
             self._room.clear()
             self._room.wait(POLL_SECONDS)
 
-    def _collect(self, timeout: float | None) -> tuple[list[Answer], bool]:
-        """All that has arrived, at least one thing unless time runs out; and whether that was the last."""
-        arrived: list[Answer] = []
+    def _collect(self, timeout: float | None) -> bool:
+        """Take in hand all that has arrived, at least one thing unless time runs out; whether that was the last."""
         try:
             item = self._arrived.get(timeout=timeout)
-            if item is not None:
-                self._over.wait(LINGER_SECONDS)
+            lingered = False
             while item is not None:
-                arrived.append(item)
+                self._in_hand.append(item)
+                if not lingered:
+                    lingered = True
+                    self._over.wait(LINGER_SECONDS)
                 item = self._arrived.get_nowait()
         except queue.Empty:
-            return arrived, False
-        return arrived, True
+            return False
+        return True
 
-    def _commit(self, answers: list[Answer]) -> list[tuple[str, Answer]]:
+    def _commit(self) -> list[tuple[str, Answer]]:
         """Keep and book. Where somebody else's answer came first, that one counts, but ours is paid for too."""
-        recorded = self._recorded
+        recorded, answers = self._recorded, list(self._in_hand)
         keyed = {self._key_of(answer.question): answer for answer in answers}
-        kept = recorded.store.answer(
-            recorded.run_id, self._owner, [self._record(key, answer) for key, answer in keyed.items()]
-        )
+        # one without a fence was kept before: an interruption came between that and letting go of it
+        records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
+        kept = recorded.store.answer(recorded.run_id, self._owner, records)
         for key in keyed:
             self._fences.pop(key, None)
+        self._in_hand.clear()
         self._written += len(answers)
         self._room.set()
         return [

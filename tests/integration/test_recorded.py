@@ -23,7 +23,7 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from models.recorded import Recorded
+from models.recorded import Recorded, _Errand
 from models.simulated import SimulatedOracle
 from store import AnswerRecord, Store
 from store.schema import SENT, charges
@@ -158,6 +158,28 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
     again = recorded(crowd_of(TRUTH, price=PRICE), store)
     list(again.ask(labels(50)))
     assert again.cached_calls * PRICE == spent
+
+
+def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect, interrupted = _Errand._collect, list[bool]()
+
+    def interrupting(errand: _Errand, timeout: float | None) -> bool:
+        finished = collect(errand, timeout)
+        if not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return finished
+
+    monkeypatch.setattr(_Errand, "_collect", interrupting)
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.01, width=4), store)
+    with pytest.raises(KeyboardInterrupt):
+        list(oracle.ask(labels(50)))
+    answers = sum(1 for _ in store.every_answer())
+    assert 0 < answers < 50
+    assert sum(line.unknown_calls for line in store.costs()) == 0
+    assert store.spent(SCOPE) == (answers * PRICE, 0)
 
 
 def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
