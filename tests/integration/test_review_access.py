@@ -206,6 +206,26 @@ def test_a_reviewer_cannot_answer_for_another(site: Site) -> None:
     assert list(site.store.queue.records()) == []
 
 
+def test_a_reviewer_reads_nothing_of_what_another_answered(site: Site) -> None:
+    """Names are suggested to everybody, by design; who gave them, what they were given for and the rest is not told."""
+    ann, bob = site.visitor("ann-who-answers"), site.visitor("bob")
+    ann.get("/")
+    fields = {"name": "round thing", "definition": "words of nobody else", "shown": [0, 1]}
+    assert ann.answer(**fields).status_code == 303
+    [row] = site.store.queue.records()
+    assert row["answer"]["definition"] == "words of nobody else"
+    taken = str(row["id"])
+    for address in ("/", "/ready", "/?note=again", f"/?lease={taken}", f"/?undo={taken}"):
+        reply = bob.get(address)
+        assert reply.status_code == 200
+        assert "words of nobody else" not in reply.text
+        assert "ann-who-answers" not in reply.text
+    assert bob.post("/undo", {"lease": taken}).status_code == 303
+    assert [(row["by"], row["state"]) for row in site.store.queue.records()] == [("ann-who-answers", "given")]
+    for address in ("/admin", "/admin/export.csv"):
+        assert "words of nobody else" not in bob.get(address).text
+
+
 def test_the_same_form_sent_twice_and_from_two_tabs_counts_once(site: Site) -> None:
     ann = site.visitor("ann")
     ann.get("/")
