@@ -6,9 +6,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.fake_openai import FakeOpenAI
 
 settings.register_profile("suite", deadline=None, print_blob=True)  # a busy machine is no failure
 settings.load_profile("suite")
@@ -52,3 +56,21 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         (state_folder() / "server.json").write_text(json.dumps({"url": url}), encoding="utf-8")
         yield url
         (state_folder() / "server.json").unlink()
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    """A model server that knows which words are in a text."""
+    from tests.fake_openai import FakeOpenAI, Mind
+    from tests.fake_openai.examples import WORDS
+
+    with FakeOpenAI(Mind(WORDS)) as running:
+        yield running
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """Sixteen texts with those words."""
+    from tests.fake_openai.examples import texts_table
+
+    return texts_table(tmp_path, 16)

@@ -6,11 +6,9 @@ from __future__ import annotations
 import base64
 import os
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from flows.__main__ import main
@@ -18,8 +16,7 @@ from flows.discover import run_discovery
 from flows.history import send_history
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings
-from tests.fake_openai import CHAT, Abilities, FakeOpenAI, Mind
-from tests.fake_openai.examples import WORDS, texts
+from tests.fake_openai import CHAT, Abilities, FakeOpenAI
 
 KEY = "sk-marked-8c1f27d0e5"
 PASSWORD = "marked-p%40ss-41f7"  # as it stands in an address
@@ -31,21 +28,12 @@ Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        running.echo = SECRETS
-        address = running.base_url.replace("http://", f"http://me:{PASSWORD}@")
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        yield running
-
-
-@pytest.fixture
-def dataset(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.csv"
-    rows = [{"id": f"t{number}", "text": example.text} for number, example in enumerate(texts(16))]
-    pd.DataFrame(rows).to_csv(path, index=False)
-    return path
+def server(server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> FakeOpenAI:
+    """One that tells everything it was told."""
+    server.echo = SECRETS
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url.replace("http://", f"http://me:{PASSWORD}@"))
+    return server
 
 
 def found_in(text: str | bytes) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -14,26 +13,11 @@ import pytest
 from flows.__main__ import main
 from models.prices import parse_price
 from store import Store
-from tests.fake_openai import BATCHES, CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
-from tests.fake_openai.examples import WORDS, texts
+from tests.fake_openai import BATCHES, CHAT, DECISIONS, Abilities, FakeOpenAI
 
 PRICE = "0.15,0.60"
 WAYS = ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
 Printed = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        yield running
-
-
-@pytest.fixture
-def dataset(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.csv"
-    rows = [{"id": f"t{number}", "text": example.text} for number, example in enumerate(texts(16))]
-    pd.DataFrame(rows).to_csv(path, index=False)
-    return path
 
 
 def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:

@@ -27,6 +27,14 @@ def texts(count: int) -> list[Example]:
     ]
 
 
+def texts_table(folder: Path, count: int) -> Path:
+    """The same texts as a data set."""
+    path = folder / "texts.csv"
+    lines = [f"t{number},{example.text}\n" for number, example in enumerate(texts(count))]
+    path.write_text("id,text\n" + "".join(lines), encoding="utf-8")
+    return path
+
+
 def picture_example(folder: Path, colour: str, size: tuple[int, int] = (48, 32), name: str = "") -> Example:
     path = folder / f"{name or colour}.png"
     Image.new("RGB", size, COLOURS[colour]).save(path)

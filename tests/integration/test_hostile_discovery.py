@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from flows.discover import run_discovery
@@ -14,8 +12,8 @@ from flows.outcome import Outcome
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings
 from models.prices import parse_price
-from tests.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI, Mind
-from tests.fake_openai.examples import WORDS, texts
+from tests.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI
+from tests.fake_openai.examples import WORDS, texts_table
 
 BAD = 0.3
 PRICE = "0.15,0.60"
@@ -26,17 +24,8 @@ FAILED = [name for name in FAILURES if name not in ("429 for an hour", "no quota
 
 
 @pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        yield running
-
-
-@pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    path = tmp_path / "texts.csv"
-    rows = [{"id": f"t{number}", "text": example.text} for number, example in enumerate(texts(EXAMPLES))]
-    pd.DataFrame(rows).to_csv(path, index=False)
-    return path
+    return texts_table(tmp_path, EXAMPLES)
 
 
 def discovered(server: FakeOpenAI, dataset: Path, folder: Path, way: str) -> Outcome:

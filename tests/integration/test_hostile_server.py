@@ -31,7 +31,6 @@ from tests.fake_openai import (
     Abilities,
     BatchManners,
     FakeOpenAI,
-    Mind,
 )
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
 
@@ -53,12 +52,6 @@ def by_every_way(faults: list[str]) -> list[Any]:
 FOR_GOOD = {"429 for an hour", "no quota"}  # nobody waits for these
 REFUSALS = {"refusal", "refusal in words", "filtered"}
 PAID = [*SPOILERS, REPEATS]  # replies of status 200
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        yield running
 
 
 @pytest.fixture

@@ -45,12 +45,6 @@ def settings(server: FakeOpenAI, **changes: Any) -> OpenAIConfig:
 
 
 @pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        yield running
-
-
-@pytest.fixture
 def oracle_of(server: FakeOpenAI) -> Iterator[Callable[..., OpenAIOracle]]:
     opened: list[OpenAIOracle] = []
 

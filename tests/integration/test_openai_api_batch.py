@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -15,18 +14,12 @@ from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.oracle import Answer, AnswersPending, Compare, OracleUnavailable, Question, Verdict
 from models.prices import Price
-from tests.fake_openai import CHAT, BatchManners, FakeOpenAI, Mind
+from tests.fake_openai import CHAT, BatchManners, FakeOpenAI
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 KEY = "sk-marked-secret"
 EXAMPLES = texts(32)
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        yield running
 
 
 def oracle_of(server: FakeOpenAI, memory: dict[str, Any] | None = None, **changes: Any) -> OpenAIOracle:

@@ -15,7 +15,7 @@ from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.oracle import Answer, Compare, OracleUnavailable, Question, Verdict
 from models.prices import Price
-from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
+from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.fake_openai.examples import WORDS, labels, text_example, texts, wrong
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
@@ -25,12 +25,6 @@ TWO_OF_THREE = Compare(Kind.TWO_OF_THREE, (EXAMPLES[1], EXAMPLES[2], EXAMPLES[3]
 REFUSALS = ["refusal", "refusal in words", "filtered"]
 
 Build = Callable[..., OpenAIOracle]
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(Mind(WORDS)) as running:
-        yield running
 
 
 @pytest.fixture
