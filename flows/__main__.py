@@ -99,9 +99,11 @@ def _explain(error: Exception) -> tuple[int, str]:
     from reports.run import RunError
     from sources.dataset import DatasetError
     from sources.location import printable
+    from sources.secrecy import without_secrets
     from store import StoreError
 
-    line = printable(redacted(" ".join(str(error).split()), Environment.read().secrets)) or type(error).__name__
+    said = without_secrets(redacted(" ".join(str(error).split()), Environment.read().secrets))
+    line = printable(said) or type(error).__name__
     if isinstance(error, AnswersPending):
         return WAITING, line
     if isinstance(error, OracleLost):

@@ -7,7 +7,6 @@ import re
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -25,6 +24,7 @@ from reports.compare_exports import summary_rows, write_comparison
 from reports.compare_study import Study
 from reports.compare_verdict import verdict_of
 from reports.comparison import Comparison, compare_oracles
+from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label
 from tasks.publish import publish
@@ -36,7 +36,7 @@ _prepared: ContextVar[PreparedComparison | None] = ContextVar("prepared_comparis
 
 def _flow_run_name() -> str:
     settings = CompareSettings.model_validate(flow_run.parameters["settings"])
-    return f"{Path(settings.dataset).name}-{len(settings.oracles)}-oracles-seed{settings.seed}"
+    return f"{name_of(settings.dataset)}-{len(settings.oracles)}-oracles-seed{settings.seed}"
 
 
 @flow(name="compare", flow_run_name=_flow_run_name, persist_result=False)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -34,6 +33,7 @@ from models.sentences import sentence_closeness
 from models.voting import Elicited, Labelled, Panel
 from reports.progress import picture_of
 from reports.run import Run
+from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label
 from tasks.publish import ProgressArtifact, announce_feature, publish
@@ -46,7 +46,7 @@ _prepared: ContextVar[Prepared | None] = ContextVar("prepared", default=None)
 
 def _flow_run_name() -> str:
     settings = DiscoverSettings.model_validate(flow_run.parameters["settings"])
-    return f"{Path(settings.dataset).name}-{settings.oracle.partition('?')[0]}-seed{settings.seed}"
+    return f"{name_of(settings.dataset)}-{settings.oracle.partition('?')[0]}-seed{settings.seed}"
 
 
 @flow(name="discover", flow_run_name=_flow_run_name, persist_result=False)

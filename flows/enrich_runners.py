@@ -47,7 +47,7 @@ def task_runner(settings: EnrichSettings) -> Any:
     except ImportError as error:
         raise UsageError(
             f"--runner {settings.runner} needs {error.name}, which is not installed: "
-            "pip install -r requirements-scale.txt"
+            "supply/install.sh .venv/bin/python scale"
         ) from None
 
 

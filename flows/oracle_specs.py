@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote
 
 from models.oracle import OracleError
+from sources.secrecy import is_secret_name, secret_of
 
-SECRETS = ("api_key", "apikey", "key", "token", "secret", "password")
 LONGEST = 10_000
 SHOWN = 300  # characters of a spec that an error line repeats
 
@@ -55,23 +55,11 @@ def shown(text: str) -> str:
 def secret_in(text: str) -> str:
     """What is secret about an oracle's parameters, in words that do not repeat it; empty where nothing is."""
     for name, value in parse_qsl(text.partition("?")[2], keep_blank_values=True):
-        if name.strip().lower() in SECRETS:
+        if is_secret_name(name):
             return "a key is no parameter, for those are kept and logged: set OPENAI_API_KEY instead"
-        if has_password(value):
-            return "its address holds a password, and parameters are kept and logged: set OPENAI_BASE_URL instead"
+        if held := secret_of(value):
+            return f"its address holds {held}, and parameters are kept and logged: set OPENAI_BASE_URL instead"
     return ""
-
-
-def has_password(text: str) -> bool:
-    """Whether one of the addresses in a text carries a password."""
-    for part in text.split("::"):  # addresses may be chained
-        try:
-            if "://" in part and urlsplit(part.strip()).password:
-                return True
-        except ValueError:  # no address, or one in which anything may stand
-            if "@" in part:
-                return True
-    return False
 
 
 def by_provider_batch(text: str) -> str:

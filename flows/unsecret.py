@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from flows.oracle_specs import has_password, secret_in
+from flows.oracle_specs import secret_in
+from sources.secrecy import has_password, secret_of
 
 NOT_REPEATED = "secret"  # the type of an error whose input is not shown
 
@@ -27,11 +28,12 @@ def _store(text: str) -> str:
 
 
 def _dataset(text: str) -> str:
-    if has_password(text):
+    if secret := secret_of(text):
         raise PydanticCustomError(
             NOT_REPEATED,
-            "the address holds a password, and settings are kept and logged: give it to fsspec, by its "
-            "configuration or the provider's own variables",
+            "the address holds {secret}, and settings are kept and logged: put it into a variable and write "
+            "'${NAME}' in its place",
+            {"secret": secret},
         )
     return text
 

@@ -22,6 +22,7 @@ from models.oracle import (
     question_key,
 )
 from sources.example import Example
+from sources.secrecy import without_secrets
 from store.queue import Ask, Queue, Standing
 from store.review_items import Vote
 from store.review_votes import MOST_PAID_SECONDS
@@ -152,6 +153,12 @@ def _page(queue: str, question: Question) -> str:
 
 
 def _shown(example: Example) -> dict[str, str | None]:
+    """As the store keeps it: the page reads the picture later, so an address that may not be kept is of no use."""
+    if example.image is not None and example.image != (kept := without_secrets(example.image)):
+        raise OracleError(
+            f"the picture {kept!r} of example {example.id!r} is behind a secret, and the review page would have "
+            "to keep it: download the pictures and give the folder"
+        )
     return {"id": example.id, "text": example.text, "image": example.image}
 
 

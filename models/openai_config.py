@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -14,6 +13,7 @@ from pydantic import SecretStr
 from models.oracle import OracleError
 from models.prices import Price
 from models.redaction import words_of
+from sources.location import shown
 
 OPENAI_URL = "https://api.openai.com/v1"
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
@@ -100,8 +100,7 @@ def _check_words(config: OpenAIConfig) -> None:
     except ValueError:
         usable = False
     if not usable:
-        shown = re.sub(r"://[^/@]*@", "://", config.url)
-        raise OracleError(f"base URL {shown!r} is not an http address: give one such as {OPENAI_URL}")
+        raise OracleError(f"base URL {shown(config.url)} is not an http address: give one such as {OPENAI_URL}")
     for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))

@@ -6,18 +6,22 @@ import base64
 from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
+from sources.secrecy import secret_words
+
 SHORTEST = 4  # a secret of fewer characters would be found everywhere
 CUT = "***"
 
 
 def words_of(key: str, url: str | None) -> tuple[str, ...]:
-    """Every form in which a key, and the password in an address, may come back."""
-    words = [key, quote(key, safe="")]
+    """Every form in which a key, and what is secret in an address, may come back."""
+    words = [key, quote(key, safe=""), *secret_words(url or "")]
     try:
         parts = urlsplit(url or "")
         password = parts.password
     except ValueError:
         return _longest_first(words)
+    if parts.username and parts.scheme in ("http", "https"):
+        words += [parts.username, unquote(parts.username)]
     if password:
         plain, user = unquote(password), unquote(parts.username or "")
         words += [password, plain, quote(plain, safe=""), base64.b64encode(f"{user}:{plain}".encode()).decode()]

@@ -10,6 +10,7 @@ import numpy as np
 from discovery.questions import UNKNOWN
 from reports.findings import Findings, Found, names_of
 from sources.example import Example
+from sources.secrecy import without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +122,7 @@ def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) ->
         "no": no,
         "abstained": abstained,
         "probability": None if np.isnan(probability) else round(probability, 4),
-        "example": (example.text or example.image) if example else None,
+        "example": (example.text or without_secrets(example.image or "")) if example else None,
         "corrected": None,
         "against": 0.5 if label is None else min(yes, no) / max(yes + no, 1),
     }

@@ -10,6 +10,7 @@ from sources.errors import DatasetError, Unreadable
 from sources.folder import TRUTH, is_image_folder, list_files, rows_of_folder, tables_in
 from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of, shown
 from sources.rows import Rows, rows_of_table
+from sources.secrecy import filled, without_secrets
 from sources.table import is_table
 
 ACCEPTED = "give a folder of images, or a CSV, JSONL or Parquet file with an id and a text or image column"
@@ -37,7 +38,7 @@ def name_of(spec: str) -> str:
 
 def _resolve(spec: str) -> tuple[str, list[str] | None]:
     """A table's location and None, or an image folder's location and its files."""
-    location = absolute(spec)
+    location = absolute(filled(spec) if is_url(spec) else spec)
     if not spec.strip() or "\0" in spec:
         raise DatasetError(f"no data set is called {spec!r}: {ACCEPTED}")
     try:
@@ -62,7 +63,7 @@ def _is_folder(location: str) -> bool:
     if not is_url(location):
         return os.path.isdir(location)
     fs, path = file_system(location)
-    return not is_table(path) and bool(fs.isdir(path))
+    return not is_table(file_name(location)) and bool(fs.isdir(path))
 
 
 def _exists(location: str) -> bool:
@@ -74,7 +75,7 @@ def _exists(location: str) -> bool:
 
 def _single_table(spec: str, location: str) -> str:
     if not is_table(file_name(location)):
-        hint = f"zip://::{spec}" if location.lower().endswith(".zip") else ""
+        hint = f"zip://::{without_secrets(spec)}" if location.lower().endswith(".zip") else ""
         raise DatasetError(f"{shown(spec)} is no table: {f'read an archive as {hint}' if hint else ACCEPTED}")
     return location
 

@@ -12,6 +12,7 @@ import threading
 from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
+from sources.secrecy import without_secrets
 
 _opened_by_this_thread = threading.local()  # the archive read last
 
@@ -28,8 +29,8 @@ def absolute(spec: str) -> str:
 
 
 def shown(location: str) -> str:
-    """For messages: in quotes, on one line, without a password."""
-    return repr(re.sub(r"://[^/@]*@", "://", location))
+    """For messages: in quotes, on one line, without what is secret."""
+    return repr(without_secrets(location))
 
 
 def child(folder: str, relative: str) -> str:
@@ -37,15 +38,17 @@ def child(folder: str, relative: str) -> str:
     if not is_url(folder):
         return os.path.join(folder, relative)
     head, path, tail = _split_chain(folder)
-    return head + (path if path.endswith("/") else path + "/") + relative + tail
+    path, query = _split_query(path)
+    return head + (path if path.endswith("/") else path + "/") + relative + query + tail
 
 
 def parent(location: str) -> str:
     if not is_url(location):
         return os.path.dirname(location)
     head, path, tail = _split_chain(location)
+    path, query = _split_query(path)
     protocol, _, rest = path.partition("://")
-    return f"{head}{protocol}://{rest.rpartition('/')[0]}{tail}"
+    return f"{head}{protocol}://{rest.rpartition('/')[0]}{query}{tail}"
 
 
 def file_name(location: str) -> str:
@@ -64,6 +67,14 @@ def _split_chain(url: str) -> tuple[str, str, str]:
     head = "".join(part + "::" for part in parts[:at])
     tail = "".join("::" + part for part in parts[at + 1 :])
     return head, parts[at], tail
+
+
+def _split_query(path: str) -> tuple[str, str]:
+    """What lies beside a file on a web server is asked for with the same query: a token may be good for the folder."""
+    if not path.startswith(("http://", "https://")):
+        return path, ""
+    path, mark, query = path.partition("?")
+    return path, mark + query
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -97,7 +108,7 @@ def _missing_package(message: str) -> str:
     """fsspec says `Install s3fs to access S3`, or `requires "requests" and "aiohttp" to be installed`."""
     names: list[str] = re.findall(r"\"([A-Za-z]\w*)\"", message) + re.findall(r"[Ii]nstall ([A-Za-z]\w*)", message)
     missing = [name for name in names if importlib.util.find_spec(name) is None]
-    return " ".join(missing) or f"what fsspec asks for ({' '.join(message.split())})"
+    return " ".join(missing) or f"what fsspec asks for ({without_secrets(' '.join(message.split()))})"
 
 
 def reason_of(error: BaseException) -> str:
@@ -106,7 +117,7 @@ def reason_of(error: BaseException) -> str:
         return "missing file"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    return printable(" ".join(str(error).split())[:200]) or type(error).__name__
+    return printable(without_secrets(" ".join(str(error).split()))[:200]) or type(error).__name__
 
 
 def printable(text: str) -> str:

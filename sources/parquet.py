@@ -29,7 +29,7 @@ def cell_location(table: str, column: str, row: int) -> str:
 
 def cell_of(location: str) -> tuple[str, str, int] | None:
     """Table, column and row of a cell's location; None for any other location."""
-    match = re.fullmatch(r"(.+\.parquet(?:::.+)?)#([^#]+)\[(\d+)\]", location, re.IGNORECASE | re.DOTALL)
+    match = re.fullmatch(r"(.+\.parquet(?:\?[^#]*)?(?:::.+)?)#([^#]+)\[(\d+)\]", location, re.IGNORECASE | re.DOTALL)
     return (match.group(1), match.group(2), int(match.group(3))) if match else None
 
 

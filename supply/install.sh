@@ -1,5 +1,5 @@
 #!/bin/sh
-# supply/install.sh PYTHON run|dev: install exactly what is locked, and no file whose hash the lock does not name.
+# supply/install.sh PYTHON run|dev|scale: install exactly what is locked, and no file whose hash the lock does not name.
 # --no-deps, because a lock holds them all; pip check says afterwards whether anything is missing.
 set -eu
 python=$1

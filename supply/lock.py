@@ -1,4 +1,4 @@
-"""Make the lock files from requirements.txt and requirements-dev.txt: `make lock`, or `make lock ARGS=--upgrade`.
+"""Make the lock files from the requirements files: `make lock`, or `make lock ARGS=--upgrade`.
 
 uv resolves for every machine with Linux and the Python versions that pyproject.toml names. What is locked stays at its
 version unless it is told to go on. The build of torch that pip finds on this machine joins those of the registry."""
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from supply.locks import CUDA, DEV, ROOT, RUN, TORCH, Locked, read_lock, write_lock
+from supply.locks import CUDA, DEV, ROOT, RUN, SCALE, TORCH, Locked, read_lock, write_lock
 
 UV = ROOT / ".venv" / "tools" / "bin" / "uv"
 EVERYWHERE = "python_full_version < '3.14' and sys_platform == 'linux'"  # what [tool.uv] makes of every line
@@ -19,21 +19,31 @@ EVERYWHERE = "python_full_version < '3.14' and sys_platform == 'linux'"  # what 
 
 def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        everything = Path(folder) / "everything.lock"
-        if "--upgrade" not in arguments:
-            present = (path for path in (RUN, DEV, TORCH, CUDA) if path.exists())
-            everything.write_text("".join(path.read_text(encoding="utf-8") for path in present), encoding="utf-8")
+        everything, clusters = Path(folder) / "everything.lock", Path(folder) / "clusters.lock"
+        upgrading = "--upgrade" in arguments
+        everything.write_text("" if upgrading else _texts(RUN, DEV, TORCH, CUDA), encoding="utf-8")
         developing = _resolve("requirements-dev.txt", everything)
+        clusters.write_text(_texts(everything) + ("" if upgrading else _texts(SCALE)), encoding="utf-8")
+        scaling = _resolve("requirements-scale.txt", clusters)
         running = {one.name for one in _resolve("requirements.txt", everything)}
+    _assert_one_version_each(developing, scaling)
     torch = next(one for one in developing if one.name == "torch")
     known = {*torch.hashes, *_hashes_in_lock(torch), *_hashes_here(torch)}
     cards = [one for one in developing if _is_for_cards(one.name)]
     others = [one for one in developing if one is not torch and one not in cards]
     write_lock(RUN, "What requirements.txt needs beside torch.", [one for one in others if one.name in running])
     write_lock(DEV, "What requirements-dev.txt needs beside it.", [one for one in others if one.name not in running])
+    write_lock(
+        SCALE, "What requirements-scale.txt needs beside it.", [one for one in scaling if one.name not in running]
+    )
     write_lock(TORCH, "All builds that are known.", [Locked(torch.name, torch.version, torch.marker, tuple(known))])
     write_lock(CUDA, "What the builds of torch for graphics cards need.", cards)
-    print(f"{len(developing)} packages locked, {len(cards)} of them for graphics cards only")
+    together = {one.name for one in (*developing, *scaling)}
+    print(f"{len(together)} packages locked, {len(cards)} of them for graphics cards only")
+
+
+def _texts(*paths: Path) -> str:
+    return "".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
 
 
 def _resolve(requirements: str, at: Path) -> list[Locked]:
@@ -44,6 +54,14 @@ def _resolve(requirements: str, at: Path) -> list[Locked]:
         Locked(one.name, one.version, "" if one.marker == EVERYWHERE else one.marker, one.hashes)
         for one in read_lock(at.read_text(encoding="utf-8"))
     ]
+
+
+def _assert_one_version_each(*resolved: list[Locked]) -> None:
+    """Locks are installed one upon the other, so what two of them need must be the same."""
+    versions: dict[tuple[str, str], str] = {}
+    for one in (one for part in resolved for one in part):
+        if versions.setdefault((one.name, one.marker), one.version) != one.version:
+            raise SystemExit(f"{one.name} is wanted as {versions[one.name, one.marker]} and {one.version}: pin it")
 
 
 def _hashes_in_lock(torch: Locked) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The lock files: every package that make installs, at one version, with the hashes of all its files.
 
-run.lock is for requirements.txt and dev.lock for what requirements-dev.txt needs beside it. Of torch there are builds
-with different needs, so it has torch.lock to itself, and cuda.lock is for those that are made for graphics cards."""
+run.lock is for requirements.txt, dev.lock and scale.lock for what requirements-dev.txt and requirements-scale.txt need
+beside it. Of torch there are builds with different needs, so it has torch.lock to itself; cuda.lock is for those that
+are made for graphics cards."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-RUN, DEV, TORCH, CUDA = (HERE / f"{name}.lock" for name in ("run", "dev", "torch", "cuda"))
+RUN, DEV, SCALE, TORCH, CUDA = (HERE / f"{name}.lock" for name in ("run", "dev", "scale", "torch", "cuda"))
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?==(?P<version>[^\s;\\]+)\s*(;\s*(?P<marker>[^\\]+?))?\s*\\?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")

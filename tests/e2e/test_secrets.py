@@ -124,7 +124,7 @@ def test_settings_that_hold_a_secret_are_refused_without_repeating_it(
     assert main([command, value if not option else str(dataset), *words]) == 2
     printed = capsys.readouterr()
     [line] = printed.err.splitlines()
-    assert "instead" in line or "give it to fsspec" in line
+    assert "instead" in line or "put it into a variable" in line
     assert found_in(printed.out + printed.err) == []
 
 

@@ -12,9 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from supply.licences import PAGE, agreed, page
-from supply.locks import CUDA, DEV, ROOT, RUN, TORCH, Locked, normal, pins, read_lock, write_lock
+from supply.locks import CUDA, DEV, ROOT, RUN, SCALE, TORCH, Locked, normal, pins, read_lock, write_lock
 
-LOCKS = (RUN, DEV, TORCH, CUDA)
+LOCKS = (RUN, DEV, SCALE, TORCH, CUDA)
 
 
 def locked(*paths: Path) -> dict[str, list[Locked]]:
@@ -26,11 +26,12 @@ def locked(*paths: Path) -> dict[str, list[Locked]]:
 
 
 @pytest.mark.parametrize(
-    ("requirements", "locks"), [("requirements.txt", (RUN, TORCH)), ("requirements-dev.txt", (DEV,))]
+    ("requirements", "locks"),
+    [("requirements.txt", (RUN, TORCH)), ("requirements-dev.txt", (DEV,)), ("requirements-scale.txt", (SCALE,))],
 )
 def test_what_is_required_is_locked_at_its_version(requirements: str, locks: tuple[Path, ...]) -> None:
     wanted, found = pins(ROOT / requirements), locked(*locks)
-    assert len(wanted) > 10
+    assert len(wanted) > 3
     for name, at in wanted.items():
         assert [one.version for one in found.get(name, [])] == [at], f"{name}: run `make lock`"
 
@@ -45,9 +46,13 @@ def test_a_lock_names_versions_and_hashes_and_no_address(path: Path) -> None:
         assert one.hashes, one.name
 
 
-def test_no_package_is_in_two_locks() -> None:
-    names = [one for path in LOCKS for one in sorted(locked(path))]
+def test_no_package_is_in_two_locks_but_at_one_version_in_the_two_that_go_beside_the_first() -> None:
+    names = [one for path in (RUN, TORCH, CUDA) for one in sorted(locked(path))]
     assert len(names) == len(set(names))
+    developing, scaling = locked(DEV), locked(SCALE)
+    assert {*developing, *scaling}.isdisjoint(names)
+    for name in {*developing} & {*scaling}:
+        assert developing[name] == scaling[name]
 
 
 def installed(name: str) -> str | None:

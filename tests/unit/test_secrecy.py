@@ -1,0 +1,102 @@
+"""Addresses that carry secrets: what is shown and kept of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.location import child, parent, reason_of, shown
+from sources.parquet import cell_location, cell_of
+from sources.secrecy import filled, is_secret_name, secret_of, secret_words, without_secrets
+
+SHORN = {
+    "https://me:pw@h/a.csv": "https://h/a.csv",
+    "https://ghp_16C7e42F292c6912E7@h/a.csv": "https://h/a.csv",
+    "http://me:a/b@h/a.csv": "http://h/a.csv",
+    "https://h/a.csv?token=abc": "https://h/a.csv?token=***",
+    "https://h/a.csv?v=1&X-Amz-Credential=AK%2F1&X-Amz-Signature=ab#x": (
+        "https://h/a.csv?v=1&X-Amz-Credential=***&X-Amz-Signature=***#x"
+    ),
+    "https://h/a.csv?sv=2026&se=9&sig=a%2Bb%3D": "https://h/a.csv?sv=2026&se=9&sig=***",
+    "https://h/a.csv?AWSAccessKeyId=AK&Signature=b&Expires=17": (
+        "https://h/a.csv?AWSAccessKeyId=***&Signature=***&Expires=17"
+    ),
+    "https://h/a.csv?3HL4kqtJlcpXroDTDmJrmSpXd3dIbrHY": "https://h/a.csv?***",
+    "https://h/a.csv?x=3HL4kqtJlcpXroDTDmJrmSpXd3dIbrHY": "https://h/a.csv?x=***",
+    "http://[::1]:80/a.csv?token=abc": "http://[::1]:80/a.csv?token=***",
+    "zip://a.csv::https://me:pw@h/a.zip?sig=x": "zip://a.csv::https://h/a.zip?sig=***",
+    "403, message='Forbidden', url='http://h/x?token=abc&b=1'": "403, message='Forbidden', url='http://h/x?token=***&b=1'",
+}
+HARMLESS = [
+    "/data/a@b.csv?token=abc",  # a file of that name
+    "https://h:8080/a@b.png",
+    "s3://bucket/photo@2x.png",
+    "sftp://me@h/a.csv",
+    "https://h/a.csv?versionId=3HL4kqtJlcpXroDTDmJ+rmSpXd3dIbrHY",
+    "https://h/a.csv?path=/data/2020/some-file.csv&gid=0&download=1",
+    "https://h/a.csv?max_output_tokens=3&design=x&keyword=y&assignment=z",
+    "https://h/a.csv?${QUERY}",
+    "https://h/a.csv?sig=${SIG}&v=1",
+]
+
+
+@pytest.mark.parametrize("text", SHORN)
+def test_what_is_secret_in_an_address_is_neither_shown_nor_kept(text: str) -> None:
+    assert without_secrets(text) == SHORN[text]
+    assert shown(text) == repr(SHORN[text])
+    assert secret_of(text)
+    assert not any(word in without_secrets(text) for word in secret_words(text) if len(word) > 3)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_not_secret_stays(text: str) -> None:
+    assert not secret_of(text)
+    if not text.startswith("sftp"):
+        assert without_secrets(text) == text
+
+
+def test_a_password_in_a_variable_is_no_secret_of_the_settings() -> None:
+    assert not secret_of("https://me:${PASSWORD}@h/a.csv")
+    assert not secret_of("https://${TOKEN}@h/a.csv")
+    assert secret_of("https://me:x${PASSWORD}@h/a.csv") == "a password"
+
+
+@given(st.text(), st.sampled_from(["token", "sig", "X-Goog-Signature", "password"]), st.text(min_size=1))
+def test_shearing_twice_is_shearing_once_and_never_fails(path: str, name: str, value: str) -> None:
+    once = without_secrets(f"{path}https://h/{path}?{name}={value}")
+    assert without_secrets(once) == once
+
+
+@given(st.from_regex(r"[A-Za-z0-9%_.~+/=-]{8,60}", fullmatch=True), st.sampled_from(["token", "sig", "secret", "key"]))
+def test_no_value_of_a_secret_parameter_is_left(value: str, name: str) -> None:
+    for text in (f"https://h/a?{name}={value}", f"GET https://h/a?b=1&{name}={value}: 403"):
+        assert value not in without_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["max_output_tokens", "tokens_per_minute", "keyframes", "synonym", "revision", "price"]
+)
+def test_parameters_of_oracles_are_not_taken_for_secrets(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "apiKey", "API-KEY", "token", "access_token", "Authorization", "client_secret"]
+)
+def test_names_of_secrets_are_known_however_they_are_written(name: str) -> None:
+    assert is_secret_name(name)
+
+
+def test_what_a_variable_held_is_cut_out_of_everything_said_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARED_LINK", "s/veryprivate")
+    assert filled("https://h/${SHARED_LINK}/a.csv") == "https://h/s/veryprivate/a.csv"
+    assert reason_of(ValueError("https://h/s/veryprivate/a.csv is no table")) == "https://h/***/a.csv is no table"
+
+
+def test_files_on_a_web_server_are_asked_for_with_the_query_of_the_table_beside_them() -> None:
+    table = "https://h/d/t.parquet?sig=a/b"
+    assert parent(table) == "https://h/d?sig=a/b"
+    assert child(parent(table), "p/1.png") == "https://h/d/p/1.png?sig=a/b"
+    assert child("memory://d?e", "a.csv") == "memory://d?e/a.csv"
+    assert cell_of(cell_location(table, "image", 3)) == (table, "image", 3)
