@@ -13,6 +13,10 @@ from sources.parquet import cell_location
 from sources.table import Record, open_table
 
 SHOWN = 400  # characters of a header that a message repeats
+# fsspec knows many more kinds of addresses, some of which run commands or write files: those are for the user alone.
+ELSEWHERE = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory")
+ARCHIVES = ("zip", "tar")
+HERE = ("file", "local", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,23 @@ def _image_of(value: Any, table: str, row: int) -> tuple[str | None, bytes | Non
         return None, None, f"image is a {type(path).__name__}, not a path"
     if "\0" in path:
         return None, None, "image path contains a NUL"
-    if is_url(path) or (path.startswith("/") and not is_url(table)):
-        return absolute(path), None, None
+    if is_url(path):
+        problem = _problem_of_address(path, remote=not _is_here(table))
+        return (None, None, problem) if problem else (absolute(path), None, None)
+    if path.startswith("/") and not is_url(table):
+        return path, None, None
     return child(parent(table), path), None, None
+
+
+def _problem_of_address(path: str, *, remote: bool) -> str | None:
+    """Why a table may not name this address. Whoever wrote one that was fetched must not choose among our own files."""
+    kinds = [part.partition("://")[0] if "://" in part or "/" not in part else "" for part in path.split("::")]
+    if strange := next((kind for kind in kinds if kind not in (*ELSEWHERE, *ARCHIVES, *HERE)), None):
+        return f"a table may not name an address of the kind {strange!r}: download the image"
+    if remote and any(kind in HERE for kind in kinds):
+        return "a table from elsewhere may not name a file of this machine: put the image beside it"
+    return None
+
+
+def _is_here(table: str) -> bool:
+    return not is_url(table) or table.rpartition("::")[2].partition("://")[0] in HERE

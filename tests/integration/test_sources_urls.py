@@ -13,7 +13,7 @@ import pytest
 
 from sources.dataset import DatasetError, Example
 from sources.load import iter_examples, load_dataset
-from tests.drawn import draw, ids
+from tests.drawn import draw, ids, reasons
 
 
 @pytest.fixture
@@ -120,3 +120,32 @@ def test_a_missing_package_is_named(tmp_path: Path, spec: str, package: str) -> 
     for data in (spec, str(tmp_path / "t.csv")):
         with pytest.raises(DatasetError, match=f"pip install {package}$"):
             load_dataset(data)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("file://{folder}/own.png", "may not name a file of this machine"),
+        ("local://{folder}/own.png", "may not name a file of this machine"),
+        ("zip://own.png::{folder}/own.zip", "may not name a file of this machine"),
+        ("zip://own.png::file://{folder}/own.zip", "may not name a file of this machine"),
+        ("{folder}/own.png", "missing file"),
+        ("../own.png", "missing file"),
+        ("reference://own.png::memory://refs.json", "of the kind 'reference'"),
+        ("simplecache::memory://d/near.png", "of the kind 'simplecache'"),
+        ("ssh://host.invalid/own.png", "of the kind 'ssh'"),
+        ("github://a:b@c/own.png", "of the kind 'github'"),
+    ],
+)
+def test_a_table_from_elsewhere_names_no_file_of_this_machine_and_no_strange_address(
+    tmp_path: Path, memory: fsspec.AbstractFileSystem, address: str, reason: str
+) -> None:
+    own = draw(tmp_path / "own.png")
+    with zipfile.ZipFile(tmp_path / "own.zip", "w") as archive:
+        archive.write(own, "own.png")
+    memory.pipe("/d/near.png", own.read_bytes())
+    memory.pipe("/refs.json", json.dumps({"own.png": [f"file://{own}"]}).encode())
+    memory.pipe("/d/t.csv", f"id,image\nnear,near.png\nfar,{address.format(folder=tmp_path)}\n".encode())
+    data = load_dataset("memory://d/t.csv")
+    assert ids(data) == ["near"]
+    assert reason in reasons(data)["far"]
