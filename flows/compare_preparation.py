@@ -125,7 +125,8 @@ def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
     store = open_store(settings.store)
     environment = Environment.read()
-    built = [build_oracle(text, dataset, settings.seed, environment, store) for text in settings.oracles]
+    budget = settings.budget_micro
+    built = [build_oracle(text, dataset, settings.seed, environment, store, budget=budget) for text in settings.oracles]
     oracles = _asked(settings, built)
     features, origin = _features(settings, built)
     digest = digest_of([dataset.digest, *([one.identity.to_json(), settings.votes] for one in built)])

@@ -23,6 +23,7 @@ from flows.enrich_summary import summarise, told
 from flows.enrichment import Changes, Enrichment, Submit
 from flows.given_features import read_features
 from flows.running import run_with_api
+from models.booking import taken_over
 from models.oracle import AnswersPending, Feature
 from reports.growing import Meaning, read_table, write_table
 from reports.run import check_writable, replace_file
@@ -103,6 +104,7 @@ def _label_and_write(
         backfill=settings.backfill,
         under_way=2 * settings.workers,
     )
+    work.changes.cost = taken_over(oracle, store, run_id, settings.budget_micro)
     status = "failed"
     try:
         total = find_rows(settings.dataset).total or len(table)  # a text table says so only when it was read

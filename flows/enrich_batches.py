@@ -80,10 +80,13 @@ class Labeller:
 
 
 @cache
-def opened(dataset: str, oracle: str, seed: int, store: str | None) -> tuple[Oracle, Store]:
+def opened(
+    dataset: str, oracle: str, seed: int, store: str | None, budget: Money | None = None
+) -> tuple[Oracle, Store]:
     """The oracle and the store of this process."""
-    kept = open_store(store)
-    return build_oracle(oracle, _described(dataset, oracle), seed, Environment.read(), kept, growing=True), kept
+    kept, environment = open_store(store), Environment.read()
+    described = _described(dataset, oracle)
+    return build_oracle(oracle, described, seed, environment, kept, budget=budget, growing=True), kept
 
 
 _opening = threading.Lock()
@@ -91,7 +94,7 @@ _opening = threading.Lock()
 
 def oracle_and_store(settings: EnrichSettings) -> tuple[Oracle, Store]:
     with _opening:  # threads that come together must not load a model each
-        return opened(settings.dataset, settings.oracle, settings.seed, settings.store)
+        return opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
 
 
 @cache

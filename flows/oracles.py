@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from flows.oracle_specs import OracleSpec, by_provider_batch, shown
 from flows.remembered import Remembered
 from flows.settings import DiscoverSettings, Environment
-from models.oracle import MICRO, Oracle, OracleError
+from models.oracle import MICRO, Money, Oracle, OracleError
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
@@ -32,6 +32,7 @@ class Spec:
     seed: int
     environment: Environment
     store: Store | None = None  # where questions wait for people
+    budget: Money | None = None  # that finding out about a server may take
     growing: bool = False  # the data set will have more examples tomorrow, and the oracle is to stay the same
 
     def config(self, made: type[Config], given: Mapping[str, Any]) -> Config:
@@ -56,20 +57,21 @@ def build_oracle(
     environment: Environment,
     store: Store | None = None,
     *,
+    budget: Money | None = None,
     growing: bool = False,
 ) -> Oracle:
     spec = OracleSpec.parse(text)
     if spec.kind not in BUILDERS:
         raise OracleError(f"unknown oracle {shown(text)}: choose one of {', '.join(BUILDERS)}")
     parameters = dict(spec.parameters)
-    return BUILDERS[spec.kind](Spec(text, spec.model, parameters, dataset, seed, environment, store, growing))
+    return BUILDERS[spec.kind](Spec(text, spec.model, parameters, dataset, seed, environment, store, budget, growing))
 
 
 def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
     """The oracle of a discovery, or all who take part where several do."""
 
     def build(text: str) -> Oracle:
-        return build_oracle(text, dataset, settings.seed, Environment.read(), store)
+        return build_oracle(text, dataset, settings.seed, Environment.read(), store, budget=settings.budget_micro)
 
     ask_people = settings.escalate is not None or settings.spot_check is not None
     labeller = settings.labeller or settings.oracle
@@ -160,7 +162,8 @@ def _openai(spec: Spec) -> Oracle:
         given["price"] = parse_price(spec.parameters.pop("price"))
     if "prices" in spec.parameters:
         given["prices"] = read_prices(Path(spec.parameters.pop("prices")))
-    return OpenAIOracle(spec.config(OpenAIConfig, given), Remembered(environment.cache / "servers.json"), spec.store)
+    remembered = Remembered(environment.cache / "servers.json")
+    return OpenAIOracle(spec.config(OpenAIConfig, given), remembered, spec.store, spec.budget)
 
 
 def _vlm(spec: Spec) -> Oracle:

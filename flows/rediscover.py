@@ -75,7 +75,7 @@ def rediscover_with(
 
 
 def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str) -> Recorded:
-    oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store)
+    oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
     scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
     store.begin_run(
         run_id,

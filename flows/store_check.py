@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from discovery.questions import Kind
 from flows.display import display
 from flows.mturk_publish import claim_keys
-from models.oracle import MICRO, Answer, Compare, kept_key
+from models.oracle import MICRO, NO_QUESTION, Answer, kept_key
 from store import Store
 from store.answers import identity_digest
 from store.audit import StoredAnswer
 
 SHOWN = 20  # lines of one kind of problem; the rest is counted
-NO_QUESTION = Compare(Kind.TAG, ())  # an answer is read back without its examples
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from models.oracle import Answer, Money, Question, Usage, Verdict
@@ -43,28 +43,3 @@ def charge(bills: Sequence[Bill], tokens: Tokens, cost: Money) -> None:
         bill.tokens += Tokens(*counts)
         bill.cost += money
     bills[0].requests += 1
-
-
-@dataclass(slots=True)
-class Debt:
-    """What was spent before any question was asked; the first answer carries it."""
-
-    requests: int = 0
-    tokens: Tokens = NOTHING
-    cost: Money = 0
-
-    def add(self, tokens: Tokens, cost: Money) -> None:
-        self.requests, self.tokens, self.cost = self.requests + 1, self.tokens + tokens, self.cost + cost
-
-    def paid_with(self, answer: Answer) -> Answer:
-        used = answer.usage
-        usage = Usage(
-            used.requests + self.requests,
-            used.input_tokens + self.tokens.input,
-            used.output_tokens + self.tokens.output,
-            used.cached_tokens + self.tokens.cached,
-            used.reasoning_tokens + self.tokens.reasoning,
-        )
-        cost = answer.cost + self.cost
-        self.requests, self.tokens, self.cost = 0, NOTHING, 0
-        return replace(answer, usage=usage, cost=cost)

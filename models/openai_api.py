@@ -8,34 +8,39 @@ from types import TracebackType
 from typing import Any
 
 from models.background import Background
-from models.billing import Debt
 from models.media import Pictures
+from models.openai_account import Account, account_of
 from models.openai_batch import BatchErrand
 from models.openai_bounds import Bounds
 from models.openai_config import OpenAIConfig
 from models.openai_desk import Desk
 from models.openai_errand import Errand
 from models.openai_errors import Fault
-from models.openai_probe import Abilities, paid_from_json, probe, probe_key
+from models.openai_probe import Abilities, probe, probe_key
+from models.openai_wire import Wire
 from models.oracle import Answer, Forecast, Money, OracleIdentity, OracleUnavailable, Question
-from models.prices import settled
 from models.prompts import VERSION
 from store import Store
 
 
 class OpenAIOracle:
     """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run asks.
-    Processes with one `store` share the limits of the server."""
+    Processes with one `store` share the limits of the server, and asking what it can do is booked there, within
+    `budget`, for the first run that asks to take over."""
 
     def __init__(
-        self, config: OpenAIConfig, remembered: MutableMapping[str, Any] | None = None, store: Store | None = None
+        self,
+        config: OpenAIConfig,
+        remembered: MutableMapping[str, Any] | None = None,
+        store: Store | None = None,
+        budget: Money | None = None,
     ) -> None:
         self.config = config
+        self.account = account_of(config)
         self._store = store
+        self._budget = budget
         self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
         self._lock = threading.Lock()
-        self._debt = Debt()
-        self._unpaid = f"unpaid {probe_key(config)}"
         self._background: Background | None = None
         self._desk: Desk | None = None
         Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
@@ -52,8 +57,7 @@ class OpenAIOracle:
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         bounds = self._opened()[0].bounds
-        debt = self._debt.cost
-        return [bounds.price(question) + debt for question in questions]
+        return [bounds.price(question) for question in questions]
 
     @property
     def introduced(self) -> bool:
@@ -65,8 +69,7 @@ class OpenAIOracle:
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         errand = BatchErrand if self.config.provider_batch else Errand
-        for answer in errand(*self._opened(), self.width).run(iter(questions)):
-            yield self._with_debt(answer)
+        return errand(*self._opened(), self.width).run(iter(questions))
 
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""
@@ -95,36 +98,28 @@ class OpenAIOracle:
 
     async def _open(self, background: Background) -> Desk:
         """Connect, and find out what the server can do."""
-        from models.openai_wire import Wire
-
         wire = Wire(self.config, self._store)
         background.at_close(wire.close)
-        abilities, spent = self._known_abilities(), paid_from_json(self._remembered.get(self._unpaid))
+        abilities = self._known_abilities()
         if abilities is None:
-            try:
-                abilities, spent = await probe(wire)
-            except Fault as fault:
-                raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
+            abilities = await self._found_out(wire)
             self._remembered[probe_key(self.config)] = abilities.to_json()
-            self._remembered[self._unpaid] = [paid.to_json() for paid in spent]
         bounds = Bounds.of(self.config, abilities)
-        for paid in spent:
-            tariff = bounds.decisions if paid.endpoint == "decisions" else bounds.chat
-            self._debt.add(paid.tokens, settled(tariff, paid.tokens))
         pictures = Pictures(self.config.image_size, self.config.frames)
         return Desk(self.config, abilities, bounds, wire, pictures, identity_of(bounds))
+
+    async def _found_out(self, wire: Wire) -> Abilities:
+        account = Account(Bounds.of(self.config, Abilities()), self._store, self._budget)
+        try:
+            return await probe(wire, account)
+        except Fault as fault:
+            raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
+        finally:
+            account.close()
 
     def _known_abilities(self) -> Abilities | None:
         known = self._remembered.get(probe_key(self.config))
         return None if known is None else Abilities.from_json(known)
-
-    def _with_debt(self, answer: Answer) -> Answer:
-        """The first answer carries what finding out about the server has cost, be it a later run's."""
-        with self._lock:
-            if not self._debt.requests:
-                return answer
-            self._remembered.pop(self._unpaid, None)
-            return self._debt.paid_with(answer)
 
 
 def identity_of(bounds: Bounds) -> OracleIdentity:

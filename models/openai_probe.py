@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
 
 from models.openai_config import OpenAIConfig
 from models.openai_errors import Unsupported
@@ -44,48 +46,37 @@ class Abilities:
             return None
 
 
-async def probe(wire: Wire) -> tuple[Abilities, list[Paid]]:
-    """What the server can do, and the replies that it cost to learn it."""
-    asked = _Probe(wire)
-    return await asked.abilities(), asked.paid
+Endpoint = Literal["chat", "decisions"]
 
 
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """A reply to a probe that is to be booked."""
+class Payer(Protocol):
+    """Books what a request costs."""
 
-    endpoint: str
-    tokens: Tokens
-
-    def to_json(self) -> list[Any]:
-        return [self.endpoint, *astuple(self.tokens)]
+    async def pay(self, endpoint: Endpoint, send: Callable[[], Awaitable[Reply]]) -> Reply: ...
 
 
-def paid_from_json(data: Any) -> list[Paid]:
-    """Nothing from what `to_json` did not write."""
-    try:
-        return [Paid(str(endpoint), Tokens(*map(int, counts))) for endpoint, *counts in data or []]
-    except (TypeError, ValueError):
-        return []
+async def probe(wire: Wire, payer: Payer) -> Abilities:
+    """What the server can do."""
+    return await _Probe(wire, payer).abilities()
 
 
 class _Probe:
-    def __init__(self, wire: Wire) -> None:
-        self.paid: list[Paid] = []
+    def __init__(self, wire: Wire, payer: Payer) -> None:
         self._wire = wire
+        self._payer = payer
+        self._thinks = False
         self._config = wire.config
         self._limit = "max_completion_tokens"
         self._missing: set[str] = set()
 
     async def abilities(self) -> Abilities:
         form = await self._form()
-        thinks = any(paid.tokens.reasoning > 0 for paid in self.paid)
         wanted = self._config.output
         decisions = wanted in ("auto", "decisions") and await self._has_decisions()
         if wanted == "decisions" and not decisions:
             place, model = self._config.host, self._config.model
             raise OracleUnavailable(f"{place} has no decisions endpoint for {model!r}: use output=auto")
-        return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), thinks)
+        return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks)
 
     async def _form(self) -> str:
         """The strictest format that the server accepts and heeds; the last one is taken as it is."""
@@ -103,19 +94,16 @@ class _Probe:
     async def _chat(self, form: str, *, may_fail: bool) -> Reply | None:
         while True:
             try:
-                reply = await self._wire.chat(self._body(form), PROBE_TOKENS.input)
+                send = partial(self._wire.chat, self._body(form), PROBE_TOKENS.input)
+                reply = await self._payer.pay("chat", send)
             except Unsupported as fault:
                 if self._can_do_without(fault):
                     continue
                 if may_fail and fault.status in (400, 422):
                     return None
                 raise
-            self._pay("chat", reply)
+            self._thinks |= reply.tokens is not None and reply.tokens.reasoning > 0
             return reply
-
-    def _pay(self, endpoint: str, reply: Reply) -> None:
-        if reply.tokens is not None:
-            self.paid.append(Paid(endpoint, reply.tokens))
 
     def _can_do_without(self, fault: Unsupported) -> bool:
         """Whether the server names a parameter that can be spelled differently or left out."""
@@ -153,10 +141,9 @@ class _Probe:
         body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
         for _ in range(CHANCES):
             try:
-                reply = await self._wire.decide(body, PROBE_TOKENS.input)
+                reply = await self._payer.pay("decisions", partial(self._wire.decide, body, PROBE_TOKENS.input))
             except OracleUnavailable:
                 return False
-            self._pay("decisions", reply)
             answers = (reply.data or {}).get("answers")
             if isinstance(answers, list) and len(answers) == 1:
                 return True

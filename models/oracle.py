@@ -106,6 +106,7 @@ class Label:
 
 
 Question = Compare | Label
+NO_QUESTION = Compare(Kind.TAG, ())  # of an answer that is read without its examples, or that is about none
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,16 @@ class Forecasting(Protocol):
         ...
 
     def forecast(self, questions: Sequence[Question]) -> Forecast: ...
+
+
+@runtime_checkable
+class Introduced(Protocol):
+    """An oracle that has to pay to find out who it is, before there is a run."""
+
+    @property
+    def account(self) -> str:
+        """The scope of the store to which that is booked, until a run that asks the oracle takes it over."""
+        ...
 
 
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from models.booking import LEASE_SECONDS, record_of, taken_over
 from models.oracle import (
     MICRO,
     Answer,
@@ -27,7 +28,6 @@ from models.oracle import (
 from models.stopping import stopping
 from store import AnswerRecord, Request, Store, new_owner
 
-LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
 LINGER_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that travel one after the other
@@ -51,6 +51,7 @@ class Recorded:
         self.paid_calls = 0
         self.cached_calls = 0
         self.cost: Money = 0  # paid by this run, now
+        self.cost += taken_over(oracle, store, run_id, budget)
         self._counting = threading.Lock()
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
@@ -267,18 +268,5 @@ class _Errand:
         return self._keys.get(id(question)) or self._recorded.keys.of(question)
 
     def _record(self, key: str, answer: Answer) -> AnswerRecord:
-        identity = self._recorded.identity
-        return AnswerRecord(
-            key=key,
-            fence=self._fences[key],
-            oracle=str(identity),
-            kind=answer.question.kind.value,
-            question=answer.question.content,
-            answer=answer.to_json(),
-            cost=answer.cost - answer.booked,
-            requests=answer.usage.requests,
-            input_tokens=answer.usage.input_tokens,
-            output_tokens=answer.usage.output_tokens,
-            seconds=answer.seconds,
-            identity=self._recorded.identity_json,
-        )
+        recorded, content = self._recorded, answer.question.content
+        return record_of(answer, key, self._fences[key], content, str(recorded.identity), recorded.identity_json)

@@ -7,5 +7,17 @@ from store.errors import StoreError
 from store.facade import Store
 from store.owners import new_owner
 from store.rates import Rate
+from store.schema import PROBE
 
-__all__ = ["AnswerRecord", "Claimed", "Cost", "KeptAnswer", "Rate", "Request", "Store", "StoreError", "new_owner"]
+__all__ = [
+    "PROBE",
+    "AnswerRecord",
+    "Claimed",
+    "Cost",
+    "KeptAnswer",
+    "Rate",
+    "Request",
+    "Store",
+    "StoreError",
+    "new_owner",
+]

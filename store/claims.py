@@ -200,6 +200,12 @@ def _bury(
     return set(dead), _end(connection, list(dead.values()), now).get(scope, Balance())
 
 
+def bury_dead(connection: Connection, scope: int, is_dead: Callable[[str], bool], now: float) -> None:
+    """End the claims of the scope whose owners have died."""
+    owners = connection.execute(_OWNERS_IN, {"in_scope": scope}).scalars().all()
+    _bury(connection, scope, filter(is_dead, owners), now)
+
+
 def _latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any]]:
     return {row.key: row for row in connection.execute(_CHARGES, {"keys": keys}).all()}
 

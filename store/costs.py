@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, union
 
-from store.schema import PAID, UNKNOWN, answers, charges, identities, runs, scopes, uses
+from store.schema import PAID, PROBE, UNKNOWN, answers, charges, identities, runs, scopes, uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,10 @@ def _cached(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row
 
 
 def kept_count(connection: Connection, scope: str) -> int:
-    """How many answers earlier executions of the scope paid for or used."""
+    """How many answers to questions earlier executions of the scope paid for or used."""
     of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == scope)
-    paid = select(answers.c.id).join(charges, and_(charges.c.key == answers.c.key, charges.c.state == PAID))
+    settled = and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.kind != PROBE)
+    paid = select(answers.c.id).join(charges, settled)
     used = select(uses.c.answer).where(uses.c.run.in_(of_scope))
     either = union(paid.where(charges.c.run.in_(of_scope)), used).subquery()
     return connection.execute(select(func.count()).select_from(either)).scalar_one()

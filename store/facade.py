@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from store import answers, audit, checks, claims, costs, ledger, migrations, rates
+from store import answers, audit, checks, claims, costs, handover, ledger, migrations, rates
 from store.answers import AnswerRecord, KeptAnswer
 from store.audit import StoredAnswer
 from store.claims import Claimed, Request
@@ -114,6 +114,15 @@ class Store:
             return claims.claim(connection, run, wanted, terms, is_dead)
 
         return self._transactions.write(work) if wanted else Claimed()
+
+    def take_over(self, account: str, run_id: str, *, budget: int | None) -> int:
+        """Book to the run what the scope `account` holds, unless that exceeds the budget; what was paid of it."""
+        now = self._clock()
+
+        def work(connection: Connection) -> int:
+            return handover.take_over(connection, account, self._run(connection, run_id), budget, is_dead, now)
+
+        return self._transactions.write(work)
 
     def sent(self, owner: str, keys: Iterable[str]) -> set[str]:
         """Mark claims as sent, just before they are. Those that are not returned were lost to another: do not send."""

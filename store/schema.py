@@ -18,6 +18,7 @@ from store.errors import DamagedStore
 LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
 LIVE = (CLAIMED, SENT)  # at most one such row per key
+PROBE = "probe"  # the kind of what asks about no example, but what a server can do
 
 metadata = MetaData()
 

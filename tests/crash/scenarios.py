@@ -1,10 +1,11 @@
-"""What the killed processes do, with all but Prefect: discover, enrich, collect a provider's batch, serve the page."""
+"""What the killed processes do, with all but Prefect: discover, enrich, get to know a server, collect its batch, serve
+the page."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from openai import AsyncOpenAI
 from pydantic import SecretStr
 
 from flows import enrich_batches
@@ -20,10 +22,12 @@ from flows.enrich import enrich_with
 from flows.enrich_settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.preparation import Prepared
+from flows.remembered import Remembered
 from flows.reviewing import PageSettings, serve
 from flows.settings import DiscoverSettings
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
+from models.openai_wire import Reply, Wire
 from models.oracle import Answer, Compare, Feature, Oracle, Question, QuestionKeys
 from models.prices import Price
 from models.recorded import Recorded
@@ -31,7 +35,7 @@ from models.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Truth
 from store import Store
-from tests.crash.boundaries import Hook
+from tests.crash.boundaries import PAID_CALL, Hook, Moment
 from tests.crash.provider import PaidOracle
 from tests.fake_openai.examples import WORDS, labels
 from tests.fake_openai.examples import texts as word_texts
@@ -61,11 +65,12 @@ class Acknowledged:
 
 
 def forgetful(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
-    """The same on a store that does not write down what is sent: a control, which must be found out."""
+    """Another scenario on a store that does not write down what is sent: a control, which must be found out."""
     Store.sent = lambda _store, _owner, keys: set(keys)  # type: ignore[method-assign, assignment]
     claim = Store.claim
     Store.claim = lambda *about, **terms: claim(*about, **terms | {"sending": 0})  # type: ignore[method-assign]
-    return discover(job, hook)
+    scenario: Callable[[dict[str, Any], Hook], dict[str, Any]] = globals()[job.get("otherwise", "discover")]
+    return scenario(job, hook)
 
 
 def discover(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
@@ -131,10 +136,40 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
         store.begin_run(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
         recorded = Acknowledged(Recorded(oracle, store, run_id=run_id, scope="batch"), book, job["attempt"])
         answers = list(recorded.ask(labels(WORDS, word_texts(12))))
+    return _labels_written(folder, answers)
+
+
+def _labels_written(folder: Path, answers: list[Answer]) -> dict[str, Any]:
     said = sorted(json.dumps([answer.question.content, answer.verdict.value]) for answer in answers)
     (folder / "run").mkdir(exist_ok=True)
     (folder / "run" / "labels.json").write_text(json.dumps(said))
     return {"labels": len(said)}
+
+
+def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
+    """Find out what a server can do, then ask it for two labels; every request is a paid call."""
+    folder = Path(job["folder"])
+    reply, post = Wire._reply, AsyncOpenAI.post
+
+    async def watched(*about: Any) -> Reply:
+        hook(Moment("before", PAID_CALL))
+        came = await reply(*about)
+        hook(Moment("after", PAID_CALL))
+        return came
+
+    async def posted(*about: Any, **more: Any) -> Any:
+        response = await post(*about, **more)
+        hook(Moment("during", PAID_CALL))  # the server has charged for it, and nobody has looked at its reply
+        return response
+
+    Wire._reply, AsyncOpenAI.post = watched, posted  # type: ignore[method-assign, assignment]
+    config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.01)
+    run_id, memory = f"attempt {job['attempt']}", Remembered(folder / "servers.json")
+    with Store.open(job["store"]) as store, OpenAIOracle(config, memory, store) as oracle:
+        assert oracle.identity.kind == "openai"
+        store.begin_run(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
+        recorded = Recorded(oracle, store, run_id=run_id, scope="scope")
+        return _labels_written(folder, list(recorded.ask(labels(WORDS[:1], word_texts(2)))))
 
 
 def page(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def test_the_collection_of_a_batch_killed_at_random_moments_books_whatever_was_c
 
 
 def charged_for_batches(server: FakeOpenAI) -> int:
-    """Without the request with which a server is asked what it can do: that one is booked with the first answer."""
+    """Without the requests with which a server is asked what it can do: test_crash_probe.py is about those."""
     used = [read_usage({"usage": charge.usage}) for charge in server.book if charge.path == "batch"]
     return sum(settled(TOKEN_PRICE, tokens, batch=True) for tokens in used if tokens is not None)
 

@@ -51,6 +51,7 @@ class Abilities:
 class Charge:
     path: str
     usage: dict[str, Any]
+    probe: bool = False  # to find out what the server can do
 
 
 class FakeOpenAI:
@@ -90,8 +91,20 @@ class FakeOpenAI:
 
     def spent(self, price: Price) -> int:
         """What the book comes to in micro-dollars; batches at half the price."""
+        return self._sum(self.book, price)
+
+    def spent_on_questions(self, price: Price) -> int:
+        """The same without what it took to find out about the server."""
+        return self._sum(self.book_of_questions, price)
+
+    @property
+    def book_of_questions(self) -> list[Charge]:
+        return [charge for charge in self.book if not charge.probe]
+
+    @staticmethod
+    def _sum(charges: Iterable[Charge], price: Price) -> int:
         total = 0
-        for charge in self.book:
+        for charge in charges:
             tokens = read_usage({"usage": charge.usage})
             assert tokens is not None
             total += settled(price, tokens, batch=charge.path == "batch")
@@ -159,7 +172,7 @@ class FakeOpenAI:
         if fault in FAILURES:
             return FAILURES[fault](good)
         if fault not in USAGES:
-            self.book.append(Charge(path, data["usage"]))
+            self.book.append(Charge(path, data["usage"], _is_probe(body)))
         return good
 
     def _next_fault(self, path: str, body: dict[str, Any]) -> str | None:
@@ -242,3 +255,8 @@ class FakeOpenAI:
             f"{names[0]}_tokens_details": {"cached_tokens": int(given * able.cached), "cache_write_tokens": 0},
             f"{names[1]}_tokens_details": {"reasoning_tokens": able.reasoning if written else 0},
         }
+
+
+def _is_probe(body: dict[str, Any]) -> bool:
+    messages = body.get("messages") or [{}]
+    return body.get("input") == "Hello!" or str(messages[0].get("content")).startswith("Say hello.")

@@ -114,9 +114,9 @@ def test_one_bad_reply_changes_nothing_but_the_bill(
     spent, reserved = store.spent("scope")
     assert (spent, reserved) == (sum(answer.cost for answer in answers), 0)
     if fault in USAGES:  # booked with the most that it can have cost, as the server told nothing
-        assert spent > server.spent(PRICE)
+        assert spent > server.spent_on_questions(PRICE)
     else:
-        assert spent == server.spent(PRICE)
+        assert spent == server.spent_on_questions(PRICE)
     requests = len(server.requests)
     again = asked(server, store, way, memory)
     assert_right(again)
@@ -141,7 +141,7 @@ def test_a_server_that_never_makes_sense_is_recorded_as_such_and_paid(
     assert all(answer.note for answer in left if answer.verdict is not Verdict.FEATURE)
     wanted = {Verdict.REFUSED, Verdict.UNREADABLE} if fault in REFUSALS else {Verdict.UNREADABLE, Verdict.FEATURE}
     assert {answer.verdict for answer in left} <= wanted
-    assert store.spent("scope") == (server.spent(PRICE), 0)
+    assert store.spent("scope") == (server.spent_on_questions(PRICE), 0)
     requests = len(server.requests)
     assert all(answer.cached for answer in asked(server, store, way, memory))
     assert len(server.requests) == requests
@@ -163,7 +163,7 @@ def test_a_server_that_is_down_is_one_line_and_nothing_is_recorded_in_its_name(
     spent, reserved = store.spent("scope")
     assert reserved == 0
     if fault in ("cut", "silence"):  # it may have been charged, and no budget must be exceeded
-        assert spent > server.spent(PRICE)
+        assert spent > server.spent_on_questions(PRICE)
     else:
         assert spent == 0
     server.misbehave(0.0, [])
@@ -197,9 +197,9 @@ def test_no_row_is_shifted_by_what_a_batch_may_do(
     spent, reserved = store.spent("scope")
     assert reserved == 0
     if manners.torn:  # a result that was lost may have been paid for: it is booked at its bound
-        assert spent > server.spent(PRICE)
+        assert spent > server.spent_on_questions(PRICE)
     else:
-        assert spent == server.spent(PRICE)
+        assert spent == server.spent_on_questions(PRICE)
 
 
 def test_what_was_wrong_with_a_name_is_recorded_with_the_answer(

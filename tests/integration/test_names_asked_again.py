@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def asked(server: FakeOpenAI, store: Store, memory: dict[str, Any]) -> Answer:
-    with OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), memory) as oracle:
+    with OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), memory, store) as oracle:
         [answer] = Recorded(oracle, store, run_id="run", scope="scope").ask([QUESTION])
     return answer
 
@@ -92,5 +92,5 @@ def test_the_limit_is_the_number_of_asks(store: Store) -> None:
         assert answer.verdict is Verdict.UNREADABLE
         assert answer.feature is None
         assert answer.note
-        assert answer.usage.requests == 4 + 1  # and the probe
+        assert answer.usage.requests == 4
         assert store.spent("scope") == (server.spent(PRICE), 0)

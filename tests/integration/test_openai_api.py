@@ -83,8 +83,8 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
         assert isinstance(answer.question, Label) or answer.verdict is Verdict.FEATURE
         assert answer.cost <= bounds[answer.question]
         assert answer.by == "openai:gpt-4o-mini"
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
-    assert sum(answer.usage.requests for answer in answers) == len(server.book)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
+    assert sum(answer.usage.requests for answer in answers) == len(server.book_of_questions)
     assert dict(oracle.identity.parameters)["format"] == FORMATS.get(level, "json_schema")
     assert dict(oracle.identity.parameters)["labels"] == ("decisions" if level == "decisions" else "chat")
 
@@ -117,7 +117,7 @@ def test_decisions_give_probabilities_and_take_many_features_at_once(
     assert wrong(answers) == []
     assert {answer.probability for answer in answers} == {0.97, 0.02}
     assert server.count(DECISIONS) == 2  # one to find out, one to ask
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 @pytest.mark.parametrize(("grouping", "requests"), [("auto", 4), ("feature", 4), ("example", 32), ("none", 64)])
@@ -280,18 +280,6 @@ def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, t
     assert server.count(CHAT) == 2
 
 
-def test_what_finding_out_has_cost_is_booked_by_whoever_asks_first(server: FakeOpenAI) -> None:
-    memory: dict[str, Any] = {}
-    with OpenAIOracle(settings(server), memory) as curious:
-        assert str(curious.identity)
-    booked = 0
-    for _ in range(2):
-        with OpenAIOracle(settings(server), memory) as oracle:
-            booked += sum(answer.cost for answer in oracle.ask(labels(["cat"], EXAMPLES)))
-    assert server.count(CHAT) == 5
-    assert booked == server.spent(PRICE)
-
-
 def test_one_bad_reply_does_not_decide_what_a_server_can_do(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:
@@ -309,10 +297,10 @@ def test_the_form_of_replies_can_be_chosen(oracle_of: Callable[..., OpenAIOracle
 def test_reasoning_and_cached_tokens_are_booked(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
     server.abilities = Abilities(reasoning=640, cached=0.5)
     answers = list(oracle_of().ask(labels(["cat"], EXAMPLES)))
-    assert sum(answer.usage.reasoning_tokens for answer in answers) == 640 * len(server.book)
-    cached = sum(charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book)
+    assert sum(answer.usage.reasoning_tokens for answer in answers) == 640 * len(server.book_of_questions)
+    cached = sum(charge.usage["prompt_tokens_details"]["cached_tokens"] for charge in server.book_of_questions)
     assert sum(answer.usage.cached_tokens for answer in answers) == cached > 0
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
     body = server.bodies(CHAT)[-1]
     assert body["max_completion_tokens"] > 4_000
 
@@ -337,7 +325,7 @@ def test_the_usage_of_one_request_is_split_in_proportion(
     answers = {a.question: a for a in oracle_of().ask(labels(["cat"], [EXAMPLES[0], long]))}
     short_share, long_share = (answers[question].cost for question in labels(["cat"], [EXAMPLES[0], long]))
     assert long_share > 3 * short_share
-    assert sum(a.cost for a in answers.values()) == server.spent(PRICE)
+    assert sum(a.cost for a in answers.values()) == server.spent_on_questions(PRICE)
 
 
 def test_the_key_is_in_no_answer_even_if_the_server_echoes_it(

@@ -37,7 +37,7 @@ def test_labels_go_in_one_batch_at_half_the_price(server: FakeOpenAI) -> None:
     assert wrong(answers) == []
     assert len(server.batches.made) == 1
     assert server.count(CHAT) == 1  # to find out about the server
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
     assert all(answer.cost <= bounds[answer.question] for answer in answers)  # type: ignore[index]
 
 
@@ -48,7 +48,7 @@ def test_comparisons_do_not_wait_for_the_batch(server: FakeOpenAI) -> None:
         answers = list(oracle.ask(questions))
     assert answers[0].verdict is Verdict.FEATURE
     assert len(answers) == 33
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_results_in_another_order_and_of_another_batch_shift_nothing(server: FakeOpenAI) -> None:
@@ -57,7 +57,7 @@ def test_results_in_another_order_and_of_another_batch_shift_nothing(server: Fak
         answers = list(oracle.ask(labels(WORDS, EXAMPLES)))
     assert wrong(answers) == []
     assert len(answers) == 160
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
@@ -67,7 +67,7 @@ def test_what_expired_goes_into_another_batch(server: FakeOpenAI) -> None:
     assert wrong(answers) == []
     assert len(server.batches.made) > 1
     assert len(server.batches.made[1].lines) < len(server.batches.made[0].lines)
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_what_never_finishes_is_unreadable(server: FakeOpenAI) -> None:
@@ -86,7 +86,7 @@ def test_lines_that_cannot_be_read_are_asked_again_at_once(server: FakeOpenAI) -
     assert wrong(answers) == []
     assert len(server.batches.made) == 1
     assert server.count(CHAT) > 5
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_a_batch_that_takes_long_is_pending_and_collected_by_the_next_run(server: FakeOpenAI) -> None:
@@ -119,7 +119,7 @@ def test_a_run_killed_while_it_collects_pays_for_nothing_twice(server: FakeOpenA
     assert len(collected) == 115
     assert wrong([*kept, *collected]) == []
     assert len(server.batches.made) == 1
-    assert sum(answer.cost for answer in [*kept, *collected]) == server.spent(PRICE)
+    assert sum(answer.cost for answer in [*kept, *collected]) == server.spent_on_questions(PRICE)
 
 
 def test_new_questions_beside_old_ones_go_into_a_batch_of_their_own(server: FakeOpenAI) -> None:
@@ -167,7 +167,7 @@ def test_a_question_asked_twice_is_answered_twice_and_paid_once(server: FakeOpen
     with oracle_of(server) as oracle:
         answers = list(oracle.ask([*labels(["cat"], EXAMPLES), *labels(["cat"], EXAMPLES[:3])]))
     assert len(answers) == 35
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_the_key_is_in_no_file_that_is_sent(server: FakeOpenAI) -> None:

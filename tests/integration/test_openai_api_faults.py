@@ -55,7 +55,7 @@ def test_a_refusal_is_an_answer_with_its_cost(server: FakeOpenAI, oracle_of: Bui
     answers = asked(oracle, [TWO_OF_THREE, *labels(["cat"], EXAMPLES[:1])])
     assert [answer.verdict for answer in answers] == [Verdict.REFUSED] * 2
     assert all(answer.note for answer in answers)
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
     assert server.count(CHAT) == 5  # each is declined twice before it is believed
 
 
@@ -67,7 +67,7 @@ def test_a_refused_group_is_split_until_the_others_are_answered(
     server.script(CHAT, [fault, fault, None, None, None, None])
     answers = asked(oracle, [*labels(["cat"], EXAMPLES[:16])])
     assert wrong(answers) == []
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 def test_labels_that_a_reply_leaves_out_are_asked_again_and_no_row_is_shifted(
@@ -78,7 +78,7 @@ def test_labels_that_a_reply_leaves_out_are_asked_again_and_no_row_is_shifted(
     answers = asked(oracle, [*labels(["dog"], EXAMPLES[:16])])
     assert wrong(answers) == []
     assert server.count(CHAT) == 4
-    assert sum(answer.cost for answer in answers) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
 @pytest.mark.parametrize("fault", ["no usage", "absurd usage"])
@@ -116,7 +116,7 @@ def test_labels_too_long_for_one_request_are_split_and_one_alone_is_refused(
     assert refused == labels(["cat"], [endless])
     assert "longer than" in answers[refused[0]].note
     assert sum(answer.verdict is Verdict.YES for answer in answers.values()) == 6
-    assert sum(answer.cost for answer in answers.values()) == server.spent(PRICE)
+    assert sum(answer.cost for answer in answers.values()) == server.spent_on_questions(PRICE)
 
 
 def test_what_the_provider_declines_is_refused_alone(server: FakeOpenAI, oracle_of: Build) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.billing import Bill, Debt, charge
+from models.billing import Bill, charge
 from models.image_tokens import image_tokens, text_tokens
 from models.oracle import Feature, Label, OracleError, Verdict
 from models.prices import (
@@ -79,16 +79,6 @@ def test_a_request_is_booked_on_its_questions_without_loss() -> None:
     assert sum(answer.usage.cached_tokens for answer in answers) == 7
     assert sum(answer.usage.reasoning_tokens for answer in answers) == 11
     assert sum(answer.usage.requests for answer in answers) == 1
-
-
-def test_a_debt_is_paid_once() -> None:
-    debt = Debt()
-    debt.add(Tokens(10, 1), 5)
-    debt.add(Tokens(20, 2), 7)
-    answer = bills(1)[0].answer(Verdict.YES, "m")
-    paid = debt.paid_with(answer)
-    assert (paid.cost, paid.usage.requests, paid.usage.input_tokens) == (12, 2, 30)
-    assert debt.paid_with(answer) == answer
 
 
 def test_listed_prices_are_found_by_address_and_by_name() -> None:
