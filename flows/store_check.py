@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,6 +62,8 @@ def check(store: Store) -> Findings:
             f"{unsealed:,} answers were kept by an earlier version, without a checksum: "
             "what was asked was checked, what was answered cannot be"
         )
+    if others := _open_to_others(store):
+        found.notes.append(others)
     orphans = store.orphans()
     if orphans.claims:
         found.notes.append(
@@ -67,6 +71,13 @@ def check(store: Store) -> Findings:
             "the next run frees them"
         )
     return found
+
+
+def _open_to_others(store: Store) -> str:
+    """What to say where other users of the machine can read an SQLite file; it is created for its owner alone."""
+    database = store.engine.url.database if store.engine.dialect.name == "sqlite" else None
+    mode = stat.S_IMODE(os.stat(database).st_mode) if database else 0
+    return f"other users of this machine can open it (mode {mode:o}): chmod 600 {database}" if mode & 0o077 else ""
 
 
 def _problems_of(one: StoredAnswer, keys: _Keys) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from store.claims import end_every
-from store.connect import connect, sqlite_file, sqlite_library, store_name
+from store.connect import OWN, connect, sqlite_file, sqlite_library, store_name
 from store.copying import copy_rows, is_empty
 from store.errors import StoreError, explained
 from store.examine import examine
@@ -29,8 +29,6 @@ def backup(store: Store, path: Path, tell: Tell) -> None:
     with _new_file(path) as part:
         if store.engine.dialect.name == "sqlite":
             _copy_file(store, part, tell)
-            if store.engine.url.database:
-                shutil.copymode(store.engine.url.database, part)
         else:
             with Store.open(str(part)) as copy:
                 copy_rows(store.engine, copy.engine, tell)
@@ -48,7 +46,6 @@ def restore(path: Path, url: str, tell: Tell) -> None:
     if target is not None:
         with _new_file(target) as part:
             _take_over(path, part, tell)
-            shutil.copymode(path, part)
         return
     with Store.open(url) as store, tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "store.sqlite"
@@ -98,6 +95,7 @@ def _settle(part: Path) -> None:
         said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if said != "ok":
         raise StoreError(f"the copy {part} is not sound ({said}): check the disk and run again")
+    part.chmod(OWN)
     _sync(part)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,7 @@ from store.errors import StoreError, masked
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
+OWN = 0o600  # a store holds what people answered, and the secret that signs their invitations
 _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
 # 3 is EXTRA: FULL, and where a rollback journal is used the folder is synced too once the journal is gone from it.
 # Without that a power cut can bring the journal back, and with it the state before the last commit.
@@ -94,6 +97,11 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
         hide_parameters=True,
     )
     wanted = journal_mode(library.sqlite_version_info)
+
+    @event.listens_for(engine, "do_connect")
+    def create(_dialect: Any, _record: Any, _arguments: Any, _named: Any) -> None:
+        with suppress(OSError):  # it is there, or SQLite says what is wrong; the files beside it get the same mode
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWN))
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
