@@ -122,9 +122,11 @@ def default_store() -> str:
 
 
 def open_store(url: str | None) -> Store:
+    from flows.display import TerminalDisplay
+    from flows.terminal import messages
     from store import Store
 
-    return Store.open(url or default_store())
+    return Store.open(url or default_store(), waiting=TerminalDisplay(messages()).waiting)
 
 
 def state_folder() -> Path:

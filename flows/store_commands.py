@@ -82,13 +82,14 @@ def _restore(arguments: argparse.Namespace, url: str) -> int:
 
 def _present(url: str) -> Any:
     """The store, which must be there: a slip of the pen must not make a new one."""
+    from flows.display import display
     from store import Store, StoreError
     from store.connect import sqlite_file, store_name
 
     path = sqlite_file(url)
     if path is not None and not path.exists():
         raise StoreError(f"store {store_name(url)} is not there: give its URL or path with --store")
-    return Store.open(url)
+    return Store.open(url, waiting=display().waiting)
 
 
 class _Progress:

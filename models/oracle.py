@@ -20,6 +20,7 @@ import orjson
 
 from discovery.questions import Kind
 from sources.example import Example
+from store.keys import placed
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact
@@ -271,12 +272,13 @@ class QuestionKeys:
         self._who = canonical_json(identity.to_json())
 
     def of(self, question: Question) -> str:
-        return digest_of_content(self._who, question.content)
+        content = question.content
+        return placed(content, digest_of_content(self._who, content))
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The key again, from what the store has kept of identity and question."""
-    return digest_of_content(canonical_json(identity), content)
+    return placed(content, digest_of_content(canonical_json(identity), content))
 
 
 def digest_of_content(who: str, content: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
@@ -42,7 +43,14 @@ class Store:
         self._runs: dict[str, ledger.RunRow] = {}
 
     @classmethod
-    def open(cls, url: str, *, clock: Clock = time.time, patience: float = PATIENCE_SECONDS) -> Store:
+    def open(
+        cls,
+        url: str,
+        *,
+        clock: Clock = time.time,
+        patience: float = PATIENCE_SECONDS,
+        waiting: migrations.Waiting = lambda _: nullcontext(),
+    ) -> Store:
         """The store at a path, `sqlite:///path` or `postgresql://…`, created or brought to the newest schema as needed.
 
         Raises StoreError in one line when it cannot be used; a file that is no store is never written to."""
@@ -50,7 +58,7 @@ class Store:
         store = cls(connect(url), name, clock=clock, patience=patience)
         try:
             examine(store.engine, name)
-            store._transactions.first(lambda connection: migrations.migrate(connection, name))
+            store._transactions.first(lambda connection: migrations.migrate(connection, name, waiting=waiting))
         except StoreError:
             store.close()
             raise

@@ -4,14 +4,19 @@ The steps are constants written out in SQL, so that a later change of schema.py 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from store.errors import StoreError
+from store.keys import place_all
+from store.owners import is_dead
 from store.schema import version
 
-Step = tuple[str, ...]
+Step = tuple[str | Callable[[Connection], None], ...]
+Waiting = Callable[[str], AbstractContextManager[None]]  # shows what is waited for
 
 
 class OnlySqlite(str):
@@ -132,7 +137,9 @@ _CHARGES_IN_ORDER: Step = tuple(
 
 _CHECKSUMS: Step = ("ALTER TABLE answers ADD COLUMN checksum TEXT",)
 
-STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS)
+_KEYS_BY_EXAMPLE: Step = (place_all,)
+
+STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE)
 
 _WORDS = {
     "sqlite": {"id": "INTEGER PRIMARY KEY", "clustered": " WITHOUT ROWID"},
@@ -140,7 +147,9 @@ _WORDS = {
 }
 
 
-def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS) -> None:
+def migrate(
+    connection: Connection, name: str, steps: Sequence[Step] = STEPS, waiting: Waiting = lambda _: nullcontext()
+) -> None:
     """Bring the database to the newest schema in the caller's transaction; refuse one that is newer or foreign."""
     dialect = connection.dialect.name
     if dialect == "postgresql":
@@ -150,13 +159,34 @@ def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS) ->
         return
     if at == 0:
         connection.exec_driver_sql("CREATE TABLE twothirds_schema (version BIGINT PRIMARY KEY)")
-    for step in steps[at:]:
-        for statement in step:
-            if isinstance(statement, OnlySqlite) and dialect != "sqlite":
-                continue
-            connection.exec_driver_sql(statement.format_map(_WORDS[dialect]))
+        _go(connection, steps)
+    else:
+        _refuse_if_in_use(connection, name)
+        with waiting(f"bringing store {name} from schema {at} to {len(steps)}, once"):
+            _go(connection, steps[at:])
     connection.execute(delete(version))
     connection.execute(insert(version), {"version": len(steps)})
+
+
+def _go(connection: Connection, steps: Sequence[Step]) -> None:
+    dialect = connection.dialect.name
+    for step in steps:
+        for statement in step:
+            if callable(statement):
+                statement(connection)
+            elif dialect == "sqlite" or not isinstance(statement, OnlySqlite):
+                connection.exec_driver_sql(statement.format_map(_WORDS[dialect]))
+
+
+def _refuse_if_in_use(connection: Connection, name: str) -> None:
+    """A program of an earlier version would go on writing as it did."""
+    under_way = text("SELECT DISTINCT owner FROM charges WHERE state IN ('claimed', 'sent') AND lease_until > :now")
+    owners = connection.execute(under_way, {"now": time.time()}).scalars().all()
+    if not all(is_dead(owner) for owner in owners):
+        raise StoreError(
+            f"store {name} is in use by a run of an earlier version: let it end, or wait 15 minutes "
+            "if its machine has died, and run again"
+        )
 
 
 def present_version(connection: Connection, name: str, steps: Sequence[Step] = STEPS) -> int:
