@@ -122,10 +122,13 @@ def default_store() -> str:
 
 
 def open_store(url: str | None) -> Store:
+    """Every process that works for long begins with this."""
+    from flows.arenas import share_arenas
     from flows.display import TerminalDisplay
     from flows.terminal import messages
     from store import Store
 
+    share_arenas()
     return Store.open(url or default_store(), waiting=TerminalDisplay(messages()).waiting)
 
 

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,10 @@ from tests.growing_worlds import World
 
 QUESTIONS, TENTHS = 200_000, 10
 TRAITS = tuple(f"trait {number}" for number in range(20))
-ORACLE = "simulated?latency=0.02&width=16"  # two batches at a time: 1,600 labels a second at the most
+ORACLES = {
+    "at once": "simulated",
+    "taking its time": "simulated?latency=0.02&width=16",  # two batches at a time: 1,600 labels a second at the most
+}
 PER_BATCH = QUESTIONS // TENTHS // 10
 MEGABYTE = 2**20
 
@@ -36,7 +39,7 @@ class Moment(NamedTuple):
     seconds: float
     processor: float
     memory: int
-    files: int
+    files: tuple[str, ...]
     journal: int
 
 
@@ -51,9 +54,7 @@ class Watch:
     def _moment(self) -> Moment:
         memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         journal = self._journal.stat().st_size if self._journal.exists() else 0
-        return Moment(
-            self._labels, time.monotonic(), time.process_time(), memory, len(os.listdir("/proc/self/fd")), journal
-        )
+        return Moment(self._labels, time.monotonic(), time.process_time(), memory, open_files(), journal)
 
     def __call__(self, done: Future[Marks]) -> None:
         self._labels += done.result().paid_calls
@@ -73,7 +74,7 @@ class Watch:
         return (
             f"{end.labels:,} labels: {labels / (end.seconds - start.seconds):,.0f} a second, "
             f"{1e6 * (end.processor - start.processor) / labels:.0f} µs of processor each, "
-            f"{end.memory / MEGABYTE:.0f} MB, {end.files} files, journal of {end.journal / MEGABYTE:.0f} MB"
+            f"{end.memory / MEGABYTE:.0f} MB, {len(end.files)} files, journal of {end.journal / MEGABYTE:.0f} MB"
         )
 
 
@@ -90,15 +91,16 @@ def watched(watch: Watch) -> Iterator[Submit]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("oracle", ORACLES.values(), ids=ORACLES.keys())
 def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle: str
 ) -> None:
     monkeypatch.setattr(enrichment, "QUESTIONS", PER_BATCH)
     opened.cache_clear()
     world = World(tmp_path / "world", QUESTIONS // len(TRAITS), TRAITS)
     store = tmp_path / "store.sqlite"
     settings = EnrichSettings(
-        dataset=world.spec, features=world.features, oracle=ORACLE, store=str(store), out=str(tmp_path / "out")
+        dataset=world.spec, features=world.features, oracle=oracle, store=str(store), out=str(tmp_path / "out")
     )
     watch = Watch(store)
     with watched(watch) as submit:
@@ -107,7 +109,9 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
     assert (summary["added"], summary["paid_calls"]) == (len(world.texts), QUESTIONS)
     after = [moment for moment in watch.moments if moment.labels >= QUESTIONS // TENTHS]
     assert max(moment.memory for moment in after) <= 1.1 * after[0].memory
-    assert max(moment.files for moment in after) == after[0].files  # at the end the data set has been closed
+    while_reading = [moment for moment in after if world.spec in moment.files]
+    assert len(while_reading) > 0.9 * len(after)
+    assert {moment.files for moment in while_reading} == {after[0].files}
     assert max(moment.journal for moment in after) < 64 * MEGABYTE
     first, last = watch.tenth(0), watch.tenth(TENTHS - 1)
     assert rate(last) >= 0.9 * rate(first)
@@ -118,3 +122,12 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
 def rate(moments: list[Moment]) -> float:
     """Labels per second."""
     return (moments[-1].labels - moments[0].labels) / (moments[-1].seconds - moments[0].seconds)
+
+
+def open_files() -> tuple[str, ...]:
+    """What each open file, socket or pipe leads to. What a thread reads in /proc just now is closed in a moment."""
+    leads = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            leads.append(os.readlink(f"/proc/self/fd/{number}"))
+    return tuple(sorted(path for path in leads if not path.startswith("/proc/")))
