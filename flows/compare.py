@@ -19,7 +19,7 @@ from flows.compare_settings import CompareSettings
 from flows.display import display
 from flows.running import run_with_api
 from flows.waiting import raise_if_waiting, suspended
-from models.oracle import AnswersPending
+from models.oracle import AnswersPending, OracleLost
 from reports.compare_exports import summary_rows, write_comparison
 from reports.compare_study import Study
 from reports.compare_verdict import verdict_of
@@ -53,6 +53,9 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     name = prepared.dataset.name
     key = f"comparison-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"
     publish(key, summary_rows(comparison), f"Oracles compared on {name}", link=page.resolve().as_uri())
+    for one in comparison.study.contenders:
+        if one.lost:
+            raise OracleLost.leaving(prepared.folder, one.stopped)
     return {"page": str(page), "summary": summary_rows(comparison), "verdict": verdict_of(comparison)}
 
 

@@ -14,8 +14,9 @@ from discovery.questions import Kind
 from flows.compare_preparation import Asked, PreparedComparison
 from flows.discover import run_discovery
 from flows.display import display
+from flows.loop import StopReason
 from flows.outcome import Outcome
-from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle
+from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle, OracleError, OracleUnavailable
 from models.polling import Poll, SheetWriter
 from models.recorded import Recorded
 from models.recorded_votes import RecordedVotes
@@ -39,13 +40,15 @@ def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
 
 @dataclass
 class Asking:
-    """One comparison under way. What must wait for people is noted, and everybody else is asked nevertheless."""
+    """One comparison under way. What must wait for people, and who cannot be reached any more, is noted, and everybody
+    else is asked nevertheless."""
 
     prepared: PreparedComparison
     run_id: str
     compare: CompareTask
     label: LabelTask
     pending: list[AnswersPending] = field(default_factory=list)
+    stopped: dict[str, OracleError] = field(default_factory=dict)  # by oracle why it was not asked all
 
     def features(self) -> tuple[tuple[Feature, ...], dict[int, Discovered]]:
         """What is labelled, and the discoveries that were made: by the first oracle where nothing was given, and by
@@ -60,11 +63,13 @@ class Asking:
             display().say(f"{asked.name} discovers features")
             try:
                 outcome = self._discover(asked)
-            except AnswersPending as pending:
+            except (AnswersPending, OracleUnavailable) as stopped:
                 if needed:
                     raise
-                self.pending.append(pending)
+                self._note(asked, stopped)
                 continue
+            if outcome.progress.stopped is StopReason.UNAVAILABLE:
+                self._note(asked, OracleUnavailable(outcome.progress.message))
             discovered[asked.place] = _discovered(outcome)
             if needed:
                 features = tuple(finding.feature for finding in outcome.progress.findings)
@@ -79,10 +84,10 @@ class Asking:
     def contender(self, asked: Asked, features: tuple[Feature, ...], discovered: Discovered | None) -> Contender:
         prepared, paid = self.prepared, 0
         if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
-            compared, (writer, stopped) = self._compared(asked.oracle), self._labelled(asked.oracle, asked, features)
+            compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
         else:
             with self._kept(asked) as recorded:
-                compared, (writer, stopped) = self._compared(recorded), self._labelled(recorded, asked, features)
+                compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
             paid = recorded.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
         return Contender(
@@ -95,7 +100,8 @@ class Asking:
             usd=writer.cost / MICRO,
             paid_usd=paid / MICRO,
             seconds=writer.seconds,
-            stopped=stopped,
+            stopped=str(self.stopped.get(asked.name, "")),
+            lost=self._is_lost(asked),
             compared=compared,
             discovered=discovered,
         )
@@ -119,11 +125,11 @@ class Asking:
         status = "failed"
         try:
             yield recorded
-            status = "waiting" if self.pending else "done"
+            status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if self._is_lost(asked) else "done"
         finally:
             store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
 
-    def _compared(self, oracle: Oracle) -> tuple[Named, ...]:
+    def _compared(self, oracle: Oracle, asked: Asked) -> tuple[Named, ...]:
         examples = self.prepared.examples
         questions = [
             Compare(Kind.TWO_OF_THREE, tuple(examples[row] for row in triple)) for triple in self.prepared.triples
@@ -131,28 +137,31 @@ class Asking:
         if not questions:
             return ()
         elicited = self.compare(Panel(oracle, examples, 1), questions)
-        self._note(elicited.stopped)
+        self._note(asked, elicited.stopped)
         return tuple(map(_named, elicited.answers))
 
-    def _labelled(self, oracle: Oracle, asked: Asked, features: tuple[Feature, ...]) -> tuple[SheetWriter, str]:
+    def _labelled(self, oracle: Oracle, asked: Asked, features: tuple[Feature, ...]) -> SheetWriter:
         prepared = self.prepared
         writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
         rows = prepared.people_rows if asked.people else range(len(prepared.examples))
         shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer)
         poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
-        stopped = ""
         with display().counting(shown.total, "votes"):
             for batch in _batches(features, max(1, QUESTIONS_AT_ONCE // max(1, len(rows) * asked.votes))):
                 labelled = self.label(poll, batch)
-                self._note(labelled.stopped)
+                self._note(asked, labelled.stopped)
                 if labelled.stopped is not None and not isinstance(labelled.stopped, AnswersPending):
-                    stopped = str(labelled.stopped)
                     break
-        return writer, stopped
+        return writer
 
-    def _note(self, stopped: object) -> None:
+    def _is_lost(self, asked: Asked) -> bool:
+        return isinstance(self.stopped.get(asked.name), OracleUnavailable)
+
+    def _note(self, asked: Asked, stopped: OracleError | None) -> None:
         if isinstance(stopped, AnswersPending):
             self.pending.append(stopped)
+        elif stopped is not None:
+            self.stopped.setdefault(asked.name, stopped)
 
 
 class _Counted:

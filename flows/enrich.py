@@ -24,7 +24,7 @@ from flows.enrichment import Changes, Enrichment, Submit
 from flows.given_features import read_features
 from flows.running import run_with_api
 from models.booking import taken_over
-from models.oracle import AnswersPending, Feature
+from models.oracle import AnswersPending, Feature, OracleLost, OracleUnavailable
 from reports.growing import Meaning, read_table, write_table
 from reports.run import check_writable, replace_file
 from sources.find import find_rows, name_of
@@ -60,6 +60,8 @@ def enrich_with(settings: EnrichSettings, *, run_id: str | None = None, submit: 
     alone = nullcontext() if settings.part[1] > 1 else locked(folder, wait=False)
     with alone, nullcontext(submit) if submit else local_submit(settings.workers) as how:
         summary, changes = _label_and_write(settings, folder, features, run_id or str(uuid4()), how)
+    if isinstance(changes.failure, OracleUnavailable) and changes.rows and settings.part[1] == 1:
+        raise OracleLost.leaving(folder, str(changes.failure))
     if changes.failure is not None:
         raise changes.failure
     if isinstance(changes.stopped, AnswersPending):

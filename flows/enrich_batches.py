@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Labels
+from discovery.questions import UNKNOWN, Labels
 from flows.enrich_settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.settings import Environment, open_store
@@ -35,11 +35,11 @@ class Batch:
 
 
 class Marks:
-    """What came of a batch: labels as examples × features, and which examples were voted on at all."""
+    """What came of a batch: labels as examples × features, and of which examples any is decided."""
 
-    def __init__(self, labels: Labels, voted: NDArray[np.bool_], stopped: OracleError | None) -> None:
+    def __init__(self, labels: Labels, known: NDArray[np.bool_], stopped: OracleError | None) -> None:
         self.labels = labels
-        self.voted = voted
+        self.known = known
         self.stopped = stopped
         self.paid_calls = 0
         self.cached_calls = 0
@@ -51,6 +51,13 @@ class Marks:
         else:
             self.paid_calls += 1
             self.cost += answer.cost
+
+
+class BatchLost(OracleUnavailable):
+    """Nobody answers any more. `marks` is what came of the batch until then; it is no argument, so that the error can
+    travel between processes."""
+
+    marks: Marks
 
 
 class Labeller:
@@ -70,11 +77,16 @@ class Labeller:
             with lock:
                 marks.count(answer)
 
-        labelled = Panel(recorded, batch.examples, self.settings.votes, count).label(batch.features)
+        votes = self.settings.votes
+        labelled = Panel(recorded, batch.examples, votes, count).label(batch.features)
+        decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
+        labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
+        marks.labels = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for the votes that are missing
+        marks.known = np.any(decided, axis=1)
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
-            raise labelled.stopped
-        marks.labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
-        marks.voted = np.any([ballot.yes + ballot.no + ballot.abstained > 0 for ballot in labelled.ballots], axis=0)
+            lost = BatchLost(str(labelled.stopped))
+            lost.marks = marks
+            raise lost from labelled.stopped
         marks.stopped = labelled.stopped
         return marks
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from flows.enrich_settings import EnrichSettings
 from flows.enrichment import TOLD, Changes, Enrichment, Why
-from models.oracle import MICRO, Feature
+from flows.loop import StopReason
+from models.oracle import MICRO, Feature, OracleUnavailable
 from reports.drift import drift_of
 from reports.growing import Meaning
 
@@ -25,7 +26,6 @@ def summarise(
     places = [table.meaning.names.index(name) for name in names]
     now = table.labels[changes.new_content]
     drift = drift_of(names, [work.before[:, place] for place in places], [now[:, place] for place in places])
-    stopped = "failed" if changes.failure else "budget" if changes.stopped else "done"
     return {
         "settings": settings.model_dump(mode="json"),
         "oracle": table.meaning.oracle,
@@ -43,11 +43,18 @@ def summarise(
         "paid_calls": changes.paid_calls,
         "cached_calls": changes.cached_calls,
         "cost_usd": changes.cost / MICRO,
-        "stopped_because": stopped,
+        "stopped_because": _why_stopped(changes),
+        "partial": changes.failure is not None or changes.stopped is not None,
         "message": str(changes.failure or changes.stopped or ""),
         "seconds": seconds,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _why_stopped(changes: Changes) -> str:
+    if isinstance(changes.failure, OracleUnavailable):
+        return str(StopReason.UNAVAILABLE)
+    return "failed" if changes.failure else "budget" if changes.stopped else "done"
 
 
 def told(summary: dict[str, Any]) -> list[str]:

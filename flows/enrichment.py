@@ -15,7 +15,7 @@ import numpy as np
 
 from discovery.questions import UNKNOWN, Labels
 from flows.display import display
-from flows.enrich_batches import Batch, Labeller, Marks
+from flows.enrich_batches import Batch, BatchLost, Labeller, Marks
 from models.oracle import Feature, Money, OracleError
 from reports.growing import GrowingTable
 from sources.dataset import Quarantined
@@ -197,6 +197,9 @@ class Enrichment:
         pending = self._pending.popleft()
         try:
             marks = pending.coming.result()
+        except BatchLost as lost:
+            self._take_over(pending, lost.marks)
+            raise
         except (OracleError, StoreError, DatasetError):
             raise
         except Exception:
@@ -205,12 +208,15 @@ class Enrichment:
             again = self._submit(self._labeller, pending.batch)
             self._pending.append(Pending(pending.batch, pending.cells, pending.whys, again, pending.tries + 1))
             return
+        self._take_over(pending, marks)
+
+    def _take_over(self, pending: Pending, marks: Marks) -> None:
         self.changes.paid_calls += marks.paid_calls
         self.changes.cached_calls += marks.cached_calls
         self.changes.cost += marks.cost
         self.changes.stopped = self.changes.stopped or marks.stopped
         for place, (example, why) in enumerate(zip(pending.batch.examples, pending.whys, strict=True)):
-            if marks.voted[place]:
+            if marks.known[place]:
                 self._take(example, why, pending.cells, marks.labels[place])
 
     def _take(self, example: Example, why: Why, cells: tuple[int, ...], labels: Labels) -> None:

@@ -100,8 +100,7 @@ class Progress:
     def raise_if_lost(self, written: Path) -> None:
         """To be called once what was found is written."""
         if self.stopped is StopReason.UNAVAILABLE:
-            kept = f"what was found so far is in {written}, and the same command goes on from there"
-            raise OracleLost(f"{self.message}; {kept}")
+            raise OracleLost.leaving(written, self.message)
 
     @property
     def g(self) -> float:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import orjson
@@ -37,7 +38,9 @@ class OracleUnavailable(OracleError):
 
 
 class OracleLost(OracleUnavailable):
-    pass
+    @classmethod
+    def leaving(cls, written: Path, message: str) -> OracleLost:
+        return cls(f"{message}; what was found so far is in {written}, and the same command goes on from there")
 
 
 class BudgetExhausted(OracleError):

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from discovery.vote_sheet import VoteSheet
-from models.oracle import Answer, AnswersPending, BudgetExhausted, Feature, Label, Money, Verdict
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Feature,
+    Label,
+    Money,
+    OracleUnavailable,
+    Verdict,
+)
 from models.voting import Labelled, Panel
 
 VALUES = {Verdict.YES: 1, Verdict.NO: 0}
@@ -25,7 +34,7 @@ class Poll(Panel):
         try:
             for answer in self.oracle.ask(questions):
                 self._on_answer(answer)
-        except (BudgetExhausted, AnswersPending) as stopped:
+        except (BudgetExhausted, AnswersPending, OracleUnavailable) as stopped:
             return Labelled([], stopped)
         return Labelled([])
 

@@ -50,7 +50,8 @@ class Contender:
     usd: float  # of all its votes, those from the store included
     paid_usd: float  # by this run
     seconds: float  # that its answers took
-    stopped: str = ""  # why votes are missing, where they are
+    stopped: str = ""  # why it was not asked all, where it was not
+    lost: bool = False  # it stopped because it could not be reached
     compared: tuple[Named, ...] = ()
     discovered: Discovered | None = None
 
@@ -93,6 +94,11 @@ class Study:
     @property
     def models(self) -> list[Contender]:
         return [one for one in self.contenders if not one.people]
+
+    @property
+    def partial(self) -> bool:
+        """Somebody was not asked all that was wanted."""
+        return any(one.stopped for one in self.contenders)
 
     @cached_property
     def resamples(self) -> Resamples:

@@ -11,7 +11,11 @@ from reports.wording import of_things, percent, usd
 
 def verdict_of(comparison: Comparison) -> list[str]:
     """One sentence each about agreement, who is right, whether a model may replace a person, and whom to ask."""
-    sentences = []
+    sentences = [
+        f"Partial: {one.name} gave {one.votes:,} of {of_things(one.wanted, 'vote')}: {one.stopped}."
+        for one in comparison.study.contenders
+        if one.stopped
+    ]
     for pair in comparison.pairs:
         agreement, kappa = pair.overall["raw agreement"], pair.overall["Cohen's kappa"]
         sentences.append(

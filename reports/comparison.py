@@ -48,6 +48,7 @@ class Comparison:
         study = self.study
         return {
             "dataset": {"name": study.dataset, "digest": study.digest, "examples": study.total},
+            "partial": study.partial,
             "sample": len(study.ids),
             "features": [{"name": name, "definition": definition} for name, definition in study.features],
             "features_from": study.origin,

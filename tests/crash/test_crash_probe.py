@@ -113,4 +113,4 @@ def test_killed_at_every_boundary_once_or_twice_the_probe_is_booked(introduction
     boundary = part + 1
     while introductions.survives(boundary, restarts=1 + boundary // PARTS % 2):
         boundary += PARTS
-    assert boundary > 300, "the boundaries ended early"
+    assert boundary > 200, "the boundaries ended early"

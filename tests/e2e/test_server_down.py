@@ -13,18 +13,27 @@ import pytest
 from flows.__main__ import main
 from models.prices import parse_price
 from store import Store
-from tests.fake_openai import BATCHES, CHAT, DECISIONS, Abilities, FakeOpenAI
+from tasks.label_batch import label_batch
+from tests.comparisons import write_votes
+from tests.fake_openai import BATCHES, CHAT, DECISIONS, Abilities, FakeOpenAI, examples
 
+WORDS = list(examples.WORDS)
 PRICE = "0.15,0.60"
 WAYS = ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
 Printed = pytest.CaptureFixture[str]
 
 
-def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:
+def openai(base_url: str) -> str:
     patience = "attempts=2&retry_delay=0.01&batch_poll=0.01&labels_per_request=4"
-    oracle = f"openai:gpt-4o-mini?base_url={base_url}&price={PRICE}&{patience}"
-    places = ["--store", str(folder.with_suffix(".sqlite")), "--out", str(folder)]
-    return main(["discover", str(dataset), "--oracle", oracle, "--queries", "6", *places, *more])
+    return f"openai:gpt-4o-mini?base_url={base_url}&price={PRICE}&{patience}"
+
+
+def places(folder: Path) -> list[str]:
+    return ["--store", str(folder.with_suffix(".sqlite")), "--out", str(folder)]
+
+
+def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:
+    return main(["discover", str(dataset), "--oracle", openai(base_url), "--queries", "6", *places(folder), *more])
 
 
 def the_only_error(printed: Printed) -> str:
@@ -92,3 +101,69 @@ def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
     assert reserved == 0
     assert spent >= server.spent(parse_price(PRICE))
     capsys.readouterr()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the half minute for which an enrichment waits for a server to come back."""
+    monkeypatch.setattr(label_batch, "retry_delay_seconds", [0, 0])
+
+
+@pytest.mark.usefixtures("prefect_url", "impatient")
+def test_a_server_that_dies_in_an_enrichment_leaves_a_table_of_what_it_answered(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    oracle = openai(server.base_url) + "&grouping=feature"
+    wanted = ["--features", "; ".join(f"{word}: It is about a {word}." for word in WORDS), "--oracle", oracle]
+    command = ["enrich", str(dataset), *wanted, *places(tmp_path / "table")]
+    server.answers_left = 2 + 5  # what it can do, then labels of four examples each
+    assert main(command) == 1
+    line = the_only_error(capsys)
+    assert f"what was found so far is in {tmp_path / 'table'}, and the same command goes on from there" in line
+    summary = json.loads((tmp_path / "table" / "enrich.json").read_text())
+    assert (summary["stopped_because"], summary["partial"], summary["cost_usd"] > 0) == (
+        "oracle-unavailable",
+        True,
+        True,
+    )
+    partial = pd.read_parquet(tmp_path / "table" / "labels.parquet").set_index("id")
+    assert partial[WORDS].notna().sum().sum() == 5 * 4, "all that was answered, and nothing else"
+    assert partial[WORDS].isna().sum().sum() > 0
+    server.answers_left, paid = None, len(server.book)
+    assert main(command) == 0
+    assert len(server.book) - paid == 16 * len(WORDS) // 4 - 5, "what is missing is asked, and nothing twice"
+    whole = pd.read_parquet(tmp_path / "table" / "labels.parquet").set_index("id")
+    assert (len(whole), whole[WORDS].isna().sum().sum()) == (16, 0)
+    known = partial[WORDS].notna()
+    assert (whole.loc[partial.index, WORDS].where(known) == partial[WORDS]).where(known, True).all(axis=None)
+    assert not json.loads((tmp_path / "table" / "enrich.json").read_text())["partial"]
+    capsys.readouterr()
+
+
+@pytest.mark.usefixtures("prefect_url")
+def test_a_server_that_dies_in_a_comparison_leaves_a_page_that_says_what_is_missing(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    ids = pd.read_csv(dataset)["id"]
+    said = [
+        (name, word, who, row % 2) for row, name in enumerate(ids) for word in WORDS for who in ("Ann", "Bob", "Eve")
+    ]
+    people = write_votes(tmp_path / "votes.csv", said)
+    command = ["compare", str(dataset), "--oracles", openai(server.base_url), people, "--votes", "1,3"]
+    command += ["--comparisons", "2", "--draws", "100", *places(tmp_path / "compared")]
+    server.answers_left = 2 + 2 + 5  # what it can do, the comparisons, then labels of four examples each
+    assert main(command) == 1
+    line = the_only_error(capsys)
+    assert f"what was found so far is in {tmp_path / 'compared'}, and the same command goes on from there" in line
+    content = json.loads((tmp_path / "compared" / "comparison.json").read_text())
+    assert content["partial"]
+    model, others = content["oracles"]
+    assert (model["votes"], others["votes"]) == (20, 16 * len(WORDS) * 3)
+    assert "cannot be reached" in model["stopped"]
+    page = next((tmp_path / "compared").glob("*.html")).read_text()
+    assert f"Partial: openai:gpt-4o-mini gave 20 of {16 * len(WORDS)} votes" in page
+    server.answers_left = None
+    assert main(command) == 0
+    content = json.loads((tmp_path / "compared" / "comparison.json").read_text())
+    assert (content["partial"], content["oracles"][0]["votes"]) == (False, 16 * len(WORDS))
+    assert "Partial" not in capsys.readouterr().out

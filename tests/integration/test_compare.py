@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flows.compare import run_comparison
 from flows.options import UsageError
 from models.oracle import AnswersPending, Feature
 from reports.compare_exports import write_comparison
 from reports.comparison import Comparison
 from tests.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
+from tests.fake_openai import FakeOpenAI
 
 MODEL = "simulated?flip=0.1&seed=1"
 PEOPLE = "simulated?flip=0.2&seed=2&price=0.01"
@@ -135,6 +137,20 @@ def test_a_budget_ends_one_oracle_and_the_page_says_so(tmp_path: Path, world: Pa
     assert "budget of 1.00 USD" in people.stopped
     assert people.paid_usd <= 1
     assert 0 < people.votes < people.wanted
+
+
+def test_an_oracle_that_is_lost_before_its_first_vote_is_a_column_of_nothing(
+    tmp_path: Path, world: Path, server: FakeOpenAI
+) -> None:
+    model = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&attempts=1"
+    ready = prepared(tmp_path, str(world / "world.csv"), model, PEOPLE, features=str(world / "features.csv"))
+    server.answers_left = 0
+    found = run_comparison(ready, run_id="run")
+    lost, people = found.study.contenders
+    assert (lost.votes, lost.lost, people.lost) == (0, True, False)
+    assert people.votes == people.wanted
+    page = write_comparison(found, ready.folder, ready.dataset, {})
+    assert f"Partial: openai:gpt-4o-mini gave 0 of {lost.wanted} votes: 127.0.0.1" in page.read_text(encoding="utf-8")
 
 
 def odd(folder: Path, kind: str, n: int = 40) -> str:

@@ -121,6 +121,16 @@ def test_a_budget_stops_it_and_the_next_night_goes_on(world: World) -> None:
     assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
 
 
+def test_a_label_whose_votes_are_not_all_in_is_left_to_the_next_night(world: World, tmp_path: Path) -> None:
+    crowd = {"oracle": "simulated?flip=0.3&price=0.001", "votes": 5}
+    whole, cut = World(tmp_path / "whole", 60), world
+    night(whole, **crowd)
+    night(cut, **crowd, budget="0.35")
+    assert table(cut)[list(world.traits)].isna().any(axis=None), "some were not decided"
+    night(cut, **crowd)
+    pd.testing.assert_frame_equal(table(cut)[list(world.traits)].sort_index(), table(whole)[list(world.traits)])
+
+
 def test_what_was_refused_stays_empty_and_is_not_paid_for_again(world: World) -> None:
     first = night(world, oracle="simulated?refuse=0.2&price=0.001")
     empty = table(world)[list(world.traits)].isna().sum().sum()
