@@ -56,29 +56,31 @@ def main() -> None:
     print(heading("python -m benchmarks.enrichment", SEED))
     print("| what | examples | features | seconds | of processor | examples/s | labels/s | peak MB |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    half = measure("label", options.examples // 2, options.features)
-    whole = measure("label", options.examples, options.features)
+    half = measure("label", options.examples // 2, options.features)["seconds"]
+    labelled = measure("label", options.examples, options.features)
+    whole, bytes_each = labelled["seconds"], 1e6 * labelled["store_mb"] / options.examples / options.features
     measure("pictures", options.pictures, PICTURE_FEATURES)
     measure("look", options.rows, options.features)
     print(f"\nTwice the examples take {whole / half:.2f} times as long ({GROWTH} is allowed).")
+    print(f"The store takes {bytes_each:.0f} bytes for each label.")
     if whole / half > GROWTH:
         raise SystemExit("slower than it may be")
 
 
-def measure(what: str, examples: int, features: int) -> float:
+def measure(what: str, examples: int, features: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         options = ["--measure", what, "--folder", folder, "--examples", str(examples), "--features", str(features)]
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.enrichment", *options], stdout=subprocess.PIPE, text=True, check=True
         )
-    figures = json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     seconds, peak = figures["seconds"], figures["peak_mb"]
     labels = "–" if what == "look" else f"{examples * features / seconds:,.0f}"
     cells = (f"{examples:,}", features, f"{seconds:.1f}", f"{figures['processor']:.1f}", f"{examples / seconds:,.0f}")
     print(f"| {NAMES[what]} | {' | '.join(map(str, cells))} | {labels} | {peak:.0f} |", flush=True)
     if peak > LIMIT:
         raise SystemExit(f"{peak:.0f} MB are more than {LIMIT:.0f}")
-    return float(seconds)
+    return figures
 
 
 def label(folder: Path, examples: int, features: int) -> dict[str, float]:
@@ -122,7 +124,8 @@ def timed(dataset: Path, features: int, *, added: int) -> dict[str, float]:
     seconds, processor = time.perf_counter() - began, time.process_time() - used
     assert summary["added"] == added, summary
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "processor": processor, "peak_mb": peak}
+    kept = (folder / "store.sqlite").stat().st_size / 1e6
+    return {"seconds": seconds, "processor": processor, "peak_mb": peak, "store_mb": kept}
 
 
 def traits(features: int) -> list[str]:
