@@ -20,6 +20,7 @@ BENCHMARKS = {
     "Strategies": ["benchmarks.strategies"],
     "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
     "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],
+    "What is attainable": ["benchmarks.attainable"],
     "Parts of the strategies": ["benchmarks.ablation"],
     "Overhead of the pipeline": ["benchmarks.pipeline"],
     "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
@@ -28,7 +29,7 @@ BENCHMARKS = {
     "Enriching": ["benchmarks.enrichment"],
 }
 # the matrices are not part of the project: they are given by path
-FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices"}
+FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices", "What is attainable"}
 HEAD = """# Benchmarks
 
 Every figure comes from the command above it; `make bench` runs them all and writes this page. The machine is small and

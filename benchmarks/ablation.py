@@ -6,13 +6,14 @@ python -m benchmarks.ablation MATRIX.csv ...      other matrices too: an id colu
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, of_matrix, table
+from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, at_least_one, found, made_up, of_matrix, table
 from benchmarks.machine import heading
 from discovery.rehearsal import Labelling
 from discovery.worlds import SKEWED
@@ -31,9 +32,15 @@ VARIANTS = [
     Variant("bandit over two of three and pair", "auto", (("ways", ("unresolved", "pair")), *BANDIT)),
     Variant("auto", "auto"),
     Variant("auto without going `beyond` exhaustion", "auto", (("beyond", False),)),
-    Variant("auto without “other than these”", "auto", (("other", False),)),
-    Variant("auto that imagines nothing", "auto", (("imagine", False),)),
+    Variant("auto without “other than these” (`other=off`)", "auto", (("other", False),)),
+    Variant("auto that imagines nothing (`imagine=off`)", "auto", (("imagine", False),)),
+    Variant("auto with Thompson sampling (`sample=on`)", "auto", (("sample", True),)),
+    Variant("auto without tags", "auto", (("ways", ("triple", "pair")),)),
     Variant("auto with two of three only", "auto", (("ways", ("triple",)),)),
+    Variant("auto with near and far too", "auto", (("ways", ("triple", "pair", "tag", "near", "far")),)),
+    Variant("auto that heeds its record more (`trust=8`)", "auto", (("trust", 8.0),)),
+    Variant("auto that needs more evidence (`caution=6`)", "auto", (("caution", 6.0),)),
+    Variant("auto that forgets nothing (`memory=1`)", "auto", (("memory", 1.0),)),
     Variant("auto, rounds of 5", "auto", batch=5),
     Variant("auto, rounds of 10", "auto", batch=10),
 ]
@@ -84,13 +91,13 @@ def agreement(cases: Sequence[Case], seeds: int) -> str:
     return table(["data", "two voters agree", "answers that name the most salient feature"], rows) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__.split("\n")[0])
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=int, default=24)
-    arguments = parser.parse_args()
-    matrices, worlds, seeds = [of_matrix(path) for path in [*SHIPPED, *arguments.matrices]], made_up(), arguments.seeds
-    given = " MATRIX.csv …" if arguments.matrices else ""
+    parser.add_argument("--seeds", type=at_least_one, default=24)
+    chosen = parser.parse_args(arguments)
+    matrices, worlds, seeds = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]], made_up(), chosen.seeds
+    given = " MATRIX.csv …" if chosen.matrices else ""
     print(heading(f"python -m benchmarks.ablation{given} --seeds {seeds}"))
     print(
         f"Interesting and distinct features after {SHORT} / {LONG} queries, means over seeds 0 to {seeds - 1} and over"
@@ -104,4 +111,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

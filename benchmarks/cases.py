@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ SHORT, LONG = 35, 100  # queries
 class Case:
     name: str
     world: Callable[[int], World]  # by seed
+
+
+class Asker(Protocol):
+    def run(self, case: Case, seed: int) -> History: ...
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,11 @@ class Variant:
 
 
 def read_matrix(path: Path) -> Matrix:
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{path} cannot be read ({error}): give a CSV file of an id and 0/1 columns") from None
     cells = {"0": 0, "1": 1, "": UNKNOWN}
     columns = [i for i in range(1, len(header)) if all(row[i] in cells for row in rows)]
     if not columns:
@@ -108,13 +116,13 @@ def made_up() -> list[Case]:
     ]
 
 
-def found(variant: Variant, case: Case, seeds: int) -> NDArray[np.float64]:
+def found(asker: Asker, case: Case, seeds: int) -> NDArray[np.float64]:
     """Interesting and distinct features after SHORT and after LONG queries, one row per seed.
 
     Judged by the truth, whatever the labels say: noise makes duplicates look distinct."""
     counted = []
     for seed in range(seeds):
-        history, truth = variant.run(case, seed), case.world(seed).truth
+        history, truth = asker.run(case, seed), case.world(seed).truth
         flags = interesting_and_distinct(truth.T[history.columns])
         good = {column for column, flag in zip(history.columns, flags, strict=True) if flag}
         counted.append([len(good.intersection(history.answers[:queries])) for queries in (SHORT, LONG)])
@@ -124,3 +132,10 @@ def found(variant: Variant, case: Case, seeds: int) -> NDArray[np.float64]:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def at_least_one(text: str) -> int:
+    """A number on the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
+    return int(text)

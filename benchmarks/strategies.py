@@ -9,12 +9,25 @@ Columns with other values are left out. Crowds are salience-weighted. Every figu
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, of_matrix, parts_of, table
+from benchmarks.cases import (
+    LONG,
+    SHIPPED,
+    SHORT,
+    Case,
+    Variant,
+    at_least_one,
+    found,
+    made_up,
+    of_matrix,
+    parts_of,
+    table,
+)
 from benchmarks.machine import heading
 from discovery.metrics import interesting_and_distinct
 
@@ -48,28 +61,28 @@ def compare(cases: Sequence[Case], seeds: int) -> str:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.strategies", description=__doc__.split("\n")[0])
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.strategies", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=int, default=24)
+    parser.add_argument("--seeds", type=at_least_one, default=24)
     parser.add_argument("--no-worlds", action="store_true", help="leave the made-up worlds out")
-    parser.add_argument("--subsets", type=int, default=0, metavar="K", help="K random parts of each matrix instead")
-    arguments = parser.parse_args()
-    paths = [*SHIPPED, *arguments.matrices]
+    parser.add_argument("--subsets", type=at_least_one, default=0, metavar="K", help="instead K random parts of each")
+    chosen = parser.parse_args(arguments)
+    paths = [*SHIPPED, *chosen.matrices]
     matrices = [of_matrix(path) for path in paths]
-    if arguments.subsets:
-        matrices = [case for path in paths for case in parts_of(path, arguments.subsets)]
-    given = " MATRIX.csv …" if arguments.matrices else ""
-    given += f" --subsets {arguments.subsets}" if arguments.subsets else ""
-    given += " --no-worlds" if arguments.no_worlds else ""
-    print(heading(f"python -m benchmarks.strategies{given} --seeds {arguments.seeds}"))
-    print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {arguments.seeds} seeds.")
+    if chosen.subsets:
+        matrices = [case for path in paths for case in parts_of(path, chosen.subsets)]
+    given = " MATRIX.csv …" if chosen.matrices else ""
+    given += f" --subsets {chosen.subsets}" if chosen.subsets else ""
+    given += " --no-worlds" if chosen.no_worlds else ""
+    print(heading(f"python -m benchmarks.strategies{given} --seeds {chosen.seeds}"))
+    print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
     print("The ceiling is how many there are to be found, the most frequent first.\n")
-    print(compare(matrices, arguments.seeds), flush=True)
-    if not arguments.no_worlds:
+    print(compare(matrices, chosen.seeds), flush=True)
+    if not chosen.no_worlds:
         print("Made-up worlds:\n")
-        print(compare(made_up(), arguments.seeds), flush=True)
+        print(compare(made_up(), chosen.seeds), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

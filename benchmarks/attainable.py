@@ -1,0 +1,150 @@
+"""How much could be found by someone who knows what no strategy can know, to judge the strategies by.
+
+    python -m benchmarks.attainable                     the matrices that ship
+    python -m benchmarks.attainable MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
+
+One knows every feature and how salient it is, and only not whom chance lets answer. The other knows half of the
+features, and is to find the other half. Both ask what is most likely to bring a feature that counts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, at_least_one, found, of_matrix, table
+from benchmarks.machine import heading
+from discovery.auto import SIZE
+from discovery.crowds import Matrix, WeightedCrowd
+from discovery.imagined import NOT_NONE, Bits, Floats, answers
+from discovery.metrics import DIFFERENCE, distinct, interesting
+from discovery.questions import Comparison, Labels
+from discovery.rehearsal import History, rehearse
+from discovery.worlds import World
+
+DRAWN = 1_000  # comparisons of each kind, of which the most promising is asked
+OTHERS = [Variant(name, name) for name in ("auto", "adaptive-triple")]
+
+
+class Seer:
+    """Asks for the features it believes in. With their saliences these are all there are, and one of them answers;
+    without, they only resemble those to be found, and count less when a question that they answer brought another."""
+
+    unresolved = 1.0
+
+    def __init__(self, believed: Matrix, rng: np.random.Generator, salience: Floats | None = None) -> None:
+        self._believed, self._rng, self._certain = believed, rng, salience is not None
+        self._has: Bits = believed == 1
+        self._weights = np.ones(believed.shape[1]) if salience is None else salience.copy()
+        self._would_count = np.array([interesting(labels) for labels in believed.T], np.bool_)
+        self._kept: list[Labels] = []
+        self._names: set[str] = set()
+        self._asked: dict[Comparison, tuple[Bits, float]] = {}  # which features answer, and their weight
+
+    def next_questions(self, k: int) -> list[Comparison]:  # noqa: ARG002 (one at a time)
+        best, most = None, -1.0
+        for kind, size in SIZE.items():
+            drawn = np.sort(self._rng.integers(len(self._has), size=(DRAWN, size)), axis=1)
+            drawn = drawn[(np.diff(drawn, axis=1) > 0).all(axis=1)]
+            answering = answers(kind, self._has[drawn])
+            weights = np.stack([self._weights, self._weights * self._would_count], axis=1).astype(np.float32)
+            mass, counting = (answering.astype(np.float32) @ weights).astype(np.float64).T
+            promise = counting / (mass + 1e-9) * (1 if self._certain else -np.expm1(-mass))
+            for place in np.argsort(-promise):
+                question = Comparison(kind, tuple(drawn[place].tolist()), other_than_known=True)
+                if question not in self._asked:
+                    if promise[place] > most:
+                        best, most = (question, answering[place], float(mass[place])), float(promise[place])
+                    break
+        if best is None:
+            return []
+        self._asked[best[0]] = best[1:]
+        return [best[0]]
+
+    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+        answering, mass = self._asked[question]
+        if not self._certain:
+            named = 1.0 if feature is None else 1 / max(mass, 1.0)
+            self._weights[answering] *= max(1 - named, NOT_NONE)
+        if feature is None or labels is None or feature in self._names:
+            return
+        self._names.add(feature)
+        if self._certain:
+            same = (self._believed == labels[:, None]).all(axis=0) & (self._weights > 0)
+            self._weights[np.flatnonzero(same)[:1]] = 0.0
+        if interesting(labels) and distinct(labels, self._kept):
+            self._kept.append(labels)
+            has, lacks = (labels == 1)[:, None], (labels == 0)[:, None]
+            differing = self._has & lacks | (self._believed == 0) & has
+            self._would_count &= differing.mean(axis=0) >= DIFFERENCE
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """A seer as a competitor of the strategies."""
+
+    believed: Callable[[int], Matrix]  # by seed
+    certain: bool
+
+    def run(self, case: Case, seed: int) -> History:
+        world, rng = case.world(seed), np.random.default_rng([seed, 1])
+        crowd = world.crowd("salience", seed)
+        assert isinstance(crowd, WeightedCrowd)
+        seer = Seer(self.believed(seed), rng, crowd.weight if self.certain else None)
+        return rehearse(seer, crowd, world.truth, LONG, np.random.default_rng([seed, 2]))
+
+
+def all_knowing(case: Case) -> Seeing:
+    return Seeing(lambda seed: case.world(seed).truth, certain=True)
+
+
+def half_knowing(case: Case) -> tuple[Case, Seeing]:
+    """A random half of the features as a case, and one who knows the other half."""
+
+    def half(seed: int, which: int) -> Matrix:
+        truth = case.world(seed).truth
+        return truth[:, np.random.default_rng([seed, 5]).permutation(truth.shape[1])[which::2]]
+
+    return Case(case.name, lambda seed: World(half(seed, 0))), Seeing(lambda seed: half(seed, 1), certain=False)
+
+
+def compare(cases: Sequence[tuple[Case, Asker]], seer: str, seeds: int) -> str:
+    rows, ratios = [], []
+    for case, seeing in cases:
+        most, auto, triple = (found(asker, case, seeds).mean(axis=0) for asker in (seeing, *OTHERS))
+        ratios.append([auto / most, most / triple, auto / triple])
+        rows.append([case.name, *(_both(figures, 1) for figures in (most, auto, triple))])
+    rows.append(["mean", "", "", ""])
+    columns = ["data", seer, *(variant.name for variant in OTHERS)]
+    columns += ["auto : that", "that : adaptive-triple", "auto : adaptive-triple"]
+    shares = [[_both(share, 2) for share in row] for row in (*ratios, np.mean(ratios, axis=0))]
+    return table(columns, [[*row, *more] for row, more in zip(rows, shares, strict=True)]) + "\n"
+
+
+def _both(figures: NDArray[np.float64], digits: int) -> str:
+    return " / ".join(f"{figure:.{digits}f}" for figure in figures)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.attainable", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
+    parser.add_argument("--seeds", type=at_least_one, default=24)
+    chosen = parser.parse_args(arguments)
+    cases = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]]
+    given = " MATRIX.csv …" if chosen.matrices else ""
+    print(heading(f"python -m benchmarks.attainable{given} --seeds {chosen.seeds}"))
+    print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
+    print("First beside a chooser that knows every feature and its salience:\n")
+    print(compare([(case, all_knowing(case)) for case in cases], "knows all features", chosen.seeds), flush=True)
+    print("Half of the features are to be found, drawn anew for each seed, beside a chooser that knows the other half,")
+    print("and so how many examples features tend to have and which examples tend to share them:\n")
+    print(compare([half_knowing(case) for case in cases], "knows the other half", chosen.seeds), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
