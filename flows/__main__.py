@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -182,8 +181,8 @@ def _replicate(arguments: argparse.Namespace) -> int:
         _print_json(summary)
     else:
         for row in summary:
-            results().print(f"{row['verdict']}: {row['claim']} ({row['runs']:,} runs)", highlight=False, markup=False)
-        results().print(f"written to {settings.out}", highlight=False)
+            results().print(f"{row['verdict']}: {row['claim']} ({row['runs']:,} runs)")
+        results().print(f"written to {settings.out}")
     return DONE
 
 
@@ -197,15 +196,19 @@ def _server(arguments: argparse.Namespace) -> int:
         displaying(TerminalDisplay(messages())),
         keep_server(state_folder(), prefect_environment(), arguments.port) as url,
     ):
-        messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.", highlight=False)
+        messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.")
         signal.pause()
     return DONE
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    from flows.printing import as_json
+
+    print(as_json(value))
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal may know fewer letters
     interruption.listen()
     sys.exit(main())

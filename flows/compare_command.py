@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from flows.options import add_options, read_options
+from flows.printing import as_json
 from flows.run_commands import Command
 
 EXAMPLE = "example: python -m flows compare datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10"
@@ -36,7 +37,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         result = run_flow(prepared)
     if arguments.json:
         text = (prepared.folder / "comparison.json").read_text(encoding="utf-8")
-        print(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+        print(as_json(json.loads(text)))
     else:
         _print(result)
     return DONE
@@ -53,10 +54,10 @@ def _print(result: dict[str, Any]) -> None:
         table.add_column(heading, justify="left" if isinstance(cell, str) else "right")
     for row in result["summary"]:
         table.add_row(*map(_shown, row.values()))
-    out.print(table, markup=False)
+    out.print(table)
     for sentence in result["verdict"]:
-        out.print(sentence, highlight=False, markup=False)
-    out.print(f"written to {result['page']}", highlight=False, markup=False)
+        out.print(sentence)
+    out.print(f"written to {result['page']}")
 
 
 def _shown(cell: object) -> str:

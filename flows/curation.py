@@ -21,6 +21,7 @@ from models.voting import Ballot, Panel
 from reports.changes import Ask, Change
 from reports.curation import Votes, plan_change, read_log, record_change, undo
 from reports.run import Run, RunError
+from sources.location import printable
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def _confirmed(lines: list[str]) -> bool:
     """Asked only where somebody can answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    print("\n".join(lines), file=sys.stderr)
+    print("\n".join(map(printable, lines)), file=sys.stderr)
     return input("go on? [y/N] ").strip().casefold() in ("y", "yes")
 
 

@@ -10,6 +10,9 @@ from contextvars import ContextVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.status import Status
+from rich.text import Text
+
+from sources.location import printable
 
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
 
@@ -42,7 +45,7 @@ class TerminalDisplay(Display):
         self._total, self._unit, self._last = 0, "", 0.0
 
     def say(self, message: str) -> None:
-        self._console.print(message, highlight=False, markup=False, soft_wrap=True)
+        self._console.print(printable(message), soft_wrap=True)
 
     @contextmanager
     def waiting(self, message: str) -> Iterator[None]:
@@ -50,7 +53,7 @@ class TerminalDisplay(Display):
             self.say(f"{message} …")
             yield
             return
-        with Status(message, console=self._console):
+        with Status(Text(printable(message)), console=self._console):
             yield
 
     @contextmanager
@@ -61,7 +64,11 @@ class TerminalDisplay(Display):
             return
         columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn(unit), BarColumn(bar_width=24))
         with Progress(
-            *columns, TextColumn("{task.description}"), TimeRemainingColumn(), console=self._console, transient=True
+            *columns,
+            TextColumn("{task.description}", markup=False),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
         ) as self._progress:
             self._progress.add_task("", total=total)
             yield
@@ -69,14 +76,14 @@ class TerminalDisplay(Display):
 
     def update(self, done: int, detail: str) -> None:
         if self._progress is not None:
-            self._progress.update(self._progress.task_ids[0], completed=done, description=detail)
+            self._progress.update(self._progress.task_ids[0], completed=done, description=printable(detail))
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(f"{done}/{self._total} {self._unit}: {detail}")
 
     def note(self, detail: str) -> None:
         if self._progress is not None:
-            self._progress.update(self._progress.task_ids[0], description=detail)
+            self._progress.update(self._progress.task_ids[0], description=printable(detail))
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(detail)

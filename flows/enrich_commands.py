@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from flows.options import add_options, read_options
+from flows.printing import print_result
 from flows.run_commands import Command
 
 ENRICH_EXAMPLE = (
@@ -46,7 +46,7 @@ def _notify(arguments: argparse.Namespace) -> int:
         from flows.notify import notify
 
         made = notify(arguments.block)
-    print(json.dumps(made) if arguments.json else "\n".join(f"automation: {name}" for name in made))
+    print_result(made, [f"automation: {name}" for name in made], json=arguments.json)
     return DONE
 
 
@@ -63,7 +63,7 @@ def _rediscover(arguments: argparse.Namespace) -> int:
         rows = run_flow(settings)
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     lines.append(f"written to {settings.table}/{PROPOSALS}")
-    print(json.dumps(rows, indent=2, ensure_ascii=False) if arguments.json else "\n".join(lines))
+    print_result(rows, lines, json=arguments.json)
     return DONE
 
 
@@ -80,5 +80,5 @@ def _enrich(arguments: argparse.Namespace) -> int:
 
         check(settings)
         summary = run_flow(settings)
-    print(json.dumps(summary, indent=2, ensure_ascii=False) if arguments.json else "\n".join(told(summary)))
+    print_result(summary, told(summary), json=arguments.json)
     return DONE

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from flows.options import UsageError
+from flows.printing import print_result
 
 
 def add_mturk_options(review: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def collect_command(arguments: argparse.Namespace, store: Any) -> None:
     result = collect(store, client_of(market.endpoint), market.name, bonus=bonus)
     if store.queue.ready_runs():
         resume(store.queue)
-    print(json.dumps(vars(result)) if arguments.json else "\n".join(result.lines()))
+    print_result(vars(result), result.lines(), json=arguments.json)
 
 
 def client_of(endpoint: str) -> Any:

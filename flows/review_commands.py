@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from flows.mturk_commands import add_mturk_options, collect_command, publish_command
 from flows.options import UsageError
+from flows.printing import print_result
 from flows.run_commands import Command
 
 EXAMPLE = "example: python -m flows review invite Ann; python -m flows review"
@@ -65,7 +65,7 @@ def _serve(arguments: argparse.Namespace, store: Any) -> None:
     _expect(arguments, 0, "nothing")
     named = ("host", "port", "base_url", "queue", "page_size", "lease_minutes", "checks", "repeats", "pass_mark")
     settings = PageSettings(**{name: getattr(arguments, name) for name in named})
-    say: Callable[[str], None] = lambda line: messages().print(line, highlight=False, markup=False, soft_wrap=True)  # noqa: E731
+    say: Callable[[str], None] = lambda line: messages().print(line, soft_wrap=True)  # noqa: E731
     say(f"the page answers at {settings.address}; Ctrl-C ends it")
     say("invite people with: python -m flows review invite NAME")
     say(f"overview: {invite(store, 'admin', days=arguments.days, admin=True, address=settings.address)}")
@@ -82,7 +82,7 @@ def _invite(arguments: argparse.Namespace, store: Any) -> None:
         for name in arguments.names
     }
     lines = [link if len(links) == 1 else f"{name}: {link}" for name, link in links.items()]
-    _print(arguments, links, lines)
+    print_result(links, lines, json=arguments.json)
 
 
 def _revoke(arguments: argparse.Namespace, store: Any) -> None:
@@ -90,7 +90,7 @@ def _revoke(arguments: argparse.Namespace, store: Any) -> None:
 
     _expect(arguments, 1, "the NAME of a person")
     ended = {name: revoke(store, name) for name in arguments.names}
-    _print(arguments, ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()])
+    print_result(ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()], json=arguments.json)
 
 
 def _withdraw(arguments: argparse.Namespace, store: Any) -> None:
@@ -98,7 +98,7 @@ def _withdraw(arguments: argparse.Namespace, store: Any) -> None:
 
     _expect(arguments, 1, "the NAME of a person")
     counts = {name: withdraw(store, name) for name in arguments.names}
-    _print(arguments, counts, [f"{name}: {count} answers set aside" for name, count in counts.items()])
+    print_result(counts, [f"{name}: {count} answers set aside" for name, count in counts.items()], json=arguments.json)
 
 
 def _status(arguments: argparse.Namespace, store: Any) -> None:
@@ -110,7 +110,7 @@ def _status(arguments: argparse.Namespace, store: Any) -> None:
         f"{one.queue}: {one.questions} {one.kind} questions {one.state}, {one.given} of {one.wanted} votes given"
         for one in states
     ]
-    _print(arguments, [asdict(one) for one in states], lines or ["no question has been asked yet"])
+    print_result([asdict(one) for one in states], lines or ["no question has been asked yet"], json=arguments.json)
 
 
 def _export(arguments: argparse.Namespace, store: Any) -> None:
@@ -124,7 +124,7 @@ def _export(arguments: argparse.Namespace, store: Any) -> None:
         raise UsageError(
             f"cannot write {path} ({error.strerror}): give a file in a folder that can be written"
         ) from None
-    _print(arguments, str(path), [str(path)])
+    print_result(str(path), [str(path)], json=arguments.json)
 
 
 def _checks(arguments: argparse.Namespace, store: Any) -> None:
@@ -133,13 +133,9 @@ def _checks(arguments: argparse.Namespace, store: Any) -> None:
     if len(arguments.names) != 2:
         raise UsageError("review checks takes DATASET and a CSV file with the columns feature, id and answer")
     count = add_checks(store, arguments.names[0], Path(arguments.names[1]), arguments.queue or "main")
-    _print(arguments, count, [f"{count} attention checks in queue {arguments.queue or 'main'}"])
+    print_result(count, [f"{count} attention checks in queue {arguments.queue or 'main'}"], json=arguments.json)
 
 
 def _expect(arguments: argparse.Namespace, fewest: int, what: str) -> None:
     if len(arguments.names) < fewest or (fewest == 0 and arguments.names):
         raise UsageError(f"review {arguments.action} takes {what}, not {' '.join(arguments.names)!r}")
-
-
-def _print(arguments: argparse.Namespace, data: Any, lines: list[str]) -> None:
-    print(json.dumps(data, indent=2, ensure_ascii=False) if arguments.json else "\n".join(lines))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from flows.options import UsageError
+from flows.printing import print_result
 
 REPORT_EXAMPLE = "example: python -m flows report runs/faces"
 EXPORT_EXAMPLE = "example: python -m flows export runs/faces --to wide-parquet,imagefolder --out exported"
@@ -88,7 +88,7 @@ def _report(arguments: argparse.Namespace) -> int:
             by=arguments.by,
             against=_run_of(arguments.against) if arguments.against else None,
         )
-    _print(arguments, describe(page), told(page))
+    print_result(describe(page), told(page), json=arguments.json)
     return DONE
 
 
@@ -98,7 +98,7 @@ def _export(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out) if arguments.out else None
     with _messages():
         written = export(_run_of(arguments.folder), arguments.to or ["all"], dataset=arguments.dataset, out=out)
-    _print(arguments, [str(path) for path in written], [str(path) for path in written])
+    print_result([str(path) for path in written], [str(path) for path in written], json=arguments.json)
     return DONE
 
 
@@ -109,7 +109,7 @@ def _tree(arguments: argparse.Namespace) -> int:
     chosen = {name: getattr(arguments, name) for name in ("tolerance", "support")}
     findings = _run_of(arguments.folder).findings
     tree = tree_of(findings, **{name: value for name, value in chosen.items() if value is not None})
-    _print(arguments, as_json(tree), [as_dot(tree) if arguments.dot else as_text(tree)])
+    print_result(as_json(tree), (as_dot(tree) if arguments.dot else as_text(tree)).split("\n"), json=arguments.json)
     return DONE
 
 
@@ -130,7 +130,7 @@ def _features(arguments: argparse.Namespace) -> int:
     )
     with _messages():
         result = curate(_run_of(arguments.folder), wishes)
-    _print(arguments, result.data, result.lines)
+    print_result(result.data, result.lines, json=arguments.json)
     return DONE
 
 
@@ -149,10 +149,3 @@ def _run_of(folder: str) -> Any:
     run = Run(Path(folder))
     _ = run.summary  # says at once what is wrong with it
     return run
-
-
-def _print(arguments: argparse.Namespace, data: Any, lines: list[str]) -> None:
-    if arguments.json:
-        print(json.dumps(data, indent=2, ensure_ascii=False))
-    else:
-        print("\n".join(lines))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from flows.options import UsageError
+from flows.printing import print_result
 from flows.run_commands import Command
 
 EXAMPLE = "example: python -m flows store check; python -m flows store backup answers-2026-11-16.sqlite"
@@ -49,14 +49,16 @@ def _check(arguments: argparse.Namespace, url: str) -> int:
         with _present(url) as store:
             found, name = check(store), store.name
     except DamagedStore as damaged:
-        _print(arguments, {"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)])
+        print_result({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)], json=arguments.json)
         return WRONG
     lines = [*found.problems, *found.notes]
     if found.problems:
         lines.append(f"store {name}: something is wrong; keep it as it is and restore a backup (docs/store.md)")
     else:
         lines.append(f"store {name}: {found.answers:,} answers; every key, checksum and sum is right")
-    _print(arguments, {"answers": found.answers, "problems": found.problems, "notes": found.notes}, lines)
+    print_result(
+        {"answers": found.answers, "problems": found.problems, "notes": found.notes}, lines, json=arguments.json
+    )
     return WRONG if found.problems else DONE
 
 
@@ -66,7 +68,7 @@ def _backup(arguments: argparse.Namespace, url: str) -> int:
     path = Path(arguments.file)
     with _present(url) as store, _Progress("copied") as tell:
         backup(store, path, tell)
-    _print(arguments, str(path), [str(path)])
+    print_result(str(path), [str(path)], json=arguments.json)
     return DONE
 
 
@@ -76,7 +78,7 @@ def _restore(arguments: argparse.Namespace, url: str) -> int:
 
     with _Progress("restored") as tell:
         restore(Path(arguments.file), url, tell)
-    _print(arguments, store_name(url), [store_name(url)])
+    print_result(store_name(url), [store_name(url)], json=arguments.json)
     return DONE
 
 
@@ -110,7 +112,3 @@ class _Progress:
 
     def __call__(self, done: int, total: int) -> None:
         self._shown.update(100 * done // max(total, 1), self._detail)
-
-
-def _print(arguments: argparse.Namespace, data: Any, lines: list[str]) -> None:
-    print(json.dumps(data, indent=2, ensure_ascii=False) if arguments.json else "\n".join(lines))

@@ -8,8 +8,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from flows.preparation import Prepared
+from flows.printing import printable_lines
 from models.oracle import MICRO
 from reports.run import Run
 from store import Cost, Store, StoreError
@@ -17,21 +19,31 @@ from store import Cost, Store, StoreError
 PIPED_WIDTH = 160
 
 
+class PlainConsole(Console):
+    """Prints strings as they are: no markup, no colours for numbers, nothing that a terminal would obey."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(emoji=False, markup=False, highlight=False, **named)
+
+    def render_str(self, text: str, **named: Any) -> Text:
+        return super().render_str(printable_lines(text), **named)
+
+
 def messages() -> Console:
-    return Console(stderr=True, emoji=False)
+    return PlainConsole(stderr=True)
 
 
 def results() -> Console:
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, emoji=False)
+    return PlainConsole(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def say_what_is_kept(prepared: Prepared) -> None:
     estimate = prepared.estimate()
     left = f"up to {estimate['calls_left']:,} to ask, at most {estimate['usd_left']:.2f} USD"
     if estimate["kept"]:
-        messages().print(f"kept {estimate['kept']:,} answers, {left}", highlight=False)
+        messages().print(f"kept {estimate['kept']:,} answers, {left}")
     else:
-        messages().print(f"{estimate['examples']} examples, {estimate['oracle']}: {left}", highlight=False)
+        messages().print(f"{estimate['examples']} examples, {estimate['oracle']}: {left}")
 
 
 def print_features(run: Run) -> None:
@@ -43,26 +55,23 @@ def print_features(run: Run) -> None:
     for row in run.features.itertuples():
         marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
         table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
-    out.print(table, markup=False)
+    out.print(table)
     for row in run.features.itertuples():
         if getattr(row, "twin", "") and isinstance(row.twin, str):
-            out.print(f"{row.name}: {row.twin}, by what it selects or by its words", highlight=False, markup=False)
+            out.print(f"{row.name}: {row.twin}, by what it selects or by its words")
     out.print(
         f"{summary['features']} features, {summary['interesting_distinct']} interesting and distinct, from "
         f"{summary['queries']} queries; g {summary['g']:.3f}; stopped because of {summary['stopped_because']}",
-        highlight=False,
     )
     if truth := summary.get("truth"):
         accuracy = truth["mean_balanced_accuracy"]
         out.print(
             f"truth: {truth['matched']} of {truth['of']} attributes matched"
             + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
-            highlight=False,
         )
     out.print(
         f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store, "
         f"{summary['cost_usd']:.4f} USD; written to {run.folder}",
-        highlight=False,
     )
 
 
@@ -72,14 +81,12 @@ def print_estimate(estimate: dict[str, Any]) -> None:
         f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
         f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
         f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
-        highlight=False,
     )
     if "requests" in estimate:
         out.print(
             f"likely, if every comparison finds a feature and every label takes all its votes: "
             f"{estimate['requests']:,} requests, {estimate['input_tokens']:,} tokens in, "
             f"{estimate['output_tokens']:,} out, {estimate['usd_about']:.4f} USD",
-            highlight=False,
         )
 
 
@@ -104,4 +111,4 @@ def print_costs(rows: list[Cost]) -> None:
             *(f"{count:,}" for count in counts),
             *(f"{amount / MICRO:.4f}" for amount in (row.paid, row.cached_worth)),
         )
-    results().print(table, markup=False)
+    results().print(table)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sources.errors import DatasetError
 from sources.example import Example
+from sources.location import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ class Quarantined:
     reason: str
 
     def __str__(self) -> str:
-        name = self.id if self.id.isprintable() else repr(self.id)
+        name = self.id if printable(self.id) == self.id else repr(self.id)
         return f"{name}: {self.reason}"
 
 

@@ -14,6 +14,9 @@ from typing import IO, Any, cast
 from sources.errors import DatasetError, Unreadable
 from sources.secrecy import without_secrets
 
+HARMLESS = (
+    "\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # several scripts need them
+)
 _opened_by_this_thread = threading.local()  # the archive read last
 
 
@@ -122,7 +125,9 @@ def reason_of(error: BaseException) -> str:
 
 def printable(text: str) -> str:
     """For messages: what would move the cursor, or turn the line around, is written as an escape."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in HARMLESS else repr(letter)[1:-1] for letter in text)
 
 
 def open_binary(location: str) -> IO[bytes]:
