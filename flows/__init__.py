@@ -2,3 +2,8 @@
 
 From Python and notebooks: `from flows.discover import discover`, then
 `run = discover("datasets/faces", oracle="contrastive")`."""
+
+import sys
+
+if sys.argv[:1] == ["-m"]:  # Python is looking for `python -m flows`: nothing else of it is imported yet
+    import flows.starting  # noqa: F401

@@ -73,12 +73,12 @@ class Command:
 
 
 @contextmanager
-def started(folder: Path, *words: str, prefect: str | None = None) -> Iterator[Command]:
+def started(folder: Path, *words: str, prefect: str | None = None, python: tuple[str, ...] = ()) -> Iterator[Command]:
     (folder / "tmp").mkdir()
     own = {"PREFECT_HOME": folder / "prefect", "XDG_STATE_HOME": folder / "state", "TMPDIR": folder / "tmp"}
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     clean |= {name: str(path) for name, path in own.items()} | ({"PREFECT_API_URL": prefect} if prefect else {})
-    command = [sys.executable, "-m", "flows", *words, "--store", str(folder / "store.sqlite")]
+    command = [sys.executable, *python, "-m", "flows", *words, "--store", str(folder / "store.sqlite")]
     with (
         (folder / "errors").open("w") as errors,
         subprocess.Popen(command, cwd=ROOT, env=clean, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -116,6 +116,22 @@ def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_wa
         answers = sum(1 for _ in store.every_answer())
         assert sum(line.unknown_calls for line in store.costs()) == 0
         assert [store.spent(run["scope"]) for run in store.run_overview()] == [(1000 * answers, 0)]
+
+
+@pytest.mark.parametrize(
+    ("imported", "how"),
+    [("flows.starting", signal.SIGINT), ("flows.starting", signal.SIGTERM), ("pydantic_core", signal.SIGINT)],
+)
+def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
+    tmp_path: Path, imported: str, how: signal.Signals
+) -> None:
+    with started(tmp_path, *discovering(tmp_path), python=("-X", "importtime")) as command:
+        command.wait_for_word(f" {imported}\n")
+        ended = command.end(how)
+    assert [line for line in ended.errors if not line.startswith("import time:")] in ([], [GO_ON])
+    assert ended.seconds < SECONDS
+    assert ended.status == STATUS[how]
+    assert not (tmp_path / "store.sqlite").exists()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
