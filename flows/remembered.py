@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
+
+from reports.run import replace_file
 
 
 class Remembered(MutableMapping[str, Any]):
@@ -24,9 +25,7 @@ class Remembered(MutableMapping[str, Any]):
     def _write(self, content: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            whole = self._path.with_suffix(f".{os.getpid()}")
-            whole.write_text(json.dumps(content, indent=1), encoding="utf-8")
-            whole.replace(self._path)
+            replace_file(self._path, lambda file: file.write(json.dumps(content, indent=1)))
 
     def __getitem__(self, key: str) -> Any:
         return self._read()[key]

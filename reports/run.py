@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +38,7 @@ FEATURE_COLUMNS = (
 )
 CURATION = "curation.jsonl"
 FEATURE_ID = "id (feature)"
+UNFINISHED = ".twothirds"  # how the names of files end that are being written
 
 
 class RunError(Exception):
@@ -166,16 +169,36 @@ def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
 
 
 def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:
-    """Written whole or not at all."""
+    """Written whole or not at all. What a process that was killed left of an earlier attempt is removed."""
+    _remove_abandoned(path)
     options: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": ""}
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = _unfinished(path)
     try:
         with os.fdopen(handle, **options) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+            os.chmod(name, 0o644)
+            os.replace(name, path)  # before it is closed, and with that unlocked
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _unfinished(path: Path) -> tuple[int, str]:
+    """A new hidden file beside the path, locked while it is open: that is how others know that somebody writes it."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+        with suppress(OSError):  # a file system without locks, on which nothing is taken for abandoned
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(name):
+            return handle, name
+        os.close(handle)  # it was taken for abandoned in the moment before it was locked
+
+
+def _remove_abandoned(path: Path) -> None:
+    for entry in list(os.scandir(path.parent)):
+        if entry.name.startswith(f".{path.name}.") and entry.name.endswith(UNFINISHED):
+            with suppress(OSError), open(entry.path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where somebody writes it
+                os.unlink(entry.path)

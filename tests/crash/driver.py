@@ -113,6 +113,7 @@ class Trial:
 
     def verify(self, tally: Tally) -> None:
         """Nothing acknowledged is lost, everything charged is booked, nothing but what was in flight is repeated."""
+        assert [path for path in self.folder.rglob(".*") if path.name != ".lock"] == [], "an unfinished file is left"
         acknowledged, calls = self.acknowledged(), Counter(charge.key for charge in self.book)
         with Store.open(self.store) as store:
             assert store.integrity_check() == []
