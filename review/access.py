@@ -14,7 +14,6 @@ from itsdangerous import BadData, URLSafeSerializer
 from review.forms import Form, read_form
 from store.queue import Invitation, Person, Queue
 
-COOKIE = "review"
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # what a signature is good for
 SECRET = "links"  # noqa: S105 - the name under which the store keeps it
@@ -112,9 +111,10 @@ class Visit:
 class Gate:
     """Checks every request before its endpoint runs."""
 
-    def __init__(self, queue: Queue, signer: Signer) -> None:
+    def __init__(self, queue: Queue, signer: Signer, cookie: str) -> None:
         self._queue = queue
         self._signer = signer
+        self._cookie = cookie
 
     async def __call__(self, request: Request) -> None:
         role = getattr(getattr(request.scope.get("route"), "endpoint", None), "role", None)
@@ -122,7 +122,7 @@ class Gate:
         if role == PUBLIC:
             request.state.visit = Visit(form)
             return
-        cookie = request.cookies.get(COOKIE, "")
+        cookie = request.cookies.get(self._cookie, "")
         session = self._signer.read(cookie, SESSION)
         if role is None or not isinstance(session, list) or len(session) != 2:
             raise NO_LINK

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Depends, Path
 from fastapi.responses import RedirectResponse, Response
 
 from review.access import (
-    COOKIE,
     LINK,
     NO_LINK,
     PUBLIC,
@@ -79,7 +78,7 @@ class AnswerPages:
             "welcome.html", name=person.name, until=invitation.expires_at, admin=person.role == "admin"
         )
         session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
-        page.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=self._config.secure)
+        page.set_cookie(self._config.cookie, session, httponly=True, samesite="strict", secure=self._config.secure)
         return page
 
     @for_role(PUBLIC)

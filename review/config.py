@@ -27,3 +27,8 @@ class ReviewConfig:
     @property
     def secure(self) -> bool:
         return self.base_url.startswith("https://")
+
+    @property
+    def cookie(self) -> str:
+        """Its name. With this prefix browsers take it from this very host only, not from a neighbour of the domain."""
+        return "__Host-review" if self.secure else "review"

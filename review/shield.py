@@ -15,6 +15,7 @@ POLICY = (
 HEADERS = {
     "Referrer-Policy": "no-referrer",  # a link is a key: it must not travel to other sites
     "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }

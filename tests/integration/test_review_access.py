@@ -180,20 +180,50 @@ def test_the_session_cookie_is_out_of_reach_of_scripts_and_of_other_sites(site: 
 def test_over_https_the_cookie_is_secure(asked: Store) -> None:
     settings = PageSettings(base_url="https://review.example.org")
     client = TestClient(make_app(asked, settings), base_url="https://review.example.org")
-    assert "secure" in client.get(invite(asked, "ann", days=1, address=settings.address)).headers["set-cookie"].lower()
+    cookie = client.get(invite(asked, "ann", days=1, address=settings.address)).headers["set-cookie"]
+    assert "secure" in cookie.lower()
+    assert cookie.startswith("__Host-review="), "no neighbour of the domain can set it"
+    assert client.get("/").status_code == 200
+    client.cookies = {"review": client.cookies["__Host-review"]}
+    assert client.get("/").status_code == 403
 
 
-@pytest.mark.parametrize("address", ["/answer", "/skip", "/undo"])
-def test_a_form_without_the_token_of_its_session_changes_nothing(site: Site, address: str) -> None:
-    ann, bob = site.visitor("ann"), site.visitor("bob")
+def test_a_session_that_somebody_else_put_into_the_browser_is_replaced(site: Site) -> None:
+    """Fixation: who prepares a browser for another person does not share their session."""
+    prepared, link = site.visitor("mallory").client.cookies["review"], site.link("ann")
+    opened = [site.stranger().client.get(link, headers={"cookie": f"review={prepared}"}) for _ in range(2)]
+    sessions = {prepared, *(reply.cookies["review"] for reply in opened)}
+    assert len(sessions) == 3, "every opening is a session of its own"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80@127.0.0.1", "127.0.0.1, evil.example", '"><script>'])
+def test_the_host_that_a_request_names_appears_nowhere(site: Site, host: str) -> None:
+    ann = site.visitor("ann")
     ann.get("/")
-    bob.get("/")
+    named = {"host": host, "x-forwarded-host": "evil.example", "x-forwarded-proto": "https", "forwarded": "host=evil"}
+    for reply in (ann.client.get("/", headers=named), ann.client.get("/nowhere", headers=named)):
+        assert "evil" not in reply.text + str(reply.headers)
+    answered = ann.post("/answer", {"lease": ann.hidden("lease"), "nothing": "1"}, headers=named)
+    assert answered.headers["location"] == "/"
+
+
+POSTED = sorted((path, role) for (method, path), roles in ALLOWED.items() if method == "POST" for role in roles)
+
+
+@pytest.mark.parametrize(("address", "role"), [one for one in POSTED if one[0] != "/task/{token}"])
+def test_a_form_without_the_token_of_its_session_changes_nothing(site: Site, address: str, role: str) -> None:
+    ann, bob = (site.visitor(name, admin=role == "admin") for name in ("ann", "bob"))
+    site.link("cyd")
+    for one in (ann, bob):
+        one.get("/admin" if role == "admin" else "/")
+    fields = {"lease": ann.hidden("lease"), "nothing": "1", "name": "cyd"}
     for token in ("", "0" * 64, bob.hidden("csrf")[0], "\ud800"):
-        fields = {"csrf": token.encode("utf-8", "replace"), "lease": ann.hidden("lease"), "nothing": "1"}
-        assert ann.post(address, fields).status_code == 403
-    elsewhere = {"sec-fetch-site": "cross-site"}
-    assert ann.post(address, {"lease": ann.hidden("lease"), "nothing": "1"}, headers=elsewhere).status_code == 403
+        assert ann.post(address, {**fields, "csrf": token.encode("utf-8", "replace")}).status_code == 403
+    for site_of in ("cross-site", "same-site"):
+        assert ann.post(address, fields, headers={"sec-fetch-site": site_of}).status_code == 403
     assert list(site.store.queue.records()) == []
+    assert not any(one.revoked_at for one in site.store.queue.invitations())
+    assert ann.post(address, fields).status_code == 303, "with the right token it is taken"
 
 
 def test_a_reviewer_cannot_answer_for_another(site: Site) -> None:

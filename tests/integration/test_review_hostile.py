@@ -72,6 +72,10 @@ def test_a_policy_forbids_what_the_page_never_needs(site: Site) -> None:
         assert "frame-ancestors 'none'" in policy
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert "script-src 'self';" in policy
+        assert "base-uri 'none'" in policy
+        assert "form-action 'self';" in policy
     assert "<style" not in site.visitor("ann").get().text
 
 
