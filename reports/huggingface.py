@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,10 +109,10 @@ def _suffix(content: bytes) -> str:
 def _built(folder: Path) -> Iterator[Path]:
     """A folder that takes the place of `folder` once it is complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    building = folder.parent / f".{folder.name}.{secrets.token_hex(6)}"
+    building.mkdir()
     try:
         yield building
-        building.chmod(0o755)
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(building, folder)

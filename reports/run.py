@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -178,7 +179,6 @@ def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(name, 0o644)
             os.replace(name, path)  # before it is closed, and with that unlocked
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -188,7 +188,8 @@ def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool
 def _unfinished(path: Path) -> tuple[int, str]:
     """A new hidden file beside the path, locked while it is open: that is how others know that somebody writes it."""
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+        name = str(path.parent / f".{path.name}.{secrets.token_hex(6)}{UNFINISHED}")
+        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # less what the user's umask takes away
         with suppress(OSError):  # a file system without locks, on which nothing is taken for abandoned
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.path.exists(name):

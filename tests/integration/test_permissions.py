@@ -1,4 +1,4 @@
-"""Who can open the files of a store: whoever made them, and those whom they let."""
+"""Who can open the files of a store: whoever made them, and those whom they let. Run folders are as the umask says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import pytest
 
 from flows.reviewing import invite
 from flows.store_check import check
+from reports.exports import export_run
+from sources.load import load_dataset
 from store import Store
 from store.backup import backup, restore
 from store.connect import connect, sqlite_library
+from tests.run_folders import make_run, random_matrix
 
 FILES = {"wal": {"s.sqlite", "s.sqlite-wal", "s.sqlite-shm"}, "delete": {"s.sqlite", "s.sqlite-journal"}}
 
@@ -28,9 +31,9 @@ def quietly(_done: int, _of: int) -> None:
 
 
 @pytest.fixture(autouse=True, params=[0o000, 0o022, 0o077])
-def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
-    yield
+    yield request.param
     os.umask(before)
 
 
@@ -77,3 +80,14 @@ def test_a_mode_that_somebody_chose_is_kept_and_told(folder: Path) -> None:
         assert set(modes(folder).values()) == {0o660}
     assert "mode 660" in note
     assert f"chmod 600 {folder / 's.sqlite'}" in note
+
+
+def test_run_folders_and_exports_are_as_the_umask_says(tmp_path: Path, umask: int) -> None:
+    (tmp_path / "t.csv").write_text("id,text\n" + "".join(f"{number},t{number}\n" for number in range(6)))
+    run = make_run(tmp_path / "run", str(tmp_path / "t.csv"), list("012345"), ["a", "b"], random_matrix(2, 6))
+    export_run(run, ["wide-csv", "huggingface"], load_dataset(str(tmp_path / "t.csv")), tmp_path / "export")
+    made = [path for folder in ("run", "export") for path in (tmp_path / folder).rglob("*")]
+    assert len(made) > 6
+    for path in made:
+        whole = 0o777 if path.is_dir() else 0o666
+        assert stat.S_IMODE(path.stat().st_mode) == whole & ~umask, path
