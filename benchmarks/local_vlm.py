@@ -10,7 +10,6 @@ Seconds are those of one CPU thread, so that other programs on the machine do no
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import tempfile
 import time
@@ -99,14 +98,14 @@ def pictures(folder: Path, count: int, seed: int) -> list[Any]:
     import numpy as np
     from PIL import Image
 
-    from sources.example import Example
+    from sources.example import picture_at
 
     rng = np.random.default_rng(seed)
     examples: list[Any] = []
     for number in range(count):
         path = folder / f"{seed}-{number}.png"
         Image.fromarray(rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(path)
-        examples.append(Example(path.stem, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
+        examples.append(picture_at(path))
     return examples
 
 

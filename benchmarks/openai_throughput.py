@@ -32,7 +32,7 @@ from models.oracle import Answer, Feature, Label, Oracle, Verdict
 from models.prices import Price
 from models.prompts import label_messages, label_schema
 from models.recorded import Recorded
-from sources.example import Example
+from sources.example import Example, picture_at
 from store import Store
 
 WANTED = 0.9  # of the bare loop
@@ -199,8 +199,7 @@ def picture(folder: Path, word: str, number: int) -> Label:
     path = folder / f"{number}.png"
     if not path.exists():
         Image.new("RGB", (64 + number, 64), COLOURS[number % len(COLOURS)]).save(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Label(Feature(word, f"The picture shows {word}."), Example(str(number), digest, image=str(path)))
+    return Label(Feature(word, f"The picture shows {word}."), picture_at(path, str(number)))
 
 
 def check(answers: list[Answer], count: int) -> None:

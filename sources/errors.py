@@ -8,7 +8,7 @@ class DatasetError(Exception):
 
 
 class Vanished(DatasetError):
-    """The content of an example, which was there when the data set was read, cannot be read any more."""
+    """The content of an example, which was there when the data set was read, is gone or has become another one."""
 
 
 class Unreadable(Exception):

@@ -22,7 +22,7 @@ from models.faces.pictures import DRAWN_SIZE, truth_matrix
 from models.faces.splits import held_out_faces
 from models.faces.truth import ATTRIBUTES
 from models.oracle import Compare, Feature, Label, Verdict
-from sources.example import Example
+from sources.example import Example, picture_at
 
 BINS = 15
 TRIPLES, KNOWN = 500, 10
@@ -48,7 +48,7 @@ def as_examples(faces: Sequence[Face], folder: Path) -> list[Example]:
     for number, face in enumerate(faces):
         path = folder / f"{number:05d}.png"
         path.write_bytes(png(face, DRAWN_SIZE))
-        examples.append(Example(str(number), f"face {number}", image=str(path)))
+        examples.append(picture_at(path, str(number)))
     return examples
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from models.oracle import Answer, Feature, Label, Verdict
-from sources.example import Example
+from sources.example import Example, picture_at
 from tests.fake_openai.mind import COLOURS
 
 WORDS = ("cat", "dog", "bird", "fish", "tree")
@@ -38,7 +38,7 @@ def texts_table(folder: Path, count: int) -> Path:
 def picture_example(folder: Path, colour: str, size: tuple[int, int] = (48, 32), name: str = "") -> Example:
     path = folder / f"{name or colour}.png"
     Image.new("RGB", size, COLOURS[colour]).save(path)
-    return Example(path.stem, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path))
+    return picture_at(path)
 
 
 def labels(words: Iterable[str], examples: Sequence[Example], voter: int = 0) -> list[Label]:

@@ -10,7 +10,7 @@ from PIL import Image
 from models.chat_model import ChatModel, device_and_dtype
 from models.model_files import find_model
 from models.prompts import Message, Picture
-from sources.example import Example
+from sources.example import picture_at
 from tests.tiny_models import CHAT_TEMPLATE, save_tiny_instruct, save_tiny_llava
 
 RULES = Message("system", ("Look closely.",))
@@ -23,7 +23,7 @@ def loaded(folder: Path) -> ChatModel:
 @pytest.fixture
 def picture(tmp_path: Path) -> Picture:
     Image.new("RGB", (200, 100), "red").save(tmp_path / "red.png")
-    return Picture(Example("red", "r", image=str(tmp_path / "red.png")))
+    return Picture(picture_at(tmp_path / "red.png"))
 
 
 def test_pictures_stand_where_the_message_has_them_and_are_scaled_down(tmp_path: Path, picture: Picture) -> None:

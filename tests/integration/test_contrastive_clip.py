@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from models.contrastive import ContrastiveOracle
 from models.embeddings import Embedder
 from models.model_files import find_model
 from models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
-from sources.example import Example
+from sources.example import Example, picture_at
 
 WORDS = ["red", "green", "blue", "square", "round thing", "stripes", "a dog", "two cats", "snow", "night"]
 
@@ -53,7 +53,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
     for number in range(24):
         path = folder / f"{number}.png"
         Image.fromarray(rng.integers(0, 256, (40, 48, 3), dtype=np.uint8)).save(path)
-        examples.append(Example(str(number), hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
+        examples.append(picture_at(path, str(number)))
     return examples
 
 
@@ -194,7 +194,7 @@ def test_several_threads_may_ask_at_once(clip: Path, pictures: list[Example], tm
 
 
 def test_fifteen_thousand_labels_are_a_matter_of_seconds(oracle: ContrastiveOracle, pictures: list[Example]) -> None:
-    examples = [Example(f"{number}", pictures[number % 24].digest, image=pictures[0].image) for number in range(100)]
+    examples = [replace(pictures[number % 24], id=f"{number}") for number in range(100)]
     questions = [
         Label(Feature(f"{word} {turn}"), example, voter)
         for word in WORDS

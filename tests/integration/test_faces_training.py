@@ -18,7 +18,7 @@ from models.faces.train import Course, Phrasing, roughened, train
 from models.model_files import find_model
 from models.oracle import Feature, Label, Verdict
 from models.vocabulary import read
-from sources.example import Example
+from sources.example import picture_at
 from sources.images import open_image
 
 
@@ -35,7 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_it_saves_is_a_model_that_answers(trained: Path, tmp_path: Path) -> None:
     picture = tmp_path / "face.png"
     picture.write_bytes(png(training_faces(1)[0], DRAWN_SIZE))
-    example = Example("face", "digest", image=str(picture))
+    example = picture_at(picture)
     questions = [Label(Feature("beard"), example), Label(Feature("moped"), example)]
     verdicts = {answer.question: answer.verdict for answer in ContrastiveOracle(trained).ask(questions)}
     assert verdicts[questions[0]] in (Verdict.YES, Verdict.NO)
@@ -46,7 +46,7 @@ def test_it_is_trained_on_what_the_image_processor_will_show_it(trained: Path, t
     face = training_faces(3)[2]
     picture = tmp_path / "face.png"
     picture.write_bytes(png(face, DRAWN_SIZE))
-    processed = Embedder(find_model(str(trained)))._pixels(images=[open_image(Example("a", "b", image=str(picture)))])
+    processed = Embedder(find_model(str(trained)))._pixels(images=[open_image(picture_at(picture))])
     ours = training.normalised(seen_pixels(face)[None])
     assert np.allclose(np.asarray(processed["pixel_values"]), ours.numpy(), atol=1e-5)
 

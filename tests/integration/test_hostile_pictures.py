@@ -21,7 +21,7 @@ from models.media import Pictures, most_frames
 from reports.pictures import thumbnails
 from review.media import Pictures as Shown
 from sources.dataset import Dataset
-from sources.example import Example
+from sources.example import Example, picture_at
 from sources.images import open_image
 from sources.load import load_dataset
 from sources.location import printable
@@ -219,8 +219,8 @@ def test_what_is_no_picture_any_more_is_shown_as_none(tmp_path: Path) -> None:
     for name, case in CASES.items():
         if not case.good:
             (tmp_path / name).write_bytes(case.make())
-            example = Example(name, "d", image=str(tmp_path / name))
-            assert Shown().of("d", {"id": name, "image": example.image}, "small") is None
+            example = picture_at(tmp_path / name, name)
+            assert Shown().of(example.digest, {"id": name, "image": example.image}, "small") is None
             assert thumbnails([example]) == [""]
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.local_vlm import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, Question, Verdict
-from sources.example import Example
+from sources.example import Example, picture_at
 from tests.tiny_models import save_tiny_instruct, save_tiny_llava, save_tiny_mamba
 
 RED_HAT = '{"found": true, "name": "red hat", "definition": "A hat that is red.", "have": ["A", "B"], "lack": ["C"]}'
@@ -49,7 +49,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
     for number in range(6):
         path = folder / f"{number}.png"
         Image.fromarray(rng.integers(0, 256, (40, 40 + 20 * (number % 2), 3), dtype=np.uint8)).save(path)
-        examples.append(Example(str(number), hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
+        examples.append(picture_at(path, str(number)))
     return examples
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from models.each_text_once import EachTextOnce
 from models.model_files import find_model
 from models.oracle import Feature, Label
 from models.yes_no import YesNoReader
-from sources.example import Example
+from sources.example import Example, picture_at
 from tests.tiny_models import save_tiny_llava
 
 
@@ -33,7 +32,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
     for number in range(8):
         path = folder / f"{number}.png"
         Image.fromarray(rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(path)
-        examples.append(Example(str(number), hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
+        examples.append(picture_at(path, str(number)))
     return examples
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from models.local_vlm import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Feature
 from models.recorded import Recorded
 from models.voting import Panel
-from sources.example import Example
+from sources.example import Example, picture_at
 from store import Store
 from tests.tiny_models import save_tiny_llava
 
@@ -29,7 +28,7 @@ def pictures(tmp_path: Path) -> list[Example]:
     for number, colour in enumerate(("red", "green", "blue", "white", "black", "yellow")):
         path = tmp_path / f"{colour}.png"
         Image.new("RGB", (40, 30 + number), colour).save(path)
-        examples.append(Example(colour, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path)))
+        examples.append(picture_at(path, colour))
     return examples
 
 

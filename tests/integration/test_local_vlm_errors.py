@@ -11,7 +11,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.local_vlm import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, OracleError, OracleUnavailable, Question, Verdict
-from sources.example import Example
+from sources.example import Example, picture_at
 from tests.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava
 
 HAT = Feature("hat", "There is a hat.")
@@ -32,7 +32,7 @@ def instruct(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def picture(tmp_path: Path) -> Example:
     path = tmp_path / "red.png"
     Image.new("RGB", (32, 32), "red").save(path)
-    return Example("red", "digest of red", image=str(path))
+    return picture_at(path)
 
 
 def answers_of(folder: Path, questions: list[Question], **options: object) -> dict[Question, Answer]:
@@ -140,7 +140,7 @@ def test_a_damaged_picture_is_refused_and_the_others_are_answered(
 ) -> None:
     path = tmp_path / "torn.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n torn")
-    torn = Example("torn", "t", image=str(path))
+    torn = picture_at(path)
     found = answers_of(llava, [Label(HAT, example) for example in (torn, picture)])
     assert found[Label(HAT, picture)].verdict in (Verdict.YES, Verdict.NO)
     assert found[Label(HAT, torn)].verdict is Verdict.REFUSED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from sources.errors import DatasetError
-from sources.example import Example
+from sources.example import Example, picture_at
 from tests.fake_openai import CHAT, Abilities, FakeOpenAI, Mind
 from tests.fake_openai.examples import labels, picture_example
 from tests.fake_openai.mind import COLOURS
@@ -61,7 +60,7 @@ def opened(url: str) -> Image.Image:
 
 
 def example(path: Path) -> Example:
-    return Example(path.stem, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path))
+    return picture_at(path)
 
 
 def animation(path: Path, colours: list[str]) -> Example:

@@ -16,7 +16,7 @@ from discovery.questions import Kind
 from models.human import HumanOracle, check_of
 from models.oracle import AnswersPending, Compare, Feature, Label, Question
 from sources.dataset import Dataset
-from sources.example import Example
+from sources.example import Example, picture_at
 from sources.load import load_dataset
 from store import Store
 from tests.made import texts, write_film
@@ -199,20 +199,23 @@ def frames_of(visitor: Visitor, example: Example) -> int:
 
 def test_what_only_has_the_name_of_a_film_is_not_sent(site: Site, tmp_path: Path) -> None:
     (tmp_path / "film.mp4").write_text("<script>alert(1)</script>")
-    ask(site, [Compare(Kind.TAG, (Example("film", "b" * 64, image=str(tmp_path / "film.mp4")),))])
+    film = picture_at(tmp_path / "film.mp4")
+    ask(site, [Compare(Kind.TAG, (film,))])
     ann = site.visitor("ann")
     ann.get()
-    assert ann.client.get(f"/media/{'b' * 64}/large").status_code == 404
+    assert ann.client.get(f"/media/{film.digest}/large").status_code == 404
 
 
 def test_a_picture_that_is_gone_leaves_the_page_usable(site: Site, tmp_path: Path) -> None:
     Image.new("RGB", (9, 9)).save(tmp_path / "here.png")
-    gone = Example("gone", "c" * 64, image=str(tmp_path / "here.png"))
+    gone = picture_at(tmp_path / "here.png")
     ask(site, [Compare(Kind.TAG, (gone,))])
     (tmp_path / "here.png").unlink()
     ann = site.visitor("ann")
     assert ann.get().status_code == 200
-    assert ann.client.get(f"/media/{'c' * 64}/large").status_code == 404
+    assert ann.client.get(f"/media/{gone.digest}/large").status_code == 404
+    Image.new("RGB", (8, 8)).save(tmp_path / "here.png")
+    assert ann.client.get(f"/media/{gone.digest}/large").status_code == 404, "another one is not shown in its place"
 
 
 def answer_all(visitor: Visitor, yes: bool) -> None:

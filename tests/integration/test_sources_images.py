@@ -10,13 +10,15 @@ import pytest
 from PIL import Image
 
 from sources.dataset import DatasetError, Example
+from sources.errors import Vanished
+from sources.example import picture_at
 from sources.images import open_image
 
 
 def saved(folder: Path, image: Image.Image, name: str, **options: Any) -> Example:
     path = folder / name
     image.save(path, **options)
-    return Example(name, "digest", image=str(path))
+    return picture_at(path, name)
 
 
 def test_a_photo_is_turned_upright(tmp_path: Path) -> None:
@@ -85,8 +87,10 @@ def test_the_longest_side_is_kept_within_the_limit_and_small_pictures_stay(tmp_p
 def test_a_picture_that_vanished_or_broke_is_told_on_one_line(tmp_path: Path) -> None:
     example = saved(tmp_path, Image.new("RGB", (8, 8)), "a.png")
     (tmp_path / "a.png").write_bytes(b"broken")
-    with pytest.raises(DatasetError, match=r"^image of example 'a.png': not a PNG"):
+    with pytest.raises(Vanished, match=r"a\.png' of example 'a\.png' has changed since the data set"):
         open_image(example)
+    with pytest.raises(DatasetError, match=r"^image of example 'a': not a PNG"):
+        open_image(picture_at(tmp_path / "a.png"))
     (tmp_path / "a.png").unlink()
     with pytest.raises(DatasetError, match=r"a\.png' of example 'a\.png' cannot be read any more \(missing file\)"):
         open_image(example)

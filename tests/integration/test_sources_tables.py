@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sources.dataset import DatasetError, Example
+from sources.errors import Vanished
 from sources.load import iter_examples, load_dataset
 from tests.drawn import draw, ids, reasons
 
@@ -46,7 +47,9 @@ def test_image_bytes_inside_a_parquet_table_stay_there_and_are_found_again(tmp_p
     pd.DataFrame({"id": range(4), "image": pd.Series([images[1]] * 4, dtype=object)}).to_parquet(
         tmp_path / name, row_group_size=1
     )
-    assert data.examples[0].image_bytes() == blue
+    with pytest.raises(Vanished, match=r"groups\.parquet#image\[0\]' of example '0' has changed since"):
+        data.examples[0].image_bytes()
+    assert load_dataset(str(tmp_path / name)).examples[0].image_bytes() == blue
 
 
 def test_bytes_in_a_binary_column_are_images_too(tmp_path: Path) -> None:

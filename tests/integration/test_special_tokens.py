@@ -13,7 +13,7 @@ from models.chat_model import ChatModel
 from models.model_files import find_model
 from models.oracle import Compare, Feature, Label
 from models.prompts import Message, compare_messages, repair_messages, yes_no_messages
-from sources.example import Example
+from sources.example import Example, picture_at
 from tests.tiny_models import save_tiny_instruct, save_tiny_llava
 
 ADDED = ["[gMASK]", "§system§", "＜turn＞", "BOS_TOKEN", "<|im_start|>"]
@@ -69,6 +69,6 @@ def test_a_picture_has_its_own_placeholder_and_no_other(model: ChatModel, tmp_pa
             model.prompt(yes_no_messages(Label(Feature("a"), Example("p", "d", image="p.png"))))
         return
     Image.new("RGB", (40, 30), "red").save(tmp_path / "p.png")
-    picture = Example("p", "d", image=str(tmp_path / "p.png"))
+    picture = picture_at(tmp_path / "p.png")
     prompt = model.prompt(yes_no_messages(Label(Feature(HOSTILE, HOSTILE), picture)))
     assert prompt.text.count("<image>") == len(prompt.pictures) == 1
