@@ -18,6 +18,7 @@ from flows.run_commands import add_run_commands
 from flows.store_commands import add_store_command
 
 DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
+SHOWN = 200  # characters of a path that an error line repeats
 interruption = Interruption()
 
 DISCOVER_EXAMPLE = "example: python -m flows discover datasets/faces --oracle simulated --queries 35 --votes 3"
@@ -111,6 +112,10 @@ def _explain(error: Exception) -> tuple[int, str]:
         return BAD_INPUT, line
     if isinstance(error, ServerError):
         return FAILED, line
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        path = printable(str(error.filename))
+        shown = path if len(path) <= SHOWN else f"{path[:SHOWN]}…"
+        return BAD_INPUT, f"cannot use {shown!r} ({error.strerror.lower()}): give another path"
     return FAILED, f"{type(error).__name__}: {line} (add --debug for the traceback)"
 
 

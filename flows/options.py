@@ -67,7 +67,7 @@ def _from_config(path: str) -> dict[str, Any]:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"cannot read {path} ({error.strerror}): give the run.json of a run with --config") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"{path} is not JSON: give the run.json of a run with --config") from None
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if not isinstance(settings, dict):

@@ -63,7 +63,7 @@ class ContrastiveOracle:
         self._threshold = threshold
         self._synonym = synonym
         files = find_model(str(model or SHIPPED), revision)
-        version = files.revision or _weights_digest(Path(files.location).expanduser())
+        version = files.revision or _weights_digest(Path(files.location))
         self._vocabulary = _vocabulary(files, vocabulary)
         self._embeddings = Embeddings(files, version, cache)
         self._sayable: dict[str, tuple[str, ...]] = {}
@@ -185,7 +185,7 @@ def _vocabulary(files: ModelFiles, wanted: Path | Sequence[str] | None) -> Vocab
         return read(wanted)
     if wanted is not None:
         return given(wanted)
-    beside = Path(files.location).expanduser() / FILE_NAME
+    beside = Path(files.location) / FILE_NAME
     return read(beside) if beside.is_file() else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +23,7 @@ class ModelFiles:
 
 def find_model(model: str, revision: str | None = None) -> ModelFiles:
     """Raises OracleUnavailable. A copy in the hub's cache is used before the hub is asked."""
-    folder = Path(model).expanduser()
+    folder = Path(os.path.expanduser(model))  # that of an unknown user stays as it is
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise OracleUnavailable(f"{model!r} holds no model (no config.json): give a folder made by save_pretrained")

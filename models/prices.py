@@ -167,7 +167,7 @@ def read_prices(path: Path) -> dict[str, Price]:
         table = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise OracleError(f"price file {str(path)!r} cannot be read: {problem.strerror}; check the path") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise OracleError(f"price file {str(path)!r} is not JSON: see docs/oracles.md for its form") from None
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
         raise OracleError(f'price file {str(path)!r} must say {{"MODEL": {{"input": 0.15, "output": 0.6}}}}')

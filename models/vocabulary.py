@@ -66,7 +66,7 @@ def read(path: Path) -> Vocabulary:
         return given(content.splitlines())
     try:
         return Vocabulary(tuple(_phrase(item) for item in json.loads(content)))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         reason = "is not a JSON list of phrases (strings, or objects with a name each)"
         raise OracleUnavailable(f"vocabulary {str(path)!r} {reason}: correct it, or give a text file") from None
 

@@ -57,11 +57,11 @@ class Run:
         path = self.folder / "run.json"
         try:
             summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunError(
                 f"{self.folder} is not a run folder (it has no run.json): give one that discover wrote"
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RunError(f"{path} cannot be read ({error}): run discover again to write it anew") from None
         return summary
 

@@ -52,10 +52,14 @@ def sqlite_file(url: str) -> Path | None:
     """The file that a store is kept in, if it is SQLite."""
     scheme, separator, rest = url.partition("://")
     if not separator and url.strip() and not _A_SCHEME.match(url):
-        return Path(url).expanduser().absolute()
+        return _absolute(url)
     if scheme in {"sqlite", "sqlite3"} and rest.startswith("/"):
-        return Path(rest[1:]).expanduser().absolute()
+        return _absolute(rest[1:])
     return None
+
+
+def _absolute(path: str) -> Path:
+    return Path(os.path.expanduser(path)).absolute()  # pathlib's own fails where there is no such user
 
 
 def connect(url: str, *, library: ModuleType | None = None) -> Engine:
@@ -79,7 +83,7 @@ def connect(url: str, *, library: ModuleType | None = None) -> Engine:
 def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
     if path_text in {"", ":memory:"}:
         raise StoreError(f"store {name} has no file: give a path such as store.sqlite with --store")
-    path = Path(path_text).expanduser().absolute()
+    path = _absolute(path_text)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

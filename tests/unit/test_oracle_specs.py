@@ -52,6 +52,7 @@ HOSTILE += [
     "human?price=inf",
     "simulated?price=1&price=2",
     "vlm:../../x?batch=0",
+    "vlm:~0",
     "openai:m?asks=1e9",
 ]
 
