@@ -21,7 +21,6 @@ import orjson
 
 from discovery.questions import Kind
 from sources.example import Example
-from store.keys import placed
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact
@@ -276,12 +275,18 @@ class QuestionKeys:
 
     def of(self, question: Question) -> str:
         content = question.content
-        return placed(content, digest_of_content(self._who, content))
+        return _placed(content, digest_of_content(self._who, content))
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The key again, from what the store has kept of identity and question."""
-    return placed(content, digest_of_content(canonical_json(identity), content))
+    return _placed(content, digest_of_content(canonical_json(identity), content))
+
+
+def _placed(content: Mapping[str, Any], digest: str) -> str:
+    from store.keys import placed  # with it comes the whole store, which `--help` does not need
+
+    return placed(content, digest)
 
 
 def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
