@@ -67,8 +67,9 @@ LARGE = [
 ]
 REMARK = """Means are over all draws, the slowest included. A run to the end finds the last few unresolved triples by
 joining every pair of examples once, nearly all of its time: seconds at 10⁴ examples, most of a minute at 10⁵. With all
-frequencies ½ and run to the end, 10⁵ examples miss the aim of 50 ms for a mean draw by that one join. `discover`
-compares 2,000 examples of so large a set unless told otherwise (`--elicit-on`)."""
+frequencies ½ and run to the end, 10⁵ examples miss the aim of 50 ms for a mean draw by that one join; two
+threads were no faster at it than one. `discover` compares 2,000 examples of so large a set unless told otherwise
+(`--elicit-on`)."""
 HARDEST = Case(100_000, 60, HALF, draws=10, to_the_end=True)
 
 
