@@ -69,18 +69,19 @@ def test_a_whole_discovery_with_pictures_costs_usage_times_price(served: str, mo
     oracle = f"openai:{model}?price=1,2&image_size=32&concurrency=2&base_url={served}"
     home = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("CACHE", "DATA", "STATE", "CONFIG")}
     options = ["--oracle", oracle, "--queries", "2", "--out", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-m", "flows", "discover", str(pictures), *options],
-        env=os.environ | home | {"OPENAI_API_KEY": "sk-marked-secret"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+
+    def flows(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | home | {"OPENAI_API_KEY": "sk-marked-secret"}
+        command = [sys.executable, "-m", "flows", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+
+    done = flows("discover", str(pictures), *options)
     assert done.returncode == 0, done.stderr
     run = json.loads((out / "run.json").read_text())
     assert run["features"] >= 1
     usages = [json.loads(line)["answer"]["usage"] for line in (out / "answers.jsonl").read_text().splitlines()]
     paid = sum(given + 2 * written for _, given, written, *_ in usages)
     assert paid > 0
-    assert run["cost_usd"] == pytest.approx(paid / 1_000_000, abs=0.000001)
+    probed = [row["paid"] for row in json.loads(flows("costs", "--json").stdout) if row["kind"] == "probe"]
+    assert run["cost_usd"] == pytest.approx((paid + sum(probed)) / 1_000_000, abs=0.000001)
     assert "sk-marked-secret" not in done.stdout + done.stderr + (out / "run.json").read_text()
