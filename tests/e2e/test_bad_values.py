@@ -13,6 +13,7 @@ VALUES = [
     *("deep.json", "\udcff", "..", "sqlite://", "postgresql://", "http://[", "s3://", "zip://", "::", "x::y"),
     *("file://", "nan", "{}", "[", "-"),
 ]
+FEW = ["", "~nobody-of-that-name/x", "a" * 300, "junk", "deep.json", "\udcff", "http://["]
 STORED = ["--store", "s.sqlite"]
 CROWD = ["t.csv", "--oracle", "simulated"]
 COMMANDS = [
@@ -41,11 +42,12 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("values", [FEW, pytest.param(VALUES, marks=pytest.mark.slow)], ids=["few", "all"])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_whatever_is_given_is_used_or_refused_in_one_line(
-    command: list[str], capsys: pytest.CaptureFixture[str]
+    command: list[str], values: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for value in VALUES:
+    for value in values:
         status = main([word.replace("@", value) for word in command])
         said = capsys.readouterr().err.splitlines()
         assert status in ((0, 1, 2) if command[:2] == ["store", "check"] else (0, 2)), (value, said)  # 1: damaged
