@@ -15,10 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 import numpy as np
 
+import discovery.compiled
 from benchmarks.machine import heading
 from discovery.packed import PackedLabels
 from discovery.questions import Labels
@@ -40,6 +42,7 @@ class Case:
     draws: int  # after each feature
     enumerate_too: bool = False
     to_the_end: bool = False  # after the last feature, ask all that is left until nothing is
+    compiled: bool = False  # the join of a run to the end, by numba
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,12 @@ LARGE = [
 ]
 REMARK = """Means are over all draws, the slowest included. A run to the end finds the last few unresolved triples by
 joining every pair of examples once, nearly all of its time: seconds at 10⁴ examples, most of a minute at 10⁵. With all
-frequencies ½ and run to the end, 10⁵ examples miss the aim of 50 ms for a mean draw by that one join; two
-threads were no faster at it than one. `discover` compares 2,000 examples of so large a set unless told otherwise
-(`--elicit-on`)."""
-HARDEST = Case(100_000, 60, HALF, draws=10, to_the_end=True)
+frequencies ½ and run to the end, 10⁵ examples miss the aim of 50 ms for a mean draw by that one join, unless numba
+compiles it (optional, in requirements-scale.txt; the triples are the same); two threads were no faster than one.
+`discover` compares 2,000 examples of so large a set unless told otherwise (`--elicit-on`)."""
+HARDEST = [Case(100_000, 60, HALF, draws=10, to_the_end=True)]
+if find_spec("numba"):
+    HARDEST.append(replace(HARDEST[0], compiled=True))
 
 
 def labels_of(case: Case) -> Iterator[Labels]:
@@ -80,6 +85,8 @@ def labels_of(case: Case) -> Iterator[Labels]:
 
 
 def run(case: Case) -> Result:
+    if not case.compiled:
+        discovery.compiled.WORTH_COMPILING = sys.maxsize
     triples = UnresolvedTriples(case.n, np.random.default_rng(SEED))
     updates, draws = [], []
     for labels in labels_of(case):
@@ -134,6 +141,7 @@ def row(case: Case, result: Result) -> str:
     naive = "" if result.naive is None else f"{result.naive:.3g}{' (extrapolated)' if result.extrapolated else ''}"
     faster = "" if result.naive is None else f"{result.naive / (result.draw + result.update):,.0f}"
     end = ", to the end" if case.to_the_end else ""
+    end += ", with numba" if case.compiled else ""
     cells = [f"{case.n:,}", f"{case.features}{end}", frequencies, result.unresolved, f"{1000 * result.update:.2f}"]
     cells += [f"{1000 * result.draw:.3f}", f"{1000 * result.slowest:.1f}", f"{result.total:.2f}", naive, faster]
     return "| " + " | ".join([*cells, f"{result.megabytes:.0f}"]) + " |"
@@ -144,7 +152,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--quick", action="store_true", help="only up to 10⁴ examples (under a minute)")
     parser.add_argument("--to-the-end", action="store_true", help="10⁵ examples to the end as well (some two minutes)")
     chosen = parser.parse_args(arguments)
-    cases = SMALL + ([] if chosen.quick else LARGE) + ([HARDEST] if chosen.to_the_end else [])
+    cases = SMALL + ([] if chosen.quick else LARGE) + (HARDEST if chosen.to_the_end else [])
     print(heading(" ".join(["python -m benchmarks.triples", *arguments]), SEED))
     print("| examples | features | frequencies | unresolved share | update, ms | draw, ms | slowest draw, ms ", end="")
     print("| all updates and draws, s | one enumeration, s | times faster than it | peak memory, MB |")

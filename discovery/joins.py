@@ -34,12 +34,12 @@ class TripleJoin:
         self._low = np.uint64((1 << labels.n.bit_length()) - 1)  # the bits of an entry that hold the place
         self._places = np.arange(labels.n, dtype=np.uint64)
         self._usable = _key_features(labels)
-        self._factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
-        self._quick = QuickJoin(self.rows, self._factors) if labels.complete and labels.has else None
+        self.factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
+        self.quick = QuickJoin(self.rows, self.factors) if labels.complete and labels.has else None
 
     def partners(self, a: int) -> Iterator[tuple[Places, Places]]:
         """All pairs of places b, c after place a for which (a, b, c) is unresolved, in batches of at most about n."""
-        quick = self._quick.partners(a) if self._quick else None
+        quick = self.quick.partners(a) if self.quick else None
         yield from self._sorted_partners(a) if quick is None else quick
 
     def _sorted_partners(self, a: int) -> Iterator[tuple[Places, Places]]:
@@ -66,7 +66,7 @@ class TripleJoin:
             ends = np.flatnonzero((entries[1:] ^ entries[:-1]) > self._low) + 1
             runs = np.diff(ends, prepend=0, append=entries.size)
             pairs = int((runs * (runs - 1) // 2).sum()) + wild.size * (n - a)
-            visits += 2 * pairs + entries.size * (1 if self._quick else SORTED)
+            visits += 2 * pairs + entries.size * (1 if self.quick else SORTED)
         return visits * n // (VISITS * max(len(sample), 1))
 
     def _key(self, a: int) -> list[np.uint64]:
@@ -87,7 +87,7 @@ class TripleJoin:
         some = np.flatnonzero(np.bitwise_or.reduce(blanks))
         many = sum((np.bitwise_count(blank[some]) for blank in blanks), np.zeros(some.size, np.uint8)) > MAX_BLANKS
         few = some[~many]
-        hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self._factors)
+        hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self.factors)
         entries = np.concatenate([np.delete(entries, some), hashes & ~self._low | completed])
         entries.sort()
         repeated = np.flatnonzero(entries[1:] == entries[:-1])  # two completions of one key may have the same hash
@@ -95,7 +95,7 @@ class TripleJoin:
 
     def _hash(self, key: list[np.uint64], has: list[Bits], size: int) -> Bits:
         hashes = np.zeros(size, np.uint64)
-        for part, bits, factor in zip(key, has, self._factors, strict=True):
+        for part, bits, factor in zip(key, has, self.factors, strict=True):
             hashed = bits & part
             hashed *= factor
             hashes += hashed

@@ -45,7 +45,7 @@ class QuickJoin:
         """All pairs of places after place a that make an unresolved triple with it, in batches; None when to sort is
         faster."""
         key = [has[a] for has in self._rows.has]
-        split = self._split_for(key)
+        split = self.split_for(key)
         first, second = split.after(a)
         writers = split.lacking - first
         hashes = self._hashes[: writers + split.places.size - second]
@@ -58,7 +58,7 @@ class QuickJoin:
         placed = ((b + first, c + np.where(c < writers, first, second - writers)) for b, c in pairs)
         return (_unresolved(key, split, b, c) for b, c in placed)
 
-    def _split_for(self, key: list[np.uint64]) -> Split:
+    def split_for(self, key: list[np.uint64]) -> Split:
         for feature in self._features:
             word, bit = divmod(feature, WORD)
             if not int(key[word]) >> bit & 1:

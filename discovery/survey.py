@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery.compiled import fastest_partners
 from discovery.joins import Places, TripleJoin
 from discovery.packed import PackedLabels
 
@@ -29,12 +30,13 @@ class Survey:
 def survey(labels: PackedLabels, limit: int) -> Survey:
     """Find all unresolved triples, and list them as long as they are no more than `limit`: memory is bounded by it."""
     join = TripleJoin(labels)
+    partners = fastest_partners(join)
     found = np.zeros(labels.n, np.int64)
     listed: list[Batch] = []
     waiting: list[tuple[int, Places, Places]] = []
     total = 0
     for a in range(labels.n):
-        for b, c in join.partners(a):
+        for b, c in partners(a):
             if b.size:
                 found[a] += b.size
                 waiting.append((a, b, c))
@@ -42,8 +44,13 @@ def survey(labels: PackedLabels, limit: int) -> Survey:
         if len(waiting) > TOGETHER or a == labels.n - 1:
             listed = [*listed, *_as_one_batch(join.order, waiting)] if total <= limit else []
             waiting = []
-    triples = np.concatenate([NOTHING, *listed], axis=1) if total <= limit else None
+    triples = _in_order(np.concatenate([NOTHING, *listed], axis=1)) if total <= limit else None
     return Survey(join.order, found, triples)
+
+
+def _in_order(triples: Batch) -> Batch:
+    """However they were found: what is drawn depends on their order."""
+    return triples[:, np.lexsort(triples[::-1])]
 
 
 def _as_one_batch(order: Places, waiting: list[tuple[int, Places, Places]]) -> list[Batch]:

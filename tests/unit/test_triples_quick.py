@@ -100,10 +100,10 @@ def test_a_table_of_slots_forgets_before_its_numbers_run_out() -> None:
 def test_the_quick_join_finds_what_the_sorted_one_finds() -> None:
     for shares in ([0.5] * 26, [0.2] * 30, [0.5] * 70, [0.9] * 40):
         join = TripleJoin(packed(900, shares, seed=6))
-        assert join._quick is not None
+        assert join.quick is not None
         quick = 0
         for a in range(0, 900, 9):
-            if (found := join._quick.partners(a)) is not None:
+            if (found := join.quick.partners(a)) is not None:
                 quick += 1
                 assert _set(found) == _set(join._sorted_partners(a))
         assert quick > 5
