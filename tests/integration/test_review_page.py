@@ -46,7 +46,7 @@ def said(site: Site) -> list[dict[str, Any]]:
 
 
 def problem_on(reply_text: str) -> str:
-    found = re.search(r'role="alert"[^>]*>([^<]+)<', reply_text)
+    found = re.search(r'role="alert"[^>]*>(?:<bdi>)?([^<]+)<', reply_text)
     return found[1] if found else ""
 
 
