@@ -19,8 +19,8 @@ from models.oracle import (
     Verdict,
     canonical_json,
     digest_of,
-    question_key,
 )
+from models.question_keys import question_key
 from sources.example import Example
 from sources.secrecy import without_secrets
 from store.queue import Ask, Queue, Standing

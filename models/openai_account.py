@@ -25,9 +25,9 @@ from models.oracle import (
     OracleUnavailable,
     Usage,
     Verdict,
-    kept_key,
 )
 from models.prices import Tariff, Tokens, bound, settled
+from models.question_keys import kept_key
 from store import PROBE, Request, Store, new_owner
 
 

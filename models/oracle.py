@@ -262,33 +262,6 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def question_key(identity: OracleIdentity, question: Question) -> str:
-    """The name under which an answer is kept: who was asked and what, and nothing else."""
-    return QuestionKeys(identity).of(question)
-
-
-class QuestionKeys:
-    """The keys of one oracle's questions: what is the same in all of them is written out once."""
-
-    def __init__(self, identity: OracleIdentity) -> None:
-        self._who = canonical_json(identity.to_json())
-
-    def of(self, question: Question) -> str:
-        content = question.content
-        return _placed(content, digest_of_content(self._who, content))
-
-
-def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    """The key again, from what the store has kept of identity and question."""
-    return _placed(content, digest_of_content(canonical_json(identity), content))
-
-
-def _placed(content: Mapping[str, Any], digest: str) -> str:
-    from store.keys import placed  # with it comes the whole store, which `--help` does not need
-
-    return placed(content, digest)
-
-
 def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
     """The same as `digest_of([…, content])`, where `who` is the canonical JSON of what comes first."""
     try:  # texts and whole numbers are all that a question holds: both encoders write them alike

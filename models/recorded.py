@@ -14,17 +14,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from models.booking import LEASE_SECONDS, record_of, taken_over
-from models.oracle import (
-    MICRO,
-    Answer,
-    AnswersPending,
-    BudgetExhausted,
-    Money,
-    Oracle,
-    OracleIdentity,
-    Question,
-    QuestionKeys,
-)
+from models.oracle import MICRO, Answer, AnswersPending, BudgetExhausted, Money, Oracle, OracleIdentity, Question
+from models.question_keys import QuestionKeys
 from models.stopping import stopping
 from store import AnswerRecord, Request, Store, new_owner
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from types import TracebackType
 
-from models.oracle import Answer, Money, OracleIdentity, Question, QuestionKeys
+from models.oracle import Answer, Money, OracleIdentity, Question
+from models.question_keys import QuestionKeys
 from models.simulated import SimulatedOracle
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
 

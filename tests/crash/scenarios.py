@@ -28,8 +28,9 @@ from flows.settings import DiscoverSettings
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.openai_wire import Reply, Wire
-from models.oracle import Answer, Compare, Feature, Oracle, Question, QuestionKeys
+from models.oracle import Answer, Compare, Feature, Oracle, Question
 from models.prices import Price
+from models.question_keys import QuestionKeys
 from models.recorded import Recorded
 from models.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel

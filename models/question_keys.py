@@ -1,0 +1,29 @@
+"""The names under which answers are kept: who was asked and what, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from models.oracle import OracleIdentity, Question, canonical_json, digest_of_content
+from store.keys import placed
+
+
+def question_key(identity: OracleIdentity, question: Question) -> str:
+    return QuestionKeys(identity).of(question)
+
+
+class QuestionKeys:
+    """The keys of one oracle's questions: what is the same in all of them is written out once."""
+
+    def __init__(self, identity: OracleIdentity) -> None:
+        self._who = canonical_json(identity.to_json())
+
+    def of(self, question: Question) -> str:
+        content = question.content
+        return placed(content, digest_of_content(self._who, content))
+
+
+def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+    """The key again, from what the store has kept of identity and question."""
+    return placed(content, digest_of_content(canonical_json(identity), content))
