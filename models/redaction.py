@@ -6,10 +6,7 @@ import base64
 from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
-from sources.secrecy import secret_words
-
-SHORTEST = 4  # a secret of fewer characters would be found everywhere
-CUT = "***"
+from sources.secrecy import CUT, SHORTEST, secret_words
 
 
 def words_of(key: str, url: str | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from sources.errors import DatasetError
 
 CUT = "***"
-SHORTEST = 4  # a variable's value of fewer characters would be found everywhere
+SHORTEST = 4  # a secret of fewer characters would be found everywhere
 _WORDS = {
     *("auth", "authorization", "bearer", "code", "hmac", "jwt", "key", "pass", "passwd", "policy", "pwd", "sas"),
     *("session", "sid", "sig", "ticket", "token"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
@@ -49,7 +48,7 @@ class Store:
         *,
         clock: Clock = time.time,
         patience: float = PATIENCE_SECONDS,
-        waiting: migrations.Waiting = lambda _: nullcontext(),
+        waiting: migrations.Waiting = migrations.silently,
     ) -> Store:
         """The store at a path, `sqlite:///path` or `postgresql://…`, created or brought to the newest schema as needed.
 

@@ -11,12 +11,16 @@ from contextlib import AbstractContextManager, nullcontext
 from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from store.errors import StoreError
-from store.keys import place_all
 from store.owners import is_dead
+from store.renaming import place_all
 from store.schema import version
 
 Step = tuple[str | Callable[[Connection], None], ...]
 Waiting = Callable[[str], AbstractContextManager[None]]  # shows what is waited for
+
+
+def silently(_message: str) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class OnlySqlite(str):
@@ -147,9 +151,7 @@ _WORDS = {
 }
 
 
-def migrate(
-    connection: Connection, name: str, steps: Sequence[Step] = STEPS, waiting: Waiting = lambda _: nullcontext()
-) -> None:
+def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS, waiting: Waiting = silently) -> None:
     """Bring the database to the newest schema in the caller's transaction; refuse one that is newer or foreign."""
     dialect = connection.dialect.name
     if dialect == "postgresql":
@@ -180,12 +182,13 @@ def _go(connection: Connection, steps: Sequence[Step]) -> None:
 
 def _refuse_if_in_use(connection: Connection, name: str) -> None:
     """A program of an earlier version would go on writing as it did."""
-    under_way = text("SELECT DISTINCT owner FROM charges WHERE state IN ('claimed', 'sent') AND lease_until > :now")
-    owners = connection.execute(under_way, {"now": time.time()}).scalars().all()
-    if not all(is_dead(owner) for owner in owners):
+    under_way = text("SELECT owner, lease_until FROM charges WHERE state IN ('claimed', 'sent') AND lease_until > :now")
+    now = time.time()
+    leases = [until for owner, until in connection.execute(under_way, {"now": now}) if not is_dead(owner)]
+    if leases:
         raise StoreError(
-            f"store {name} is in use by a run of an earlier version: let it end, or wait 15 minutes "
-            "if its machine has died, and run again"
+            f"store {name} is in use by a run of an earlier version: let it end, or wait "
+            f"{max(leases) - now:.0f} s if its machine has died, and run again"
         )
 
 

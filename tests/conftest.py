@@ -13,6 +13,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.fake_openai import FakeOpenAI
+    from tests.review_site import Site
 
 settings.register_profile("suite", deadline=None, print_blob=True)  # a busy machine is no failure
 settings.load_profile("suite")
@@ -74,3 +75,13 @@ def dataset(tmp_path: Path) -> Path:
     from tests.fake_openai.examples import texts_table
 
     return texts_table(tmp_path, 16)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """The review page of a new store, which shows nothing but what is asked."""
+    from store import Store
+    from tests.review_site import running_site
+
+    with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
+        yield running

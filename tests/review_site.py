@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
@@ -17,9 +17,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import httpx
+import pytest
 import uvicorn
 
 from flows.reviewing import PageSettings, invite, make_app
+from models.human import HumanOracle
+from models.oracle import AnswersPending, Question
 from store import Store
 
 
@@ -45,6 +48,11 @@ class Site:
 
     def visitor(self, name: str, **terms: Any) -> Visitor:
         return self.stranger().open(self.link(name, **terms))
+
+    def ask(self, questions: Sequence[Question], queue: str = "") -> None:
+        """Put questions to people: nobody has answered yet."""
+        with pytest.raises(AnswersPending):
+            list(HumanOracle(self.store.queue, queue).ask(questions))
 
 
 class Visitor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect
 
 from discovery.questions import Kind
-from models.human import HumanOracle
-from models.oracle import AnswersPending, Compare, Feature, Label, Question
+from models.oracle import Compare, Feature, Label
 from sources.example import Example
-from store import Store
 from tests.chromium import Opened, opened
-from tests.review_site import Site, running_site
+from tests.review_site import Site
 
 SHOWS = "window.ran=1;alert(1)"
 SCRIPT = f"<script>{SHOWS}</script><img src=x onerror='{SHOWS}'><svg onload='{SHOWS}'>"
@@ -41,17 +38,6 @@ TEXTS = [
 ]
 LONG = f"{TURNED} {SCRIPT} {'W' * 300}"
 SIZES = [{"width": 1280, "height": 860}, {"width": 390, "height": 844}]
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
-        yield running
-
-
-def ask(site: Site, questions: list[Question]) -> None:
-    with pytest.raises(AnswersPending):
-        list(HumanOracle(site.store.queue, SCRIPT).ask(questions))
 
 
 def example(number: int, **content: Any) -> Example:
@@ -88,7 +74,7 @@ def keep(page: Page, name: str) -> None:
 def test_hostile_texts_and_names_are_text_and_stay_in_their_place(
     site: Site, chromium: Browser, size: dict[str, int]
 ) -> None:
-    ask(site, [Label(Feature(LONG, LONG), example(n, text=text)) for n, text in enumerate(TEXTS)])
+    site.ask([Label(Feature(LONG, LONG), example(n, text=text)) for n, text in enumerate(TEXTS)], SCRIPT)
     with opened(chromium, site.link(f"Ann {TURNED} {SCRIPT}"[:80]), viewport=size) as seen:
         seen.page.get_by_role("link", name="Begin").click()
         expect(seen.page.locator("main.labels")).to_be_visible()
@@ -121,7 +107,7 @@ def test_hostile_pictures_are_pixels_or_nothing(site: Site, chromium: Browser, t
     files = ["huge.png", "drawing.svg", "page.png"]
     digests = [hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in files]
     pictures = tuple(Example(SCRIPT, one, image=str(tmp_path / name)) for one, name in zip(digests, files, strict=True))
-    ask(site, [Compare(Kind.TWO_OF_THREE, pictures, known=(LONG, SCRIPT))])
+    site.ask([Compare(Kind.TWO_OF_THREE, pictures, known=(LONG, SCRIPT))], SCRIPT)
     with opened(chromium, site.link("Ann"), viewport=SIZES[0]) as seen:
         seen.page.get_by_role("link", name="Begin").click()
         expect(seen.page.locator("main.compare")).to_be_visible()
@@ -135,7 +121,7 @@ def test_hostile_pictures_are_pixels_or_nothing(site: Site, chromium: Browser, t
 
 def test_no_other_site_can_frame_the_page_or_send_its_forms(site: Site, chromium: Browser) -> None:
     """Another origin, with the reviewer's cookie in the same browser."""
-    ask(site, [Compare(Kind.TAG, (example(1, text="t"),))])
+    site.ask([Compare(Kind.TAG, (example(1, text="t"),))], SCRIPT)
     elsewhere = site.address.replace("127.0.0.1", "localhost")
     with opened(chromium, site.link("Ann"), viewport=SIZES[0]) as seen:
         page = seen.page

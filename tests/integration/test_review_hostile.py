@@ -13,25 +13,13 @@ import httpx
 import pytest
 
 from discovery.questions import Kind
-from models.human import HumanOracle
-from models.oracle import AnswersPending, Compare, Feature, Label, Question
+from models.oracle import Compare, Feature, Label
 from sources.example import Example
 from store import Store
-from tests.review_site import Site, running_site
+from tests.review_site import Site
 
 SCRIPT = "<script>alert(1)</script>"
 QUOTES = "\"'><img src=x onerror=alert(1)>"
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
-        yield running
-
-
-def ask(site: Site, questions: list[Question]) -> None:
-    with pytest.raises(AnswersPending):
-        list(HumanOracle(site.store.queue, QUOTES).ask(questions))
 
 
 def example(number: int, **content: Any) -> Example:
@@ -43,7 +31,9 @@ def tags(text: str) -> set[str]:
 
 
 def test_script_in_names_definitions_texts_and_file_names_is_shown_as_text(site: Site) -> None:
-    ask(site, [Compare(Kind.TWO_OF_THREE, tuple(example(n, text=f"{SCRIPT}{n}") for n in range(3)), known=(QUOTES,))])
+    site.ask(
+        [Compare(Kind.TWO_OF_THREE, tuple(example(n, text=f"{SCRIPT}{n}") for n in range(3)), known=(QUOTES,))], QUOTES
+    )
     ann = site.visitor(f"Ann {SCRIPT}")
     page = ann.get().text
     assert page.count("&lt;script&gt;alert(1)") >= 3
@@ -51,7 +41,7 @@ def test_script_in_names_definitions_texts_and_file_names_is_shown_as_text(site:
     assert "onerror=alert(1)>" not in page.replace("&gt;", "")
     assert ann.answer(shown=[0, 1], name=SCRIPT).status_code == 422, "a name that is markup is no name"
     assert ann.answer(shown=[0, 1], name="fine", definition=SCRIPT).status_code == 303
-    ask(site, [Label(Feature(QUOTES, SCRIPT), example(n, text=SCRIPT)) for n in range(2)])
+    site.ask([Label(Feature(QUOTES, SCRIPT), example(n, text=SCRIPT)) for n in range(2)], QUOTES)
     page = ann.get().text
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -119,7 +109,7 @@ def test_a_decompression_bomb_is_not_shown_and_the_page_goes_on(site: Site, tmp_
     (tmp_path / "drawing.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>")
     files = [bomb(tmp_path / "bomb.png"), tmp_path / "drawing.svg", Path("/etc/passwd")]
     examples = tuple(example(n, image=str(path)) for n, path in enumerate(files))
-    ask(site, [Compare(Kind.TWO_OF_THREE, examples)])
+    site.ask([Compare(Kind.TWO_OF_THREE, examples)], QUOTES)
     ann = site.visitor("ann")
     assert ann.get().status_code == 200
     with warnings.catch_warnings():
@@ -132,7 +122,7 @@ def test_a_decompression_bomb_is_not_shown_and_the_page_goes_on(site: Site, tmp_
 
 @pytest.mark.parametrize("address", ["/answer", "/undo", "/admin/withdraw", "/task/x"])
 def test_a_body_of_ten_megabytes_is_refused_whether_announced_or_not(site: Site, address: str) -> None:
-    ask(site, [Compare(Kind.TAG, (example(1, text="t"),))])
+    site.ask([Compare(Kind.TAG, (example(1, text="t"),))], QUOTES)
     ann = site.visitor("ann")
     ann.get()
     form = {"content-type": "application/x-www-form-urlencoded"}
@@ -170,7 +160,7 @@ def test_what_is_no_form_is_refused(site: Site, kind: str, body: bytes, status: 
 
 @pytest.mark.parametrize("lease", ["-1", "1e9", "99999999999999999999", "9223372036854775808", "١", "1;drop", ""])
 def test_leases_that_are_none_of_theirs_change_nothing(site: Site, lease: str) -> None:
-    ask(site, [Label(Feature("beard"), example(1, text="t"))])
+    site.ask([Label(Feature("beard"), example(1, text="t"))], QUOTES)
     ann = site.visitor("ann")
     ann.get()
     assert ann.post("/answer", {"lease": [lease], "has": [lease]}).status_code == 303
@@ -179,7 +169,7 @@ def test_leases_that_are_none_of_theirs_change_nothing(site: Site, lease: str) -
 
 
 def test_text_that_databases_refuse_is_answered_all_the_same(site: Site) -> None:
-    ask(site, [Compare(Kind.TAG, (Example("odd \udcff", "1" * 64, text="nul \0 and \ud800 half"),))])
+    site.ask([Compare(Kind.TAG, (Example("odd \udcff", "1" * 64, text="nul \0 and \ud800 half"),))], QUOTES)
     ann = site.visitor("ann")
     assert ann.get().status_code == 200
     assert ann.answer(name="odd\0 one", definition="a \u202e b").status_code == 303

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.human import HumanOracle, check_of
-from models.oracle import AnswersPending, Compare, Feature, Label, Question
+from models.human import check_of
+from models.oracle import Compare, Feature, Label
 from sources.dataset import Dataset
 from sources.example import Example, picture_at
 from sources.load import load_dataset
@@ -28,17 +27,6 @@ BEARD = Feature("beard", "hair on the chin")
 @pytest.fixture(scope="module")
 def faces() -> Dataset:
     return load_dataset("datasets/faces")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
-        yield running
-
-
-def ask(site: Site, questions: list[Question]) -> None:
-    with pytest.raises(AnswersPending):
-        list(HumanOracle(site.store.queue).ask(questions))
 
 
 def said(site: Site) -> list[dict[str, Any]]:
@@ -64,7 +52,7 @@ def test_every_kind_of_comparison_can_be_answered(
     site: Site, kind: Kind, examples: int, without: int, fields: dict[str, Any], shown: list[int]
 ) -> None:
     every = texts(examples + without)
-    ask(site, [Compare(kind, every[:examples], every[examples:])])
+    site.ask([Compare(kind, every[:examples], every[examples:])])
     ann = site.visitor("ann")
     page = ann.get().text
     for example in every:
@@ -89,7 +77,7 @@ def test_every_kind_of_comparison_can_be_answered(
     ],
 )
 def test_what_is_no_answer_is_put_back_with_what_was_typed(site: Site, fields: dict[str, Any], problem: str) -> None:
-    ask(site, [Compare(Kind.TWO_OF_THREE, texts(3), known=("hat",))])
+    site.ask([Compare(Kind.TWO_OF_THREE, texts(3), known=("hat",))])
     ann = site.visitor("ann")
     assert "Something other than" in ann.get().text
     reply = ann.answer(**fields)
@@ -100,11 +88,11 @@ def test_what_is_no_answer_is_put_back_with_what_was_typed(site: Site, fields: d
 
 
 def test_nothing_is_filled_in_but_names_used_before_are_suggested(site: Site) -> None:
-    ask(site, [Compare(Kind.TAG, texts(1))])
+    site.ask([Compare(Kind.TAG, texts(1))])
     ann = site.visitor("ann")
     ann.get()
     ann.answer(name="round glasses")
-    ask(site, [Compare(Kind.TAG, texts(2)[1:]), Label(Feature("named by a model"), texts(1)[0])])
+    site.ask([Compare(Kind.TAG, texts(2)[1:]), Label(Feature("named by a model"), texts(1)[0])])
     page = site.visitor("bob").get().text
     assert '<option value="round glasses">' in page
     assert '<option value="named by a model">' in page
@@ -112,7 +100,7 @@ def test_nothing_is_filled_in_but_names_used_before_are_suggested(site: Site) ->
 
 
 def test_marked_examples_have_it_unmarked_ones_lack_it_and_unsure_ones_go_to_others(site: Site) -> None:
-    ask(site, [Label(BEARD, example) for example in texts(3)])
+    site.ask([Label(BEARD, example) for example in texts(3)])
     ann = site.visitor("ann")
     page = ann.get().text
     assert "hair on the chin" in page
@@ -129,7 +117,7 @@ def test_marked_examples_have_it_unmarked_ones_lack_it_and_unsure_ones_go_to_oth
 
 
 def test_the_last_page_can_be_undone_and_given_anew(site: Site) -> None:
-    ask(site, [Label(BEARD, example) for example in texts(3)])
+    site.ask([Label(BEARD, example) for example in texts(3)])
     ann = site.visitor("ann")
     ann.get()
     leases = ann.hidden("lease")
@@ -143,7 +131,7 @@ def test_the_last_page_can_be_undone_and_given_anew(site: Site) -> None:
 
 
 def test_a_question_skipped_with_a_reason_is_not_shown_again(site: Site) -> None:
-    ask(site, [Compare(Kind.TAG, texts(1))])
+    site.ask([Compare(Kind.TAG, texts(1))])
     ann = site.visitor("ann")
     ann.get()
     ann.post("/skip", {"lease": ann.hidden("lease"), "reason": "The question is unclear"})
@@ -152,7 +140,7 @@ def test_a_question_skipped_with_a_reason_is_not_shown_again(site: Site) -> None
 
 
 def test_progress_and_time_left_are_told(site: Site) -> None:
-    ask(site, [Label(BEARD, example) for example in texts(24)])
+    site.ask([Label(BEARD, example) for example in texts(24)])
     ann = site.visitor("ann")
     assert "0 answered, 24 to go" in ann.get().text
     ann.answer()
@@ -161,7 +149,7 @@ def test_progress_and_time_left_are_told(site: Site) -> None:
 
 
 def test_pictures_are_encoded_anew_and_nothing_else_is_served(site: Site, faces: Dataset) -> None:
-    ask(site, [Compare(Kind.TWO_OF_THREE, faces.examples[:3])])
+    site.ask([Compare(Kind.TWO_OF_THREE, faces.examples[:3])])
     ann = site.visitor("ann")
     addresses = re.findall(r'src="(/media/[^"]+)"', ann.get().text)
     assert len(addresses) == 3
@@ -179,7 +167,7 @@ def test_moving_pictures_move_and_films_are_played(site: Site, tmp_path: Path) -
     write_film(folder / "film.mp4", ("red", "green"))
     write_film(folder / "old.avi", ("red", "green"))
     animation, film, old = load_dataset(str(folder)).examples
-    ask(site, [Compare(Kind.TWO_OF_THREE, (animation, film, old))])
+    site.ask([Compare(Kind.TWO_OF_THREE, (animation, film, old))])
     ann = site.visitor("ann")
     page = ann.get().text
     assert page.count("<img src") == 2
@@ -200,7 +188,7 @@ def frames_of(visitor: Visitor, example: Example) -> int:
 def test_what_only_has_the_name_of_a_film_is_not_sent(site: Site, tmp_path: Path) -> None:
     (tmp_path / "film.mp4").write_text("<script>alert(1)</script>")
     film = picture_at(tmp_path / "film.mp4")
-    ask(site, [Compare(Kind.TAG, (film,))])
+    site.ask([Compare(Kind.TAG, (film,))])
     ann = site.visitor("ann")
     ann.get()
     assert ann.client.get(f"/media/{film.digest}/large").status_code == 404
@@ -209,7 +197,7 @@ def test_what_only_has_the_name_of_a_film_is_not_sent(site: Site, tmp_path: Path
 def test_a_picture_that_is_gone_leaves_the_page_usable(site: Site, tmp_path: Path) -> None:
     Image.new("RGB", (9, 9)).save(tmp_path / "here.png")
     gone = picture_at(tmp_path / "here.png")
-    ask(site, [Compare(Kind.TAG, (gone,))])
+    site.ask([Compare(Kind.TAG, (gone,))])
     (tmp_path / "here.png").unlink()
     ann = site.visitor("ann")
     assert ann.get().status_code == 200
@@ -226,7 +214,7 @@ def answer_all(visitor: Visitor, yes: bool) -> None:
 
 
 def test_the_overview_shows_who_did_what_and_withdraws_it(site: Site) -> None:
-    ask(site, [Label(BEARD, example, voter) for example in texts(12) for voter in range(2)])
+    site.ask([Label(BEARD, example, voter) for example in texts(12) for voter in range(2)])
     ann, bob = site.visitor("Ann"), site.visitor("Bob")
     answer_all(ann, yes=True)
     answer_all(bob, yes=False)
@@ -258,7 +246,7 @@ def test_failed_attention_checks_are_told(tmp_path: Path) -> None:
         Store.open(str(tmp_path / "store.sqlite")) as store,
         running_site(store, checks=0.5, repeats=0, page_size=4) as site,
     ):
-        ask(site, [Label(BEARD, example) for example in texts(8)])
+        site.ask([Label(BEARD, example) for example in texts(8)])
         known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(4)]
         store.queue.enqueue([check_of("main", Label(BEARD, example), "no") for example in known])
         answer_all(site.visitor("Ann"), yes=True)

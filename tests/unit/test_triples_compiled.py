@@ -13,14 +13,7 @@ from discovery.compiled import CompiledJoin, fastest_partners, meetings
 from discovery.joins import Places, TripleJoin
 from discovery.packed import PackedLabels
 from discovery.survey import survey
-
-
-def packed(n: int, shares: list[float], seed: int = 0) -> PackedLabels:
-    rng = np.random.default_rng(seed)
-    labels = PackedLabels(n)
-    for share in shares:
-        labels.add((rng.random(n) < share).astype(np.int8))
-    return labels
+from tests.made import packed
 
 
 def pairs(batches: list[tuple[Places, Places]]) -> list[tuple[int, ...]]:

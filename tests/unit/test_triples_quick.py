@@ -14,18 +14,10 @@ import discovery.slots
 from discovery.blocks import Block
 from discovery.draws import TriedTriples, all_triples
 from discovery.joins import TripleJoin
-from discovery.packed import PackedLabels
 from discovery.questions import UNKNOWN
 from discovery.slots import SlotTable
 from discovery.triples import UnresolvedTriples
-
-
-def packed(n: int, shares: list[float], seed: int = 0) -> PackedLabels:
-    rng = np.random.default_rng(seed)
-    labels = PackedLabels(n)
-    for share in shares:
-        labels.add((rng.random(n) < share).astype(np.int8))
-    return labels
+from tests.made import packed
 
 
 @pytest.mark.parametrize("table", [1, 30, 1 << 21])
