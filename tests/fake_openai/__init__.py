@@ -3,14 +3,16 @@
 from tests.fake_openai.batches import BatchManners
 from tests.fake_openai.faults import FAILURES, REPEATS, SPOILERS, USAGES
 from tests.fake_openai.mind import Mind
-from tests.fake_openai.server import BATCHES, CHAT, DECISIONS, FILES, Abilities, FakeOpenAI
+from tests.fake_openai.server import BATCHES, CHAT, COMPARISONS, DECISIONS, FILES, LABELS, Abilities, FakeOpenAI
 
 __all__ = [
     "BATCHES",
     "CHAT",
+    "COMPARISONS",
     "DECISIONS",
     "FAILURES",
     "FILES",
+    "LABELS",
     "REPEATS",
     "SPOILERS",
     "USAGES",

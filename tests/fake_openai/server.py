@@ -18,6 +18,7 @@ from tests.fake_openai.mind import Mind, Page, example_of_schema, fresh_numbers,
 from tests.fake_openai.wire import Request, Response, Server
 
 CHAT, DECISIONS = "/v1/chat/completions", "/v1/decisions"
+COMPARISONS, LABELS = f"{CHAT}#comparisons", f"{CHAT}#labels"  # the two kinds of questions, for scripts
 FILES, BATCHES = "/v1/files", "/v1/batches"
 
 
@@ -111,7 +112,7 @@ class FakeOpenAI:
         return total
 
     def script(self, path: str, faults: Iterable[str | None]) -> None:
-        """The next requests to a path fail in this order; None is a good reply."""
+        """The next requests to a path, or of a kind, fail in this order; None is a good reply."""
         self._scripts[path].extend(faults)
 
     def misbehave(self, share: float, kinds: Sequence[str], seed: int = 0) -> None:
@@ -176,8 +177,9 @@ class FakeOpenAI:
         return good
 
     def _next_fault(self, path: str, body: dict[str, Any]) -> str | None:
-        if self._scripts[path]:
-            return self._scripts[path].popleft()
+        for name in (path, _kind_of_chat(body) if path == CHAT else ""):
+            if self._scripts[name]:
+                return self._scripts[name].popleft()
         if self._chance is None:
             return None
         share, kinds, seed = self._chance
@@ -260,3 +262,9 @@ class FakeOpenAI:
 def _is_probe(body: dict[str, Any]) -> bool:
     messages = body.get("messages") or [{}]
     return body.get("input") == "Hello!" or str(messages[0].get("content")).startswith("Say hello.")
+
+
+def _kind_of_chat(body: dict[str, Any]) -> str:
+    if _is_probe(body):
+        return ""
+    return LABELS if read_page(body["messages"]).kind is None else COMPARISONS

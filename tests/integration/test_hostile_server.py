@@ -21,10 +21,11 @@ from models.recorded import Recorded
 from store import Store
 from tests.fake_openai import (
     BATCHES,
-    CHAT,
+    COMPARISONS,
     DECISIONS,
     FAILURES,
     FILES,
+    LABELS,
     REPEATS,
     SPOILERS,
     USAGES,
@@ -86,7 +87,9 @@ def introduce(server: FakeOpenAI, way: str, memory: dict[str, Any]) -> None:
 
 
 def fail_once(server: FakeOpenAI, way: str, fault: str) -> None:
-    server.script(CHAT, [fault] if way != "chat" else [fault, fault])
+    """The first comparison fails and the first labels do, whichever of them comes first: none fails twice."""
+    server.script(COMPARISONS, [fault] if way != "batch" or fault in FAILURES else [])  # a batch spoils it already
+    server.script(LABELS, [fault])
     server.script(DECISIONS, [fault] if way == "decisions" else [])
     if fault in FAILURES:
         server.script(FILES, [fault] if fault != "hang" else [])  # an upload may take long
@@ -206,7 +209,7 @@ def test_what_was_wrong_with_a_name_is_recorded_with_the_answer(
     server: FakeOpenAI, store: Store, memory: dict[str, Any]
 ) -> None:
     introduce(server, "chat", memory)
-    server.script(CHAT, ["long name", "long name"])  # the comparison and the labels
+    server.script(COMPARISONS, ["long name"])
     [found] = [answer for answer in asked(server, store, "chat", memory) if answer.question == COMPARISON]
     assert found.verdict is Verdict.FEATURE
     assert found.note.startswith("asked again: 'very very")
