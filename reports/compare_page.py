@@ -42,7 +42,10 @@ class FeatureRow:
 
 def render_comparison(comparison: Comparison, dataset: Dataset) -> str:
     return render_template(
-        "compare.html", comparison_context(comparison, dataset), ("report.css", "compare.css"), ("compare.js",)
+        "compare.html",
+        comparison_context(comparison, dataset),
+        ("report.css", "compare.css"),
+        ("elements.js", "compare.js"),
     )
 
 

@@ -151,7 +151,7 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
 
 
 def render(context: dict[str, Any]) -> str:
-    return render_template("report.html", context, ("report.css",), ("browser.js", "report.js"))
+    return render_template("report.html", context, ("report.css",), ("elements.js", "browser.js", "report.js"))
 
 
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:

@@ -1,4 +1,3 @@
-"use strict";
 // Which examples match a choice of features. Sets are bit strings, 32 examples to a word.
 function makeBrowser(labels, count) {
   const words = Math.ceil(count / 32);

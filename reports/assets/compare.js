@@ -1,17 +1,6 @@
-"use strict";
 (() => {
-  const byId = (name) => document.getElementById(name);
   const data = JSON.parse(byId("data").textContent);
   const FIRST = 60;
-
-  function make(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
-    }
-    made.append(...children);
-    return made;
-  }
 
   // Tables: a click on a heading sorts by it, another one turns the order; what is not defined comes last.
   function sort(table, column, descending) {

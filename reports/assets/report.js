@@ -1,17 +1,7 @@
 (() => {
-  const byId = (name) => document.getElementById(name);
   const data = JSON.parse(byId("data").textContent);
   const FIRST = 120;
   const MORE = 240;
-
-  function make(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
-    }
-    made.append(...children);
-    return made;
-  }
 
   // Pictures: read when the first one is needed, given to an image when it comes near the window.
   let pictures = null;
