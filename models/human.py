@@ -159,7 +159,8 @@ def _shown(example: Example) -> dict[str, str | None]:
             f"the picture {kept!r} of example {example.id!r} is behind a secret, and the review page would have "
             "to keep it: download the pictures and give the folder"
         )
-    return {"id": example.id, "text": example.text, "image": example.image}
+    home = {} if example.home is None else {"home": example.home}
+    return {"id": example.id, "text": example.text, "image": example.image} | home
 
 
 def _answer(question: Question, standing: Standing) -> tuple[Answer | None, Vote | None]:

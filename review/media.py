@@ -45,7 +45,8 @@ class Pictures:
             if (digest, size) in self._kept:
                 self._kept.move_to_end((digest, size))
                 return self._kept[digest, size]
-        media = _encoded(Example(shown["id"], digest, image=shown["image"]), size) if shown.get("image") else None
+        example = Example(shown["id"], digest, image=shown.get("image"), home=shown.get("home"))
+        media = _encoded(example, size) if example.image else None
         if media is not None:
             self._keep((digest, size), media)
         return media

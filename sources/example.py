@@ -19,6 +19,7 @@ class Example:
     digest: str
     text: str | None = None
     image: str | None = None  # an absolute path, an fsspec URL or a Parquet cell; the bytes are read only when needed
+    home: str | None = None  # host and port of a data set on the web: of hosts that are not public, the only one to ask
 
     def image_bytes(self) -> bytes:
         """Raises Vanished where the content is not there any more, or is another one: an answer to what is seen now
@@ -27,7 +28,7 @@ class Example:
             raise ValueError(f"example {self.id!r} has no image")
         where = f"image {shown(self.image)} of example {self.id!r}"
         try:
-            content = read_bytes(self.image)
+            content = read_bytes(self.image, self.home)
         except Unreadable as problem:
             raise Vanished(f"{where} cannot be read any more ({problem}): restore it and run again") from None
         if hashlib.sha256(content).hexdigest() != self.digest:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from sources.errors import DatasetError
 from sources.images import is_image
 from sources.location import child, file_system, is_url, shown
+from sources.reach import home_of
 from sources.rows import Row, Rows, is_empty, name_and_problem, problem_of_id
 from sources.table import Record, is_table, open_table
 
@@ -72,7 +73,7 @@ def rows_of_folder(folder: str, files: Sequence[str]) -> Rows:
     twice = next((name for name in folders if folders.count(name) > 1), None)
     if twice is not None:
         raise DatasetError(f"{shown(child(folder, twice))} holds more than one metadata table: keep one of {METADATA}")
-    return Rows(sum(map(is_image, files)), _rows(folder, files, tables))
+    return Rows(sum(map(is_image, files)), _rows(folder, files, tables), home_of(folder))
 
 
 def _rows(folder: str, files: Sequence[str], tables: Sequence[str]) -> Iterator[Row]:

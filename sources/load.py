@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from sources.content import read_bytes
 from sources.dataset import Dataset, Quarantined, Truth, digest_of_examples
@@ -15,7 +16,7 @@ from sources.example import Example
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.images import problem_of
 from sources.location import shown
-from sources.rows import Row
+from sources.rows import Row, Rows
 from sources.truth import read_truth
 
 Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
@@ -49,7 +50,7 @@ def iter_examples(
     A picture whose digest is `known` to be readable is not decoded again, which takes most of the time."""
     source = find_rows(spec)
     ids: set[str] = set()
-    for done, found in enumerate(_examine_all(source.rows, known), 1):
+    for done, found in enumerate(_examine_all(source, known), 1):
         if progress is not None:
             progress(done, None if source.total is None else max(source.total, done))
         if isinstance(found, Quarantined):
@@ -61,13 +62,14 @@ def iter_examples(
             yield found
 
 
-def _examine_all(rows: Iterable[Row], known: Callable[[str], bool]) -> Iterator[Example | Quarantined]:
+def _examine_all(source: Rows, known: Callable[[str], bool]) -> Iterator[Example | Quarantined]:
     """In the order of the rows. Pictures are decoded in threads, only a few rows ahead of what was asked for."""
     waiting: deque[Future[Example | Quarantined] | Example | Quarantined] = deque()
     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="examine")
     try:
-        for row in rows:
-            waiting.append(pool.submit(_examine, row, known) if row.image is not None else _examine(row, known))
+        for row in source.rows:
+            examine = partial(_examine, row, known, source.home)
+            waiting.append(pool.submit(examine) if row.image is not None else examine())
             if len(waiting) > 4 * WORKERS:
                 yield _result(waiting.popleft())
         while waiting:
@@ -80,7 +82,7 @@ def _result(found: Future[Example | Quarantined] | Example | Quarantined) -> Exa
     return found.result() if isinstance(found, Future) else found
 
 
-def _examine(row: Row, known: Callable[[str], bool]) -> Example | Quarantined:
+def _examine(row: Row, known: Callable[[str], bool], home: str | None) -> Example | Quarantined:
     if row.problem is not None:
         return Quarantined(row.name, row.problem)
     if row.text is not None:
@@ -88,14 +90,14 @@ def _examine(row: Row, known: Callable[[str], bool]) -> Example | Quarantined:
     if row.image is None:
         raise ValueError(f"row {row.name!r} has neither text nor image nor problem")
     try:
-        content = row.content if row.content is not None else read_bytes(row.image)
+        content = row.content if row.content is not None else read_bytes(row.image, home)
     except Unreadable as problem:
         return Quarantined(row.name, str(problem))
     digest = hashlib.sha256(content).hexdigest()
     bad = None if known(digest) else problem_of(content)
     if bad is not None:
         return Quarantined(row.name, bad)
-    return Example(row.name, digest, image=row.image)
+    return Example(row.name, digest, image=row.image, home=home)
 
 
 def digest_of_text(text: str) -> str:

@@ -9,14 +9,17 @@ import os
 import re
 import stat
 import threading
+from collections.abc import Mapping
 from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
+from sources.reach import refusal_in
 from sources.secrecy import without_secrets
 
 HARMLESS = (
     "\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # several scripts need them
 )
+_NO_OPTIONS: Mapping[str, Any] = {}
 _opened_by_this_thread = threading.local()  # the archive read last
 
 
@@ -80,25 +83,26 @@ def _split_query(path: str) -> tuple[str, str]:
     return path, mark + query
 
 
-def file_system(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL and the path in it."""
+def file_system(url: str, options: Mapping[str, Any] = _NO_OPTIONS) -> tuple[Any, str]:
+    """The fsspec file system of a URL and the path in it. Options of fsspec go by the kind of address they are for."""
     head, inner, tail = _split_chain(url)
     if head or not tail:
-        return _file_system(url)
+        return _file_system(url, options)
     # fsspec opens an archive anew for every file of it, which would read its index as often.
     archives: dict[str, Any] = vars(_opened_by_this_thread)
-    key = f"{inner.partition('://')[0]}{tail} {fingerprint(absolute(tail.removeprefix('::')))}"
+    key = f"{inner.partition('://')[0]}{tail} {fingerprint(absolute(tail.removeprefix('::')), options)} {options}"
     if key not in archives:
         archives.clear()
-        archives[key], _ = _file_system(url)
+        archives[key], _ = _file_system(url, options)
     return archives[key], archives[key]._strip_protocol(inner)
 
 
-def _file_system(url: str) -> tuple[Any, str]:
+def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     import fsspec
 
     try:
-        fs, path = fsspec.core.url_to_fs(url)
+        kinds = {part.partition("://")[0] for part in url.split("::")}
+        fs, path = fsspec.core.url_to_fs(url, **{kind: dict(options[kind]) for kind in kinds & options.keys()})
     except ImportError as error:
         remedy = f"pip install {_missing_package(str(error))}"
         raise DatasetError(f"reading {shown(url)} needs a package that is not installed: {remedy}") from None
@@ -116,6 +120,8 @@ def _missing_package(message: str) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Why something failed, in a few words on one line."""
+    if (refusal := refusal_in(error)) is not None:
+        return str(refusal)
     if isinstance(error, FileNotFoundError):
         return "missing file"
     if isinstance(error, OSError) and error.strerror:
@@ -130,12 +136,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter in HARMLESS else repr(letter)[1:-1] for letter in text)
 
 
-def open_binary(location: str) -> IO[bytes]:
+def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[bytes]:
     """For reading a whole table as a stream."""
     try:
         if not is_url(location):
             return open(_regular(location), "rb")
-        fs, path = file_system(location)
+        fs, path = file_system(location, options)
         if "memory" in fs.protocol:
             return io.BytesIO(fs.cat_file(path))  # its files share one position among all readers
         stream: Any = fs.open(path, "rb")
@@ -148,11 +154,11 @@ def open_binary(location: str) -> IO[bytes]:
         raise Unreadable(reason_of(error)) from None
 
 
-def fingerprint(location: str) -> str:
+def fingerprint(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> str:
     """Differs once the file is written anew, as far as its file system tells. Raises Unreadable."""
     try:
         if is_url(location):
-            fs, path = file_system(location)
+            fs, path = file_system(location, options)
             return str(fs.ukey(path))
         status = os.stat(location)
     except (DatasetError, Unreadable):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sources.errors import DatasetError, Unreadable
@@ -51,10 +51,10 @@ def iter_rows(table: str) -> Iterator[dict[str, Any]]:
             raise Unreadable(reason_of(error)) from None
 
 
-def read_cell(table: str, column: str, row: int) -> bytes:
+def read_cell(table: str, column: str, row: int, options: Mapping[str, Any]) -> bytes:
     """The image bytes of one cell. The row groups read last are kept: in order, each is read once."""
     try:
-        first, values = _row_group_of(table, column, row)
+        first, values = _row_group_of(table, column, row, options)
     except (Unreadable, DatasetError):
         raise
     except Exception as error:  # Arrow's exceptions for a damaged page, a missing column, a file that is gone
@@ -66,8 +66,8 @@ def read_cell(table: str, column: str, row: int) -> bytes:
     return content
 
 
-def _row_group_of(table: str, column: str, row: int) -> tuple[int, Any]:
-    with _lock, open_binary(table) as stream:
+def _row_group_of(table: str, column: str, row: int, options: Mapping[str, Any]) -> tuple[int, Any]:
+    with _lock, open_binary(table, options) as stream:
         file = _parquet_file(stream)
         first = 0
         for group in range(file.num_row_groups):
@@ -77,7 +77,7 @@ def _row_group_of(table: str, column: str, row: int) -> tuple[int, Any]:
             first += rows
         else:
             raise Unreadable(f"has no row {row}")
-        key = (table, column, group, fingerprint(table))
+        key = (table, column, group, fingerprint(table, options))
         if key not in _row_groups:
             _row_groups[key] = file.read_row_group(group, columns=[column]).column(0)
         _row_groups.move_to_end(key)

@@ -10,6 +10,7 @@ from typing import Any
 from sources.errors import DatasetError
 from sources.location import absolute, child, is_url, parent, printable, shown
 from sources.parquet import cell_location
+from sources.reach import home_of
 from sources.table import Record, open_table
 
 SHOWN = 400  # characters of a header that a message repeats
@@ -35,6 +36,7 @@ class Row:
 class Rows:
     total: int | None
     rows: Iterator[Row]
+    home: str | None = None  # host and port of the data set, where it is on the web
 
 
 def rows_of_table(location: str) -> Rows:
@@ -42,7 +44,7 @@ def rows_of_table(location: str) -> Rows:
     table = open_table(location)
     if table.columns is not None:
         _require_columns(location, table.columns)
-    return Rows(table.total, (_row_of(record, location) for record in table.records))
+    return Rows(table.total, (_row_of(record, location) for record in table.records), home_of(location))
 
 
 def _require_columns(location: str, columns: tuple[str, ...]) -> None:
@@ -118,6 +120,8 @@ def _image_of(value: Any, table: str, row: int) -> tuple[str | None, bytes | Non
         return (None, None, problem) if problem else (absolute(path), None, None)
     if path.startswith("/") and not is_url(table):
         return path, None, None
+    if is_url(table) and "::" in path:
+        return None, None, "image path contains '::', which would lead out of the data set: rename the image"
     return child(parent(table), path), None, None
 
 

@@ -117,6 +117,7 @@ def test_a_table_cannot_carry_a_variable_away(address: str, tmp_path: Path, monk
     from sources.load import load_dataset
 
     monkeypatch.setenv("MY_QUERY", QUERY)
+    monkeypatch.setenv("TWOTHIRDS_PRIVATE_HOSTS", "127.0.0.1")
     rows = ["id,image", f"a,{address}/pictures/p0.png?${{MY_QUERY}}", f"b,{address}/pictures/p1.png?sig={SENT}"]
     (tmp_path / "t.csv").write_text("\n".join(rows))
     data = load_dataset(str(tmp_path / "t.csv"))

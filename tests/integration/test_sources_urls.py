@@ -131,6 +131,7 @@ def test_a_missing_package_is_named(tmp_path: Path, spec: str, package: str) -> 
         ("zip://own.png::file://{folder}/own.zip", "may not name a file of this machine"),
         ("{folder}/own.png", "missing file"),
         ("../own.png", "missing file"),
+        ("own.png::{folder}/own.zip", "would lead out of the data set"),
         ("reference://own.png::memory://refs.json", "of the kind 'reference'"),
         ("simplecache::memory://d/near.png", "of the kind 'simplecache'"),
         ("ssh://host.invalid/own.png", "of the kind 'ssh'"),
