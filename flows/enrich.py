@@ -15,16 +15,17 @@ from prefect.runtime import flow_run
 
 from flows.display import display
 from flows.enrich_batches import Labeller, default_folder, oracle_and_store
+from flows.enrich_changes import Changes
 from flows.enrich_meaning import next_meaning
-from flows.enrich_parts import join_parts, joined_summary, locked, write_part
+from flows.enrich_parts import join_parts, locked, missing_parts, write_part
 from flows.enrich_runners import local_submit, prefect_submit, task_runner
 from flows.enrich_settings import EnrichSettings
-from flows.enrich_summary import summarise, told
-from flows.enrichment import Changes, Enrichment, Submit
+from flows.enrich_summary import joined, summarise, told
+from flows.enrichment import Enrichment, Submit
 from flows.given_features import read_features
 from flows.running import run_with_api
 from models.booking import taken_over
-from models.oracle import AnswersPending, Feature, OracleLost, OracleUnavailable
+from models.oracle import AnswersPending, BudgetExhausted, Feature, OracleLost, OracleUnavailable
 from reports.growing import Meaning, read_table, write_table
 from reports.run import check_writable, replace_file
 from sources.find import find_rows, name_of
@@ -86,7 +87,7 @@ def _label_and_write(
     oracle, store = oracle_and_store(settings)
     table = read_table(folder)
     before, identity = table.meaning, oracle.identity.to_json()
-    meaning = next_meaning(table, features, identity, settings)
+    meaning = next_meaning(before, features, identity, settings)
     table.define(meaning)
     scope = settings.scope(str(folder.resolve()), identity, meaning.version)
     store.begin_run(
@@ -130,19 +131,24 @@ def _write(
     """The table where something has changed, and the summary. Of a part: the part, and when it is the last one all."""
     table, changes, part = work.table, work.changes, settings.part
     if part[1] > 1:
-        if changes.stopped is None and changes.failure is None:
+        if changes.complete or isinstance(changes.stopped, BudgetExhausted):
             write_part(folder, table, changes.rows, summary, part)
         with locked(folder, wait=True):
-            summaries = join_parts(folder, table.meaning.version, part[1])
-        if summaries is None:
-            return summary
-        summary = joined_summary(summaries) | {"rows": len(read_table(folder))}
-    elif changes.rows or (before.columns, before.oracle) != (table.meaning.columns, table.meaning.oracle):
+            if missing := missing_parts(folder, table.meaning, part[1]):
+                return summary | {"waits_for": missing}
+            summary = joined(*join_parts(folder, table.meaning, part[1]))
+            _write_summary(folder, summary)
+        return summary
+    if changes.rows or (changes.complete and not before.means_the_same_as(table.meaning)):
         write_table(folder, table)
     else:
         summary |= {"version": before.version}
-    replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
+    _write_summary(folder, summary)
     return summary
+
+
+def _write_summary(folder: Path, summary: dict[str, Any]) -> None:
+    replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
 
 
 def run_flow(settings: EnrichSettings) -> dict[str, Any]:

@@ -4,41 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from discovery.questions import UNKNOWN
 from flows.enrich_settings import EnrichSettings
 from models.oracle import Feature
-from reports.growing import Column, GrowingTable, Meaning
+from reports.growing import Column, Meaning
 from reports.run import RunError
 
 
-def next_meaning(
-    table: GrowingTable, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings
-) -> Meaning:
-    """The meaning of the version to come. Where everything is asked again, the labels of before are taken away."""
-    old, version = table.meaning, table.meaning.version + 1
+def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings) -> Meaning:
+    """The meaning of the version to come."""
+    version = old.version + 1
     if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
         _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
-        table.labels[:] = UNKNOWN
         return Meaning(version, tuple(Column(f.name, f.definition, 0) for f in features), identity, settings.votes)
     given = {feature.name: feature for feature in features}
-    columns = [_continued(table, column, given.get(column.name), settings) for column in old.columns]
+    columns = [_continued(column, given.get(column.name), settings) for column in old.columns]
     # Rows of before count as asked for a new feature only if it is filled in for them.
     since = 0 if settings.backfill or not old.columns else version
     columns += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
     return Meaning(version, tuple(columns), identity, settings.votes)
 
 
-def _continued(table: GrowingTable, column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
+def _continued(column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
     """A column of before: as it was, filled in for old rows, or asked again under another definition."""
     if feature is None:
         return column
-    if feature.definition != column.definition:
-        if not settings.backfill:
-            raise RunError(
-                f"feature {column.name!r} is defined otherwise than in the table: ask it again with --backfill, "
-                "rename it, or give another --out"
-            )
-        table.column_labels(column.name)[:] = UNKNOWN
+    if feature.definition != column.definition and not settings.backfill:
+        raise RunError(
+            f"feature {column.name!r} is defined otherwise than in the table: ask it again with --backfill, "
+            "rename it, or give another --out"
+        )
     return Column(column.name, feature.definition, 0 if settings.backfill else column.since)
 
 

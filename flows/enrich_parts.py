@@ -6,14 +6,14 @@ import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reports.growing import GrowingTable, read_file, read_table, write_file, write_table
+from reports.growing import GrowingTable, Meaning, read_file, read_table, write_file, write_table
 from reports.run import RunError, replace_file
 
 PARTS = "parts"
-SUMMED = ("added", "changed", "renamed", "filled", "unchanged", "paid_calls", "cached_calls", "cost_usd")
 
 
 @contextmanager
@@ -35,46 +35,47 @@ def write_part(
     parts = folder / PARTS
     parts.mkdir(parents=True, exist_ok=True)
     name = _name(table.meaning.version, part)
+    said = {"meaning": asdict(table.meaning), "touched": len(rows), "summary": summary}
     replace_file(parts / f"{name}.parquet", lambda file: write_file(file, table, rows), binary=True)
-    replace_file(
-        parts / f"{name}.json",
-        lambda file: file.write(json.dumps(summary | {"touched": len(rows)}, ensure_ascii=False)),
-    )
+    replace_file(parts / f"{name}.json", lambda file: file.write(json.dumps(said, ensure_ascii=False)))
 
 
-def join_parts(folder: Path, version: int, count: int) -> list[dict[str, Any]] | None:
-    """Once all parts of a version are there: take them into the table. The summaries of the parts, or None.
+def missing_parts(folder: Path, meaning: Meaning, count: int) -> list[str]:
+    """Those of which nothing was written yet, or only what an attempt with other features or another oracle found."""
+    wanted = json.loads(json.dumps(asdict(meaning)))
+    return [f"{place + 1}/{count}" for place in range(count) if _read(folder, meaning, (place, count)) != wanted]
 
-    Call it under the lock: whoever comes last joins."""
-    names = [_name(version, (place, count)) for place in range(count)]
-    files = [folder / PARTS / f"{name}.json" for name in names]
-    if not all(file.exists() for file in files):
-        return None
-    summaries = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+def join_parts(folder: Path, meaning: Meaning, count: int) -> tuple[GrowingTable, list[dict[str, Any]]]:
+    """Take all parts of a version into the table: it, and the summaries of the parts.
+
+    Call it under the lock, when no part is missing."""
+    names = [_name(meaning.version, (place, count)) for place in range(count)]
+    said = [json.loads((folder / PARTS / f"{name}.json").read_text(encoding="utf-8")) for name in names]
     table = read_table(folder)
-    meaning_before = table.meaning.columns
-    for name in names:
-        part = read_file(folder / PARTS / f"{name}.parquet")
-        if part.meaning != table.meaning:
-            table.define(part.meaning)
-        for row, example in enumerate(part.ids):
-            place = table.put(example, part.digest(row), int(part.versions[row]))
-            table.labels[place] = part.labels[row]
-    if meaning_before != table.meaning.columns or any(summary["touched"] for summary in summaries):
+    if any(one["touched"] for one in said) or not table.meaning.means_the_same_as(meaning):
+        table.define(meaning)
+        for name in names:
+            part = read_file(folder / PARTS / f"{name}.parquet")
+            for row, example in enumerate(part.ids):
+                place = table.put(example, part.digest(row), int(part.versions[row]))
+                table.labels[place] = part.labels[row]
         write_table(folder, table)
-    for name in names:
-        for suffix in ("json", "parquet"):
-            (folder / PARTS / f"{name}.{suffix}").unlink()
-    return summaries
+    remove_parts(folder, meaning.version)
+    return table, [one["summary"] for one in said]
 
 
-def joined_summary(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    whole = dict(summaries[0])
-    whole.update({key: sum(summary[key] for summary in summaries) for key in SUMMED})
-    whole["left_out"] = [one for summary in summaries for one in summary["left_out"]]
-    whole["shards"] = len(summaries)
-    del whole["touched"]
-    return whole
+def remove_parts(folder: Path, version: int) -> None:
+    """Whatever parts there are up to a version, those of attempts that were given up too."""
+    for file in (folder / PARTS).glob("version-*-part-*"):
+        if int(file.name.split("-")[1]) <= version:
+            file.unlink(missing_ok=True)
+
+
+def _read(folder: Path, meaning: Meaning, part: tuple[int, int]) -> Any:
+    """What the columns of a part mean; None where it was not written."""
+    file = folder / PARTS / f"{_name(meaning.version, part)}.json"
+    return json.loads(file.read_text(encoding="utf-8"))["meaning"] if file.exists() else None
 
 
 def _name(version: int, part: tuple[int, int]) -> str:

@@ -12,7 +12,9 @@ from prefect.deployments.flow_runs import arun_deployment
 from prefect.flow_runs import wait_for_flow_run
 
 from flows.enrich import SUMMARY, check
+from flows.enrich_parts import locked, remove_parts
 from flows.enrich_settings import EnrichSettings
+from reports.growing import read_table
 from reports.run import RunError
 
 PART = "enrich/enrich-part"
@@ -22,6 +24,10 @@ PART = "enrich/enrich-part"
 async def enrich_sharded_flow(settings: EnrichSettings, shards: int = 4, deployment: str = PART) -> dict[str, Any]:
     """Label what is new in so many parts at a time as there are workers. The last part to end joins them."""
     folder, _ = check(settings)
+    with locked(
+        folder, wait=True
+    ):  # what an attempt that was given up has left must not be taken for a part of this one
+        remove_parts(folder, read_table(folder).meaning.version + 1)
     parts = [settings.model_copy(update={"shard": f"{place}/{shards}"}) for place in range(1, shards + 1)]
     started = [
         await arun_deployment(deployment, parameters={"settings": part.model_dump(mode="json")}, timeout=0)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from flows.enrich_changes import TOLD, Changes, Why
 from flows.enrich_settings import EnrichSettings
-from flows.enrichment import TOLD, Changes, Enrichment, Why
+from flows.enrichment import Enrichment
 from flows.loop import StopReason
 from models.oracle import MICRO, Feature, OracleUnavailable
-from reports.drift import drift_of
-from reports.growing import Meaning
+from reports.drift import Share, drift_of
+from reports.growing import GrowingTable, Meaning
+
+SUMMED = (*(why.value for why in Why), "unchanged", "left_out_count", "paid_calls", "cached_calls")
 
 
 def summarise(
@@ -24,8 +28,8 @@ def summarise(
 ) -> dict[str, Any]:
     table, names = work.table, [feature.name for feature in features]
     places = [table.meaning.names.index(name) for name in names]
-    now = table.labels[changes.new_content]
-    drift = drift_of(names, [work.before[:, place] for place in places], [now[:, place] for place in places])
+    before_now = work.before, table.labels[changes.new_content]
+    shares = [[Share.of(labels[:, place]) for place in places] for labels in before_now]
     return {
         "settings": settings.model_dump(mode="json"),
         "oracle": table.meaning.oracle,
@@ -37,14 +41,15 @@ def summarise(
         "ids": {why.value: changes.ids[why] for why in Why if changes.ids[why]},
         "unchanged": changes.unchanged,
         "gone": changes.gone,
-        "left_out": [{"id": one.id, "reason": one.reason} for one in changes.left_out[:TOLD]],
+        "left_out_count": changes.left_out_count,
+        "left_out": [{"id": one.id, "reason": one.reason} for one in changes.left_out],
         "turned_over": changes.flips,
-        "drift": [asdict(one) | {"moved": one.moved} for one in drift],
+        "drift": _drift(names, *shares),
         "paid_calls": changes.paid_calls,
         "cached_calls": changes.cached_calls,
         "cost_usd": changes.cost / MICRO,
         "stopped_because": _why_stopped(changes),
-        "partial": changes.failure is not None or changes.stopped is not None,
+        "partial": not changes.complete,
         "message": str(changes.failure or changes.stopped or ""),
         "seconds": seconds,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -57,6 +62,51 @@ def _why_stopped(changes: Changes) -> str:
     return "failed" if changes.failure else "budget" if changes.stopped else "done"
 
 
+def _drift(names: list[str], before: list[Share], now: list[Share]) -> list[dict[str, Any]]:
+    return [asdict(one) | {"moved": one.moved} for one in drift_of(names, before, now)]
+
+
+def joined(table: GrowingTable, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of all parts together, as one run over all of it would say it."""
+    partial = any(part["partial"] for part in parts)
+    unfinished = next((part for part in parts if part["partial"]), parts[0])
+    return {
+        **parts[0],
+        **{key: sum(part[key] for part in parts) for key in SUMMED},
+        "settings": parts[0]["settings"] | {"shard": None},
+        "shards": len(parts),
+        "version": table.meaning.version,
+        "rows": len(table),
+        "ids": _joined_ids(parts),
+        "gone": 0 if partial else sum(part["gone"] for part in parts),
+        "left_out": sorted((one for part in parts for one in part["left_out"]), key=_by_id)[:TOLD],
+        "turned_over": dict(sum((Counter(part["turned_over"]) for part in parts), Counter())),
+        "drift": _joined_drift([part["drift"] for part in parts]),
+        "cost_usd": sum(round(part["cost_usd"] * MICRO) for part in parts) / MICRO,
+        **{key: unfinished[key] for key in ("stopped_because", "partial", "message")},
+        **{key: max(part[key] for part in parts) for key in ("seconds", "finished_at")},
+    }
+
+
+def _by_id(left: dict[str, str]) -> tuple[str, str]:
+    return left["id"], left["reason"]
+
+
+def _joined_ids(parts: list[dict[str, Any]]) -> dict[str, list[str]]:
+    of_all = {why.value: sorted(name for part in parts for name in part["ids"].get(why.value, ())) for why in Why}
+    return {why: names[:TOLD] for why, names in of_all.items() if names}
+
+
+def _joined_drift(parts: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Every part has seen all of what was there before, and its own share of what is new."""
+    before = [Share(one["positives_before"], one["examples_before"]) for one in parts[0]]
+    now = [
+        sum((Share(one["positives_now"], one["examples_now"]) for one in of_feature), Share(0, 0))
+        for of_feature in zip(*parts, strict=True)
+    ]
+    return _drift([one["feature"] for one in parts[0]], before, now)
+
+
 def told(summary: dict[str, Any]) -> list[str]:
     """The summary in words."""
     counted = ", ".join(f"{summary[why.value]:,} {why.value}" for why in Why if summary[why.value])
@@ -65,7 +115,7 @@ def told(summary: dict[str, Any]) -> list[str]:
         lines.append(f"{summary['gone']:,} rows are no longer in the data set and stay as they are")
     if summary["left_out"]:
         first = summary["left_out"][0]
-        lines.append(f"{len(summary['left_out'])} left out, {first['id']} for one: {first['reason']}")
+        lines.append(f"{summary['left_out_count']:,} left out, {first['id']} for one: {first['reason']}")
     if summary["turned_over"]:
         worst = sorted(summary["turned_over"].items(), key=lambda item: -item[1])[:5]
         lines.append("turned over by changed content: " + ", ".join(f"{name} {count}" for name, count in worst))
@@ -75,6 +125,9 @@ def told(summary: dict[str, Any]) -> list[str]:
                 f"moved: {one['feature']} {one['before']:.0%} → {one['now']:.0%} "
                 f"({one['low']:+.0%} to {one['high']:+.0%})"
             )
+    if waits := summary.get("waits_for"):
+        names = " and ".join(", ".join(waits).rsplit(", ", 1))
+        lines.append(f"part {summary['settings']['shard']} is kept; the table is written when {names} are complete too")
     if summary["message"]:
         lines.append(summary["message"])
     calls = f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store"

@@ -7,8 +7,7 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +15,8 @@ import numpy as np
 from discovery.questions import UNKNOWN, Labels
 from flows.display import display
 from flows.enrich_batches import Batch, BatchLost, Labeller, Marks
-from models.oracle import Feature, Money, OracleError
+from flows.enrich_changes import Changes, Why
+from models.oracle import Feature, OracleError
 from reports.growing import GrowingTable
 from sources.dataset import Quarantined
 from sources.errors import DatasetError
@@ -26,7 +26,6 @@ from store import StoreError
 
 QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is under way is held in memory
 TRIES = 3  # of a batch whose worker was lost
-TOLD = 20  # ids named in a summary
 
 
 class Coming(Protocol):
@@ -34,37 +33,6 @@ class Coming(Protocol):
 
 
 Submit = Callable[[Labeller, Batch], Coming]
-
-
-class Why(StrEnum):
-    ADDED = "added"  # an id and a content that the table has not
-    CHANGED = "changed"  # a known id with another content
-    RENAMED = "renamed"  # a known content under another id: nothing is asked
-    FILLED = "filled"  # known, but some labels are missing
-
-
-@dataclass
-class Changes:
-    """What happened to the rows of the table."""
-
-    ids: dict[Why, list[str]] = field(default_factory=lambda: {why: [] for why in Why})  # the first few of each
-    counts: dict[Why, int] = field(default_factory=lambda: dict.fromkeys(Why, 0))
-    unchanged: int = 0
-    gone: int = 0  # in the table, but no longer in the data set
-    left_out: list[Quarantined] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)  # of the table, written by this run
-    new_content: list[int] = field(default_factory=list)  # of these, added or changed
-    flips: dict[str, int] = field(default_factory=dict)  # labels that a changed content has turned over
-    paid_calls: int = 0
-    cached_calls: int = 0
-    cost: Money = 0
-    stopped: OracleError | None = None
-    failure: Exception | None = None
-
-    def count(self, why: Why, name: str) -> None:
-        self.counts[why] += 1
-        if len(self.ids[why]) < TOLD:
-            self.ids[why].append(name)
 
 
 @dataclass(frozen=True)
@@ -124,30 +92,34 @@ class Enrichment:
                 self._settle()
             except (OracleError, StoreError, DatasetError) as error:
                 changes.failure = changes.failure or error
-        if changes.stopped is None and changes.failure is None and part[1] == 1:
-            changes.gone = int((~self._seen).sum())
+        if changes.complete:
+            gone = np.flatnonzero(~self._seen).tolist()
+            changes.gone = sum(_is_in(part, self.table.ids[row]) for row in gone)
         return changes
 
     def _examples(self, spec: str, part: tuple[int, int]) -> Iterator[Example]:
-        place, count = part
         done = 0
         for found in iter_examples(spec, known=lambda digest: self.table.row_with(digest) is not None):
-            if count > 1 and zlib.crc32(found.id.encode("utf-8", "surrogatepass")) % count != place:
+            if not _is_in(part, found.id):
                 continue
+            self._see(found.id)
             if isinstance(found, Quarantined):
-                self.changes.left_out.append(found)
+                self.changes.leave_out(found)
                 continue
             done += 1
             if done % 1000 == 0:
                 display().update(done, f"{self.changes.paid_calls:,} calls")
             yield found
 
+    def _see(self, name: str) -> None:
+        row = self.table.row(name)
+        if row is not None and row < self._known:
+            self._seen[row] = True
+
     def _look_at(self, example: Example) -> None:
         """Decide what to ask about an example."""
         table = self.table
         row = table.row(example.id)
-        if row is not None and row < self._known:
-            self._seen[row] = True
         if row is not None and table.digest(row) == example.digest:
             cells = self._missing(row)
             if cells:
@@ -155,11 +127,11 @@ class Enrichment:
             else:
                 self.changes.unchanged += 1
             return
-        twin = table.row_with(example.digest)
-        if twin is None:
+        known = table.known_content(example.digest)
+        if known is None:
             self._wait(tuple(self._columns), example, Why.ADDED if row is None else Why.CHANGED)
             return
-        labels, version = table.labels[twin].copy(), int(table.versions[twin])
+        labels, version = known
         moved = table.put(example.id, example.digest, version)
         table.labels[moved] = labels
         self.changes.count(Why.RENAMED, example.id)
@@ -241,3 +213,8 @@ class Enrichment:
             if UNKNOWN not in (old, label) and old != label:
                 name = self.table.meaning.names[cell]
                 self.changes.flips[name] = self.changes.flips.get(name, 0) + 1
+
+
+def _is_in(part: tuple[int, int], name: str) -> bool:
+    place, count = part
+    return count == 1 or zlib.crc32(name.encode("utf-8", "surrogatepass")) % count == place

@@ -15,12 +15,33 @@ MOST_COUNTED = 20_000  # of a side; the exact test grows with it, and more says 
 
 
 @dataclass(frozen=True)
+class Share:
+    """Positives among the labels known."""
+
+    positives: int
+    examples: int
+
+    @classmethod
+    def of(cls, labels: Labels) -> Share:
+        return cls(int((labels == 1).sum()), int((labels >= 0).sum()))
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.positives + other.positives, self.examples + other.examples)
+
+    @property
+    def value(self) -> float | None:
+        return self.positives / self.examples if self.examples else None
+
+
+@dataclass(frozen=True)
 class Drift:
-    """Shares of positives among the labels known; `low` to `high` is the 95 % interval of their difference."""
+    """`low` to `high` is the 95 % interval of the difference between the shares."""
 
     feature: str
     before: float | None
     now: float | None
+    positives_before: int
+    positives_now: int
     examples_before: int
     examples_now: int
     low: float | None = None
@@ -33,20 +54,20 @@ class Drift:
         return self.corrected < SURE
 
 
-def drift_of(names: Sequence[str], before: Sequence[Labels], now: Sequence[Labels]) -> list[Drift]:
+def drift_of(names: Sequence[str], before: Sequence[Share], now: Sequence[Share]) -> list[Drift]:
     """One line per feature, in their order."""
     found = [_drift(name, old, new) for name, old, new in zip(names, before, now, strict=True)]
     values = holm([one.p for one in found])
     return [replace(one, corrected=value) for one, value in zip(found, values, strict=True)]
 
 
-def _drift(name: str, before: Labels, now: Labels) -> Drift:
-    a, n = int((now == 1).sum()), int((now >= 0).sum())
-    b, m = int((before == 1).sum()), int((before >= 0).sum())
+def _drift(name: str, before: Share, now: Share) -> Drift:
+    a, n, b, m = now.positives, now.examples, before.positives, before.examples
+    drift = Drift(name, before.value, now.value, b, a, m, n)
     if not n or not m:
-        return Drift(name, b / m if m else None, a / n if n else None, m, n)
+        return drift
     low, high = newcombe(a, n, b, m)
-    return Drift(name, b / m, a / n, m, n, low, high, fisher(*_counted(a, n), *_counted(b, m)))
+    return replace(drift, low=low, high=high, p=fisher(*_counted(a, n), *_counted(b, m)))
 
 
 def _counted(successes: int, trials: int) -> tuple[int, int]:

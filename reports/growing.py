@@ -50,6 +50,9 @@ class Meaning:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
+    def means_the_same_as(self, other: Meaning) -> bool:
+        return replace(self, version=other.version) == other
+
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
@@ -66,6 +69,7 @@ class GrowingTable:
         self.labels = np.full((len(self.ids), len(self.meaning.columns)), UNKNOWN, np.int8)
         self._used = len(self.ids)
         self._by_digest: tuple[NDArray[np.uint64], NDArray[np.intp]] | None = None
+        self._replaced: dict[str, tuple[Labels, int]] = {}  # contents that were overwritten, with labels and version
 
     def __len__(self) -> int:
         return self._used
@@ -91,6 +95,14 @@ class GrowingTable:
             place += 1
         return None
 
+    def known_content(self, digest: str) -> tuple[Labels, int] | None:
+        """The labels of a content that the version that was read has under any name, and in which version they were
+        given: also where two files have swapped their names, and one of the rows is overwritten already."""
+        row = self.row_with(digest)
+        if row is None:
+            return self._replaced.get(digest)
+        return self.labels[row].copy(), int(self.versions[row])
+
     def column_labels(self, name: str) -> Labels:
         column: Labels = self.labels[: self._used, self.meaning.names.index(name)]
         return column
@@ -106,16 +118,19 @@ class GrowingTable:
             self._used += 1
             self.labels[row] = UNKNOWN
         elif self.digest(row) != digest:
+            self._replaced[self.digest(row)] = self.labels[row].copy(), int(self.versions[row])
             self.labels[row] = UNKNOWN
         self.digests[row] = np.frombuffer(bytes.fromhex(digest), np.uint8)
         self.versions[row] = version
         return row
 
     def define(self, meaning: Meaning) -> None:
-        """Take over another meaning; columns that both have keep their labels."""
+        """Take over another meaning; columns that mean the same in both keep their labels."""
         labels = np.full((len(self.labels), len(meaning.columns)), UNKNOWN, np.int8)
+        same_voter = (meaning.oracle, meaning.votes) == (self.meaning.oracle, self.meaning.votes)
         for place, column in enumerate(meaning.columns):
-            if column.name in self.meaning.names:
+            old = self.meaning.column(column.name)
+            if same_voter and old is not None and old.definition == column.definition:
                 labels[:, place] = self.labels[:, self.meaning.names.index(column.name)]
         self.labels, self.meaning = labels, meaning
 

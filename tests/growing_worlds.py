@@ -1,11 +1,16 @@
-"""Data sets that grow: texts with a truth beside them, written anew with more rows."""
+"""Data sets that grow: texts with a truth beside them, written anew with more rows; and a night that labels them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from flows.enrich import enrich_with
+from flows.enrich_batches import opened
+from flows.enrich_settings import EnrichSettings
 
 TRAITS = ("red", "round", "heavy")
 
@@ -45,3 +50,20 @@ class World:
         truth = pd.DataFrame([self.truth(name) for name in self.texts], columns=list(self.traits))
         truth.insert(0, "id", list(self.texts))
         truth.to_csv(self.folder / "truth.csv", index=False)
+
+
+def night(world: World, **changed: Any) -> dict[str, Any]:
+    """One nightly run; the simulated crowd of this process is built anew, as in a process of its own."""
+    opened.cache_clear()
+    settings = {
+        "dataset": world.spec,
+        "features": world.features,
+        "oracle": "simulated?price=0.001",
+        "store": str(world.folder / "store.sqlite"),
+        "out": str(world.folder / "out"),
+    }
+    return enrich_with(EnrichSettings.model_validate(settings | changed))
+
+
+def table(world: World, name: str = "labels.parquet") -> pd.DataFrame:
+    return pd.read_parquet(world.folder / "out" / name).set_index("id")

@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from flows.enrich import enrich_with
 from flows.enrich_batches import opened, oracle_and_store
 from flows.enrich_parts import locked
 from flows.enrich_settings import EnrichSettings
 from reports.run import RunError
-from tests.growing_worlds import World
+from tests.growing_worlds import World, night, table
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", 60)
-
-
-def night(world: World, **changed: Any) -> dict[str, Any]:
-    """One nightly run; the simulated crowd of this process is built anew, as in a process of its own."""
-    opened.cache_clear()
-    settings = {
-        "dataset": world.spec,
-        "features": world.features,
-        "oracle": "simulated?price=0.001",
-        "store": str(world.folder / "store.sqlite"),
-        "out": str(world.folder / "out"),
-    }
-    return enrich_with(EnrichSettings.model_validate(settings | changed))
-
-
-def table(world: World, name: str = "labels.parquet") -> pd.DataFrame:
-    return pd.read_parquet(world.folder / "out" / name).set_index("id")
 
 
 def truth(world: World) -> pd.DataFrame:
@@ -168,22 +149,6 @@ def test_a_feature_that_has_become_frequent_is_marked(tmp_path: Path) -> None:
     assert 0 < drift["red"]["low"] < drift["red"]["high"]
     assert not drift["round"]["moved"]
     assert not drift["heavy"]["moved"]
-
-
-def test_shards_together_are_the_whole(world: World, tmp_path: Path) -> None:
-    whole = World(tmp_path / "whole", 60)
-    night(whole)
-    for part in ("2/3", "1/3"):
-        assert night(world, shard=part)["rows"] < 60
-        assert not (world.folder / "out" / "labels.parquet").exists()
-    last = night(world, shard="3/3")
-    assert (last["added"], last["paid_calls"], last["rows"], last["shards"]) == (60, 180, 60, 3)
-    assert table(world).sort_index().equals(table(whole).sort_index())
-    assert list((world.folder / "out" / "parts").iterdir()) == []
-    world.add(6)
-    sums = [night(world, shard=f"{part}/3")["paid_calls"] for part in (1, 2, 3)]
-    assert sums[-1] == 18
-    assert len(table(world)) == 66
 
 
 def test_two_enrichments_do_not_write_one_table_at_once(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from flows.enrich_settings import EnrichSettings
 from flows.given_features import read_features
 from flows.options import UsageError
 from models.oracle import Feature
-from reports.drift import drift_of
+from reports.drift import Share, drift_of
 from reports.groups import fisher, newcombe
 from reports.growing import Column, GrowingTable, Meaning, read_file, write_file
 
@@ -65,18 +66,44 @@ def test_another_content_forgets_the_labels_and_the_same_keeps_them() -> None:
     assert table.labels[row].tolist() == [UNKNOWN, UNKNOWN]
 
 
-def test_a_column_that_both_meanings_have_keeps_its_labels() -> None:
+NEXT = Meaning(4, (Column("new", "", 4), Column("red", "It is red.", 0)), MEANING.oracle, MEANING.votes)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "kept"),
+    [
+        (NEXT, 1),
+        (replace(NEXT, votes=3), UNKNOWN),
+        (replace(NEXT, oracle={"kind": "human"}), UNKNOWN),
+        (replace(NEXT, columns=(Column("new", "", 4), Column("red", "It is reddish.", 0))), UNKNOWN),
+    ],
+)
+def test_a_column_that_means_the_same_keeps_its_labels_and_no_other_does(meaning: Meaning, kept: int) -> None:
     table = GrowingTable(MEANING)
     row = table.put("a", digest(1), 1)
     table.labels[row] = [1, 0]
-    table.define(Meaning(4, (Column("new", "", 4), Column("red", "It is red.", 0))))
-    assert table.labels[0].tolist() == [UNKNOWN, 1]
+    table.define(meaning)
+    assert table.labels[0].tolist() == [UNKNOWN, kept]
+
+
+def test_contents_that_have_swapped_their_names_are_both_known() -> None:
+    table = GrowingTable(MEANING, ["a", "b"])
+    for row, number in enumerate((1, 2)):
+        table.digests[row] = np.frombuffer(bytes.fromhex(digest(number)), np.uint8)
+        table.labels[row], table.versions[row] = [row, row], number
+    for name, number in (("a", 2), ("b", 1)):
+        known = table.known_content(digest(number))
+        assert known is not None
+        labels, version = known
+        assert (labels.tolist(), version) == ([number - 1] * 2, number)
+        table.labels[table.put(name, digest(number), version)] = labels
+    assert table.known_content(digest(3)) is None
 
 
 def test_drift_is_newcombe_fisher_and_holm() -> None:
-    before, now = np.array([1] * 10 + [0] * 90, np.int8), np.array([1] * 25 + [0] * 15 + [-1] * 5, np.int8)
-    steady = np.array([1, 0] * 50, np.int8)
-    moved, same, unknown = drift_of(["a", "b", "c"], [before, steady, steady[:0]], [now, steady[:40], now])
+    labels = np.array([1] * 25 + [0] * 15 + [-1] * 5, np.int8)
+    before, now, steady = Share(10, 100), Share.of(labels[:20]) + Share.of(labels[20:]), Share(50, 100)
+    moved, same, unknown = drift_of(["a", "b", "c"], [before, steady, Share(0, 0)], [now, Share(20, 40), now])
     assert (moved.low, moved.high) == newcombe(25, 40, 10, 100)
     assert moved.p == pytest.approx(fisher(25, 40, 10, 100))
     assert moved.corrected == pytest.approx(3 * moved.p)
@@ -85,9 +112,7 @@ def test_drift_is_newcombe_fisher_and_holm() -> None:
 
 
 def test_of_very_many_examples_the_test_still_answers_at_once() -> None:
-    before, now = np.zeros(1_000_000, np.int8), np.zeros(500_000, np.int8)
-    before[:10_000], now[:20_000] = 1, 1
-    (drift,) = drift_of(["a"], [before], [now])
+    (drift,) = drift_of(["a"], [Share(10_000, 1_000_000)], [Share(20_000, 500_000)])
     assert drift.moved
 
 
