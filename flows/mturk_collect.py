@@ -52,10 +52,11 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
     open_ones = 0
     for assignment in _assignments(client, hit):
         name, status = assignment["AssignmentId"], assignment["AssignmentStatus"]
+        worker = f"mturk {assignment['WorkerId']}"
         if status == REJECTED:
             store.queue.refuse(name)
             continue
-        if status == SUBMITTED and not store.queue.submitted(name):
+        if status == SUBMITTED and not store.queue.submitted(name, worker):
             open_ones += 1
             result.empty = [*(result.empty or []), name]
             continue
@@ -68,7 +69,7 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
             result.paid += hit.terms["bound"]
         if bonus is not None:
             result.bonuses += _pay_bonus(store, client, hit, assignment, bonus)
-        result.votes += store.queue.confirm(name, hit.terms["bound"] + _bonus_paid(store, name))
+        result.votes += store.queue.confirm(name, worker, hit.terms["bound"] + _bonus_paid(store, name))
     task = _call(client.get_hit, HITId=hit.hit_id)["HIT"]
     left = task["NumberOfAssignmentsAvailable"] + task["NumberOfAssignmentsPending"] + open_ones
     if left:

@@ -63,7 +63,7 @@ def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: i
         if missing > 0 and not item["published"]:
             together.setdefault((item["page"] or item["digest"], missing), []).append(item["id"])
     tasks = [
-        (tuple(items[start : start + page_size]), terms.assignments or missing)
+        (tuple(items[start : start + page_size]), min(terms.assignments or missing, missing))
         for (_, missing), items in together.items()
         for start in range(0, len(items), page_size)
     ]

@@ -1,7 +1,8 @@
 """The same questions inside the frame of a marketplace (Mechanical Turk's ExternalQuestion).
 
 Amazon opens the address with who works on what; nothing there is signed by Amazon, so answers are held until the
-collected assignment confirms that this worker did submit it. No cookie is needed: a frame of another site gets none."""
+collected assignment confirms that this worker did submit it, and take nobody's place till then. No cookie is needed:
+a frame of another site gets none."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from review.questions import Unclear, comparison, is_comparison, labels
 from review.templating import Templates
 from review.views import digests_of, page_context
 from store.queue import Hit, Queue, Shown
+from store.review_hits import COLLECTED
 from store.review_people import WORKER
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
@@ -36,6 +38,10 @@ class Assignment:
     assignment: str
     worker: str
     submit_to: str
+
+    @property
+    def name(self) -> str:
+        return f"mturk {self.worker}"
 
     @property
     def stamped(self) -> str:
@@ -72,9 +78,9 @@ class TaskPages:
         if assignmentId == PREVIEW:
             return self._templates.page("task_preview.html", questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
-        worker = self._queue.person(f"mturk {at.worker}", WORKER)
-        shown = self._queue.lease_items(worker.id, hit.items, self._config.terms)
-        if not shown and not self._queue.submitted(at.assignment):
+        worker = self._queue.person(at.name, WORKER)
+        shown = self._queue.show_items(worker.id, hit.items)
+        if not shown and not self._queue.submitted(at.assignment, worker.name):
             raise Refusal(409, "All questions of this task are answered. Please return it.")
         return self._page(at, shown) if shown else self._done(at)
 
@@ -85,7 +91,7 @@ class TaskPages:
         at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
         if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
             raise Refusal(403, "This form is not from this task. Open the task again.")
-        worker = self._queue.person(f"mturk {at.worker}", WORKER)
+        worker = self._queue.person(at.name, WORKER)
         if not is_comparison(form):
             has, unsure = labels(form)
             self._queue.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
@@ -114,6 +120,8 @@ class TaskPages:
         hit = self._queue.hit(name) if isinstance(name, str) else None
         if hit is None:
             raise NO_LINK
+        if hit.state == COLLECTED:
+            raise Refusal(409, "This task is over. Please return it.")
         return hit
 
     def _assignment(self, token: str, assignment: str, worker: str, submit_to: str) -> Assignment:

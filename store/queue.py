@@ -10,7 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from store import review_hits, review_items, review_leases, review_people, review_records, review_votes
+from store import (
+    review_hits,
+    review_items,
+    review_leases,
+    review_people,
+    review_records,
+    review_votes,
+    review_workers,
+)
 from store.review_hits import Hit
 from store.review_items import Ask, Standing
 from store.review_leases import Shown, Terms
@@ -118,13 +126,14 @@ class Queue:
         self, person: int, has: Mapping[int, bool], unsure: Sequence[int] = (), *, submission: str, held: bool = False
     ) -> Counted:
         """A page of labels at once, those that the person cannot tell left to others; comparisons are passed by."""
-        now = self._clock()
+        now, reason = self._clock(), "I cannot tell"
         said = {lease: {"verdict": "yes" if yes else "no"} for lease, yes in has.items()}
+        if held:  # counts as skipped once it is confirmed: somebody made up must not give questions up
+            said |= {lease: {"skipped": reason} for lease in unsure}
 
         def work(connection: Connection) -> Counted:
             counted = review_votes.give(connection, person, said, submission, now, held=held, kind="label")
-            if unsure:
-                reason = "I cannot tell"
+            if unsure and not held:
                 counted.skipped = review_votes.skip(connection, person, unsure, reason, submission, now, kind="label")
             return counted
 
@@ -143,12 +152,12 @@ class Queue:
             lambda connection: review_votes.undo(connection, person, terms.lease_seconds, now)
         )
 
-    def confirm(self, submission: str, paid: int = 0) -> int:
-        """Count the votes of a submission for which so much was paid; how many were not counted before."""
-        return self._transactions.write(lambda connection: review_votes.confirm(connection, submission, paid))
+    def confirm(self, submission: str, name: str, paid: int = 0) -> int:
+        """Count what this person sent in, for which so much was paid; how many votes were not counted before."""
+        return self._transactions.write(lambda connection: review_workers.confirm(connection, submission, name, paid))
 
     def refuse(self, submission: str) -> int:
-        return self._transactions.write(lambda connection: review_votes.refuse(connection, submission))
+        return self._transactions.write(lambda connection: review_workers.refuse(connection, submission))
 
     def withdraw(self, person: int) -> int:
         return self._transactions.write(lambda connection: review_votes.withdraw(connection, person))
@@ -235,17 +244,15 @@ class Queue:
     def hit_is(self, token: str, state: str, hit_id: str | None = None) -> None:
         self._transactions.write(lambda connection: review_hits.move(connection, token, state, hit_id))
 
-    def submitted(self, submission: str) -> dict[str, int]:
-        """What was sent under that name: how many answers, by state."""
-        return self._transactions.read(lambda connection: review_hits.submitted(connection, submission))
+    def submitted(self, submission: str, name: str) -> dict[str, int]:
+        """What this person sent under that name: how many answers, by state."""
+        return self._transactions.read(lambda connection: review_workers.submitted(connection, submission, name))
 
     def asking_run(self, items: Sequence[int]) -> str | None:
         """The run that waits for these questions."""
         return self._transactions.read(lambda connection: review_hits.asking_run(connection, items))
 
-    def lease_items(self, person: int, items: Sequence[int], terms: Terms) -> list[Shown]:
-        """A lease on these very questions, where they still have a place, as a published task needs it."""
+    def show_items(self, person: int, items: Sequence[int]) -> list[Shown]:
+        """These very questions for a worker whom a marketplace sends; no place in them is kept."""
         now = self._clock()
-        return self._transactions.write(
-            lambda connection: review_leases.lease_items(connection, person, items, terms, now)
-        )
+        return self._transactions.write(lambda connection: review_workers.show_items(connection, person, items, now))

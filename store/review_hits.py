@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, select, update
 
 from store.inserting import insert_new
-from store.schema import review_hits, review_items, review_votes, review_waits, runs
+from store.review_workers import refuse_unconfirmed
+from store.schema import review_hits, review_items, review_waits, runs
 
 PLANNED, POSTED, COLLECTED = "planned", "posted", "collected"
 
@@ -43,12 +44,6 @@ def publish(connection: Connection, wanted: Sequence[int], *, published: bool) -
     connection.execute(update(review_items).where(chosen).values(published=int(published)))
 
 
-def submitted(connection: Connection, submission: str) -> dict[str, int]:
-    """What was sent under that name: how many answers, by state."""
-    query = select(review_votes.c.state, func.count()).where(review_votes.c.submission == submission)
-    return {row[0]: int(row[1]) for row in connection.execute(query.group_by(review_votes.c.state))}
-
-
 def asking_run(connection: Connection, wanted: Sequence[int]) -> str | None:
     """The run that waits for these questions, the latest where several do."""
     query = (
@@ -75,4 +70,5 @@ def move(connection: Connection, token: str, state: str, hit_id: str | None) -> 
     values = {"state": state} | ({"hit_id": hit_id} if hit_id else {})
     connection.execute(update(review_hits).where(review_hits.c.token == token).values(**values))
     if state == COLLECTED and (hit := one(connection, token)) is not None:
+        refuse_unconfirmed(connection, hit.items)
         publish(connection, hit.items, published=False)

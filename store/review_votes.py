@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
 
 from store.inserting import among
 from store.review_items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
-from store.review_leases import drop_leases, free_places, free_slot, taken_slots
+from store.review_leases import drop_leases, free_slot, taken_slots
 from store.schema import answers, charges
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
@@ -41,26 +41,26 @@ def give(
     kind: str | None = None,
 ) -> Counted:
     """Enter a person's answers by the ids of their leases. Sent twice they count once; a lease that has expired is
-    no loss while a place is free. `held` votes count only once they are confirmed. With `kind`, leases of other kinds
-    of questions are passed by."""
+    no loss while a place is free. `held` votes get a place and count only once they are confirmed. With `kind`, leases
+    of other kinds of questions are passed by."""
     rows = _locked(connection, person, list(said), kind)
     fresh = [row for row in rows if row.state in (LEASED, EXPIRED)]
     counted = Counted(again=len(rows) - len(fresh))
     elapsed = _elapsed(fresh, now)
     paid = elapsed / max(sum(row.purpose == VOTE for row in fresh), 1)
     same = {"answered_at": now, "seconds": min(elapsed / max(len(fresh), 1), MOST_SECONDS), "submission": submission}
-    slots = _slots(connection, fresh)
+    slots = {row.id: row.slot for row in fresh} if held else _slots(connection, fresh)
     alike: dict[tuple[Any, ...], list[int]] = {}  # what is written is mostly the same for many: one statement for them
     counts: dict[tuple[int, int], list[int]] = {}
     for row in fresh:
         state = HELD if held else GIVEN
-        if row.purpose == VOTE and slots[row.id] is None:
+        if row.purpose == VOTE and slots[row.id] is None and not held:
             state = LATE
         cost = 0
         if row.purpose == VOTE:
             worked = row.price + round(row.hourly * min(paid, MOST_PAID_SECONDS) / 3600)
             cost = 0 if held else worked  # what is held is paid for by the task it belongs to
-            taken_up = int(row.state == EXPIRED and state != LATE)
+            taken_up = int(row.state == EXPIRED and state == GIVEN)
             counts.setdefault((taken_up, int(state == GIVEN)), []).append(row.item)
         answer = json.dumps(dict(said[row.id]))
         alike.setdefault((state, slots[row.id] if row.state == EXPIRED else KEPT, answer, cost), []).append(row.id)
@@ -70,7 +70,7 @@ def give(
         values = same | {"state": state, "answer": json.loads(answer), "cost": cost, "keys": ids}
         connection.execute(_GIVE if slot is KEPT else _GIVE_AT, values if slot is KEPT else values | {"place": slot})
     for (filled, given), numbers in sorted(counts.items()):
-        _count(connection, numbers, filled=filled, given=given)
+        count_votes(connection, numbers, filled=filled, given=given)
     return counted
 
 
@@ -115,7 +115,7 @@ def skip(
     connection.execute(skipped.values(**values, submission=submission))
     for state, filled in ((LEASED, -1), (EXPIRED, 0)):
         left = [row.item for row in rows if row.purpose == VOTE and row.state == state]
-        _count(connection, left, skipped=1, filled=filled)
+        count_votes(connection, left, skipped=1, filled=filled)
     return len(rows)
 
 
@@ -139,10 +139,10 @@ def undo(connection: Connection, person: int, lease_seconds: float, now: float) 
     for row in rows:
         slot = row.slot
         if row.purpose == VOTE and row.state == GIVEN:
-            _count(connection, [row.item], given=-1)
+            count_votes(connection, [row.item], given=-1)
         elif row.purpose == VOTE and row.state == SKIPPED:
             slot = free_slot(taken.get(row.item, set()), row.votes)
-            _count(connection, [row.item], skipped=-1, filled=1 if slot is not None else 0)
+            count_votes(connection, [row.item], skipped=-1, filled=1 if slot is not None else 0)
         kept = row.answer if row.state == GIVEN else None
         state = LEASED if slot is not None or row.purpose != VOTE else EXPIRED
         values = {"state": state, "slot": slot, "answer": kept, "shown_at": now, "lease_until": now + lease_seconds}
@@ -150,49 +150,17 @@ def undo(connection: Connection, person: int, lease_seconds: float, now: float) 
     return ""
 
 
-def confirm(connection: Connection, submission: str, paid: int = 0) -> int:
-    """Count votes that were held; how many. What was paid for all of them together is split among them in whole
-    micro-dollars, the first ones bearing the remainder; a vote that a run has taken keeps what it had."""
-    held = and_(votes.c.submission == submission, votes.c.state == HELD)
-    rows = connection.execute(update(votes).where(held).values(state=GIVEN).returning(votes.c.item)).all()
-    counted = and_(votes.c.submission == submission, votes.c.state == GIVEN)
-    numbers = connection.execute(select(votes.c.id).where(counted).order_by(votes.c.id)).scalars().all()
-    shares = [{"of": of, "share": share} for of, share in zip(numbers, split(paid, len(numbers)), strict=True)]
-    if shares:
-        connection.execute(_SHARE, shares)
-    _count(connection, [row.item for row in rows], given=1)
-    return len(rows)
-
-
-_SHARE = (
-    update(votes).where(votes.c.id == bindparam("of"), votes.c.answer_key.is_(None)).values(cost=bindparam("share"))
-)
-
-
-def split(amount: int, parts: int) -> list[int]:
-    """Whole parts that differ by one at most and add up."""
-    return [amount // parts + (number < amount % parts) for number in range(parts)]
-
-
-def refuse(connection: Connection, submission: str) -> int:
-    """Set held votes aside; their places are free again."""
-    held = and_(votes.c.submission == submission, votes.c.state == HELD)
-    ended = connection.execute(update(votes).where(held).values(state=WITHDRAWN, slot=None).returning(votes.c.item))
-    numbers = list(ended.scalars())
-    free_places(connection, numbers)
-    return len(numbers)
-
-
 def withdraw(connection: Connection, person: int) -> int:
     """Set all that a person has answered aside: kept and marked, and asked again of others; how many votes."""
     drop_leases(connection, person)
     given = and_(votes.c.person == person, votes.c.state.in_((GIVEN, HELD)))
-    rows = connection.execute(select(votes.c.id, votes.c.item, votes.c.purpose, votes.c.state).where(given)).all()
+    columns = (votes.c[name] for name in ("id", "item", "purpose", "slot", "state"))
+    rows = connection.execute(select(*columns).where(given)).all()
     keys = connection.execute(select(votes.c.answer_key).where(given, votes.c.answer_key.is_not(None))).scalars().all()
     connection.execute(update(votes).where(given).values(state=WITHDRAWN, slot=None))
     for row in sorted(rows, key=lambda row: row.item):
         if row.purpose == VOTE:
-            _count(connection, [row.item], given=-1 if row.state == GIVEN else 0, filled=-1)
+            count_votes(connection, [row.item], given=-(row.state == GIVEN), filled=-(row.slot is not None))
     for key in keys:
         _retire(connection, key)
     return sum(row.purpose == VOTE for row in rows)
@@ -243,7 +211,7 @@ _COUNT = (
 )
 
 
-def _count(
+def count_votes(
     connection: Connection, numbers: Sequence[int], *, filled: int = 0, given: int = 0, skipped: int = 0
 ) -> None:
     """Change what each of these questions, all different, has of votes."""

@@ -86,7 +86,7 @@ def posted(store: Store, turk: tuple[Any, Stubber]) -> Hit:
 def work(store: Store, hit: Hit, worker: str, assignment: str) -> None:
     """What the page does when a worker answers."""
     who = store.queue.person(f"mturk {worker}", "worker").id
-    shown = store.queue.lease_items(who, hit.items, Terms())
+    shown = store.queue.show_items(who, hit.items)
     store.queue.give(who, {one.id: {"verdict": "yes"} for one in shown}, submission=assignment, held=True)
 
 
@@ -213,7 +213,7 @@ def test_votes_of_a_rejected_assignment_do_not_count(store: Store, turk: tuple[A
     expect_listed(turk[1], assignment("AS1", "A1", "Rejected"))
     expect_left(turk[1], available=1)
     collect(store, turk[0], "production")
-    assert store.queue.submitted("AS1") == {"withdrawn": 5}
+    assert store.queue.submitted("AS1", "mturk A1") == {"withdrawn": 5}
 
 
 def test_what_was_planned_and_not_posted_is_posted_with_the_same_token(store: Store, turk: tuple[Any, Stubber]) -> None:
@@ -331,5 +331,5 @@ def test_a_remainder_falls_on_the_first_votes_and_counting_again_changes_nothing
     hit = Hit("token", "", tuple(item["id"] for item in store.queue.waiting()), {}, "run")
     work(store, hit, "A1", "AS1")
     for counted in (7, 0):
-        assert store.queue.confirm("AS1", BOUND) == counted
+        assert store.queue.confirm("AS1", "mturk A1", BOUND) == counted
         assert [row["cost"] for row in store.queue.records()] == [8572, 8572, 8572, 8571, 8571, 8571, 8571]
