@@ -5,7 +5,7 @@ Each process opens the store and loads the oracle once, however many batches it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from discovery.questions import UNKNOWN, Labels
 from flows.enrich_settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.settings import Environment, open_store
-from models.oracle import Answer, Feature, Money, Oracle, OracleError, OracleUnavailable
+from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable
 from models.recorded import Recorded
-from models.voting import Panel
-from sources.dataset import Dataset
+from models.voting import Labelled, Panel
+from sources.dataset import Dataset, Quarantined
 from sources.example import Example
 from sources.find import find_truth, name_of
+from sources.load import vanished
 from sources.truth import read_whole_truth
 from store import Store
 
@@ -35,12 +36,13 @@ class Batch:
 
 
 class Marks:
-    """What came of a batch: labels as examples × features, and of which examples any is decided."""
+    """What came of a batch: labels as examples × features, of which examples any is decided, and who was left out."""
 
-    def __init__(self, labels: Labels, known: NDArray[np.bool_], stopped: OracleError | None) -> None:
-        self.labels = labels
-        self.known = known
-        self.stopped = stopped
+    def __init__(self, batch: Batch) -> None:
+        self.labels: Labels = np.full((len(batch.examples), len(batch.features)), UNKNOWN, np.int8)
+        self.known: NDArray[np.bool_] = np.zeros(len(batch.examples), np.bool_)
+        self.left_out: list[Quarantined] = []
+        self.stopped: OracleError | None = None
         self.paid_calls = 0
         self.cached_calls = 0
         self.cost: Money = 0
@@ -70,25 +72,40 @@ class Labeller:
 
     def __call__(self, batch: Batch) -> Marks:
         recorded = _recorded(self.settings, self.run_id, self.scope)
-        marks = Marks(np.empty((0, 0), np.int8), np.empty(0, np.bool_), None)
+        marks = Marks(batch)
         lock = threading.Lock()
 
         def count(answer: Answer) -> None:
             with lock:
                 marks.count(answer)
 
-        votes = self.settings.votes
-        labelled = Panel(recorded, batch.examples, votes, count).label(batch.features)
-        decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
-        labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
-        marks.labels = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for the votes that are missing
-        marks.known = np.any(decided, axis=1)
+        labelled = self._label(recorded, batch, count, marks)
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))
             lost.marks = marks
             raise lost from labelled.stopped
         marks.stopped = labelled.stopped
         return marks
+
+    def _label(self, recorded: Recorded, batch: Batch, count: Callable[[Answer], None], marks: Marks) -> Labelled:
+        """Without the examples whose picture has changed or is gone by now: those are left to the next night."""
+        votes, places = self.settings.votes, list(range(len(batch.examples)))
+        while True:
+            labelled = Panel(recorded, [batch.examples[place] for place in places], votes, count).label(batch.features)
+            decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
+            if not isinstance(labelled.stopped, ExampleChanged):
+                break
+            waiting = np.flatnonzero(~decided.all(axis=1)).tolist()
+            gone = vanished([batch.examples[places[row]] for row in waiting])
+            if not gone:  # it is there again
+                break
+            marks.left_out += gone
+            names = {one.id for one in gone}
+            places = [place for place in places if batch.examples[place].id not in names]
+        labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
+        marks.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
+        marks.known[places] = np.any(decided, axis=1)
+        return labelled
 
 
 @cache

@@ -187,6 +187,8 @@ class Enrichment:
         self.changes.cached_calls += marks.cached_calls
         self.changes.cost += marks.cost
         self.changes.stopped = self.changes.stopped or marks.stopped
+        for one in marks.left_out:
+            self.changes.leave_out(one)
         for place, (example, why) in enumerate(zip(pending.batch.examples, pending.whys, strict=True)):
             if marks.known[place]:
                 self._take(example, why, pending.cells, marks.labels[place])

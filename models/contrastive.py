@@ -28,6 +28,7 @@ from models.oracle import (
     Question,
     Usage,
     Verdict,
+    charging_nothing,
 )
 from models.patterns import best_fit, patterns_of
 from models.similarity import closeness, log_odds, probability
@@ -78,8 +79,9 @@ class ContrastiveOracle:
         pulled = iter(questions)
         while batch := list(islice(pulled, self.width)):
             started = time.perf_counter()
-            answers = self._label([question for question in batch if isinstance(question, Label)])
-            answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
+            with charging_nothing(batch):
+                answers = self._label([question for question in batch if isinstance(question, Label)])
+                answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
             each = (time.perf_counter() - started) / len(batch)
             yield from (replace(answer, seconds=each, usage=Usage(requests=1)) for answer in answers)
 

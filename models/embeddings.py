@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.changed_pictures import seen_as_it_was
 from models.embedding_file import EmbeddingFile
 from models.model_files import ModelFiles
 from models.oracle import OracleError, OracleUnavailable
-from sources.errors import Vanished
 from sources.example import Example
 from sources.images import open_image
 
@@ -79,10 +79,8 @@ class Embedder:
     def images(self, examples: Sequence[Example]) -> Vectors:
         parts = [np.empty((0, 0), np.float32)]
         for batch in _batches(examples):
-            try:
+            with seen_as_it_was():
                 pictures = [open_image(example) for example in batch]
-            except Vanished as problem:  # nothing is recorded: it may be restored
-                raise OracleUnavailable(str(problem)) from None
             with _explained(f"model {self.name!r} cannot take the pictures"):
                 encoded = self._pixels(images=pictures, return_tensors="pt")
             parts.append(self._vectors(self._model.get_image_features, encoded))

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from models import prompts
+from models.changed_pictures import seen_as_it_was
 from models.chat_model import ChatModel, ContextOverflow, Prompt, Reply, device_and_dtype, explained
 from models.model_files import find_model
 from models.oracle import (
@@ -24,10 +25,11 @@ from models.oracle import (
     Question,
     Usage,
     Verdict,
+    charging_nothing,
 )
 from models.replies import note_of, parse_feature
 from models.yes_no import YesNo, YesNoReader
-from sources.errors import DatasetError, Vanished
+from sources.errors import DatasetError
 
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
 Asked = TypeVar("Asked", Compare, Label)
@@ -85,7 +87,7 @@ class LocalVlmOracle:
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         waiting = iter(questions)
         while batch := list(islice(waiting, self.width)):
-            with self._turn:
+            with self._turn, charging_nothing(batch):
                 answers = self._answered(batch)
             yield from (self._charged(answer) for answer in answers)
 
@@ -151,9 +153,8 @@ class LocalVlmOracle:
         ready: list[tuple[Asked, Prompt]] = []
         for question in questions:
             try:
-                ready.append((question, self._prompt(question)))
-            except Vanished as problem:  # nothing is recorded: it may be restored
-                raise OracleUnavailable(str(problem)) from None
+                with seen_as_it_was():
+                    ready.append((question, self._prompt(question)))
             except DatasetError as problem:
                 refused.append(self._refusal(question, str(problem)))
         while ready:

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.billing import Bill, charge
+from models.changed_pictures import seen_as_it_was
 from models.media import Pictures
 from models.openai_bounds import Bounds
 from models.openai_config import OpenAIConfig
 from models.openai_errors import Declined
 from models.openai_probe import Abilities
 from models.openai_wire import Reply, Wire, trail
-from models.oracle import Answer, OracleIdentity, OracleUnavailable, Question
+from models.oracle import Answer, OracleIdentity, Question
 from models.prices import bound, settled
 from models.prompts import Message, Picture
-from sources.errors import DatasetError, Vanished
+from sources.errors import DatasetError
 
 Emit = Callable[[Answer], None]
 
@@ -100,9 +101,8 @@ class Desk:
         if known is not None:
             return known
         try:
-            return await asyncio.to_thread(self.pictures.urls, picture.example)
-        except Vanished as problem:  # nothing is recorded: it may be restored
-            raise OracleUnavailable(str(problem)) from None
+            with seen_as_it_was():
+                return await asyncio.to_thread(self.pictures.urls, picture.example)
         except DatasetError as problem:
             raise Declined(str(problem)) from None
 

@@ -2,7 +2,8 @@
 
 OracleError
 ├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
-│   └── OracleLost      that happened in mid-run: what was found so far is written
+│   ├── OracleLost      that happened in mid-run: what was found so far is written
+│   └── ExampleChanged  a picture is gone, or not what it was when the data set was read
 ├── BudgetExhausted     the next question might cost more than is left
 └── AnswersPending      people have yet to answer; run again later
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -36,10 +38,24 @@ class OracleUnavailable(OracleError):
     unasked: tuple[Question, ...] = ()
 
 
+@contextmanager
+def charging_nothing(questions: Iterable[Question]) -> Iterator[None]:
+    """Around a model of one's own: what it fails to answer has cost nothing."""
+    try:
+        yield
+    except OracleUnavailable as error:
+        error.unasked = tuple(questions)
+        raise
+
+
 class OracleLost(OracleUnavailable):
     @classmethod
     def leaving(cls, written: Path, message: str) -> OracleLost:
         return cls(f"{message}; what was found so far is in {written}, and the same command goes on from there")
+
+
+class ExampleChanged(OracleUnavailable):
+    """Asked without the examples that have changed, the oracle answers."""
 
 
 class BudgetExhausted(OracleError):

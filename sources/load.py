@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from sources.content import read_bytes
 from sources.dataset import Dataset, Quarantined, Truth, digest_of_examples
-from sources.errors import DatasetError, Unreadable
+from sources.errors import DatasetError, Unreadable, Vanished
 from sources.example import Example
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.images import problem_of
@@ -76,6 +76,21 @@ def _examine_all(source: Rows, known: Callable[[str], bool]) -> Iterator[Example
             yield _result(waiting.popleft())
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def vanished(examples: Sequence[Example]) -> list[Quarantined]:
+    """Those whose picture is gone, or has become another one, since they were read."""
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="examine") as pool:
+        return [found for found in pool.map(_vanished, examples) if found is not None]
+
+
+def _vanished(example: Example) -> Quarantined | None:
+    try:
+        if example.image is not None:
+            example.image_bytes()
+    except Vanished as problem:
+        return Quarantined(example.id, str(problem))
+    return None
 
 
 def _result(found: Future[Example | Quarantined] | Example | Quarantined) -> Example | Quarantined:
