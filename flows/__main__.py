@@ -13,6 +13,7 @@ from flows.compare_command import add_compare_command
 from flows.enrich_commands import add_enrich_commands
 from flows.interruption import Interruption
 from flows.options import Parser, UsageError, add_options, read_options
+from flows.printing import print_traceback
 from flows.review_commands import add_review_commands
 from flows.run_commands import add_run_commands
 from flows.store_commands import add_store_command
@@ -215,5 +216,6 @@ def _print_json(value: Any) -> None:
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal may know fewer letters
+    sys.excepthook = print_traceback
     interruption.listen()
     sys.exit(main())

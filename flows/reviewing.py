@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.mturk_terms import PRODUCTION, SANDBOX
 from flows.options import UsageError
+from flows.printing import LOGGING
 from flows.settings import state_folder
 from models.names import clean, name_problem
 from reports.review_export import csv_lines
@@ -98,6 +99,7 @@ def serve(store: Store, settings: PageSettings) -> None:
             make_app(store, settings),
             host=settings.host,
             port=settings.port,
+            log_config=LOGGING,
             log_level="warning",
             access_log=False,  # addresses hold links, and links are keys
             server_header=False,

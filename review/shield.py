@@ -67,7 +67,7 @@ class Shield:
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
     announced = dict(scope["headers"]).get(b"content-length", b"0")
-    too_much = not announced.isdigit() or int(announced) > MOST_BYTES
+    too_much = not announced.isdigit() or len(announced) > 12 or int(announced) > MOST_BYTES
     seen = 0
 
     async def limited() -> Message:
