@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discovery.tree import as_dot, as_json
+from reports.built_folder import check_replaceable
 from reports.card import card_of
 from reports.cells import defused
 from reports.huggingface import write_imagefolder, write_parquet_with_content
@@ -95,7 +96,8 @@ def formats_named(names: Sequence[str]) -> list[str]:
 
 
 def export_run(run: Run, names: Sequence[str], dataset: Dataset | None, folder: Path | None = None) -> list[Path]:
-    """Write the formats into `folder` (default: `export` in the run's); each replaces what was there before."""
+    """Write the formats into `folder` (default: `export` in the run's); each replaces what it wrote before. A folder
+    that holds anything else is refused before anything is written."""
     wanted = formats_named(names)
     everything = any("all" in name.split(",") for name in names)
     if dataset is None and not everything and NEED_CONTENT & set(wanted):
@@ -105,5 +107,8 @@ def export_run(run: Run, names: Sequence[str], dataset: Dataset | None, folder: 
     if not export.of_images and not everything and NEED_IMAGES & set(wanted):
         raise RunError("imagefolder is for images, and this data set has texts: choose huggingface or wide-parquet")
     unfit = (NEED_CONTENT if dataset is None else set()) | (set() if export.of_images else NEED_IMAGES)
+    fit = [name for name in wanted if name not in unfit]
+    for name in NEED_CONTENT & set(fit):
+        check_replaceable(export.folder / name)
     check_writable(export.folder)
-    return [FORMATS[name](export) for name in wanted if name not in unfit]
+    return [FORMATS[name](export) for name in fit]

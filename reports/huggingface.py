@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from discovery.questions import UNKNOWN
+from reports.built_folder import built
 from reports.card import card_of
 from reports.cells import defused
 from reports.run import Run, RunError
@@ -32,7 +28,7 @@ def write_imagefolder(run: Run, examples: dict[str, Example], folder: Path, *, m
     findings = run.findings
     columns = column_names(findings, {"id", "file_name", "image", "label"})
     table = findings.label_table().rename(columns=columns).reset_index()
-    with _built(folder) as building:
+    with built(folder) as building:
         (building / "images").mkdir()
         names = []
         for number, name in enumerate(findings.ids, start=1):
@@ -57,7 +53,7 @@ def write_parquet_with_content(run: Run, examples: dict[str, Example], folder: P
     content = "text" if all(_example(examples, name).text is not None for name in findings.ids) else "image"
     columns = column_names(findings, {"id", "image", "text"})
     schema = _schema(content, list(columns.values()))
-    with _built(folder) as building:
+    with built(folder) as building:
         path = building / SPLIT
         path.parent.mkdir()
         with pq.ParquetWriter(path, schema) as writer:
@@ -103,18 +99,3 @@ def _example(examples: dict[str, Example], name: str) -> Example:
 def _suffix(content: bytes) -> str:
     with Image.open(io.BytesIO(content), formats=FORMATS) as image:
         return SUFFIX[str(image.format)]
-
-
-@contextmanager
-def _built(folder: Path) -> Iterator[Path]:
-    """A folder that takes the place of `folder` once it is complete."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    building = folder.parent / f".{folder.name}.{secrets.token_hex(6)}"
-    building.mkdir()
-    try:
-        yield building
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(building, folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
