@@ -29,6 +29,7 @@ from models.oracle import AnswersPending, BudgetExhausted, Feature, OracleLost, 
 from reports.growing import Meaning, read_table, write_table
 from reports.run import check_writable, replace_file
 from sources.find import find_rows, name_of
+from store import StoreError
 from tasks.publish_enrichment import publish_enrichment
 
 SUMMARY = "enrich.json"
@@ -61,7 +62,12 @@ def enrich_with(settings: EnrichSettings, *, run_id: str | None = None, submit: 
     alone = nullcontext() if settings.part[1] > 1 else locked(folder, wait=False)
     with alone, nullcontext(submit) if submit else local_submit(settings.workers) as how:
         summary, changes = _label_and_write(settings, folder, features, run_id or str(uuid4()), how)
-    if isinstance(changes.failure, OracleUnavailable) and changes.rows and settings.part[1] == 1:
+    if isinstance(changes.failure, OracleUnavailable) and settings.part[1] > 1:
+        raise OracleLost(
+            f"{changes.failure}; part {settings.shard} is not complete and the table is as it was: "
+            "the same command goes on, and what was answered is not paid for again"
+        )
+    if isinstance(changes.failure, OracleUnavailable) and changes.rows:
         raise OracleLost.leaving(folder, str(changes.failure))
     if changes.failure is not None:
         raise changes.failure
@@ -113,6 +119,8 @@ def _label_and_write(
         total = find_rows(settings.dataset).total or len(table)  # a text table says so only when it was read
         with display().counting(total, "examples looked at") if total else display().waiting("labelling what is new"):
             changes = work.run(settings.dataset, settings.part)
+        if not isinstance(changes.failure, StoreError):
+            changes.take_from_books(store.totals(run_id))
         summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
         summary = _write(folder, settings, work, before, summary)
         status = summary["stopped_because"]

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from models.oracle import Money, OracleError
 from sources.dataset import Quarantined
+from store.costs import Totals
 
 TOLD = 20  # ids named in a summary: the first by name, so that it says the same whoever labelled which part
 
@@ -33,6 +34,8 @@ class Changes:
     paid_calls: int = 0
     cached_calls: int = 0
     cost: Money = 0
+    unknown_calls: int = 0  # sent and never answered: nobody knows whether they were charged
+    unknown: Money = 0  # the most that those may have cost
     stopped: OracleError | None = None
     failure: Exception | None = None
 
@@ -44,6 +47,11 @@ class Changes:
         self.counts[why] += 1
         insort(self.ids[why], name)
         del self.ids[why][TOLD:]
+
+    def take_from_books(self, totals: Totals) -> None:
+        """What batches that were tried again, or whose worker was lost, have cost is known to the store alone."""
+        self.paid_calls, self.cached_calls, self.cost = totals.paid_calls, totals.cached_calls, totals.paid
+        self.unknown_calls, self.unknown = totals.unknown_calls, totals.unknown
 
     def leave_out(self, one: Quarantined) -> None:
         self.left_out_count += 1

@@ -37,8 +37,12 @@ async def enrich_sharded_flow(settings: EnrichSettings, shards: int = 4, deploym
     failed = [run for run in ended if run.state is None or not run.state.is_completed()]
     if failed:
         raise RunError(
-            f"{len(failed)} of {shards} parts did not complete: run it again, for what was answered is kept "
-            f"(the first: {failed[0].name}, {failed[0].state.name if failed[0].state else 'without a state'})"
+            f"{len(failed)} of {shards} parts did not complete and the table is as it was: run it again, for what was "
+            f"answered is kept (the first: {failed[0].name}, {_said(failed[0])})"
         )
     summary: dict[str, Any] = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
     return summary
+
+
+def _said(run: FlowRun) -> str:
+    return str(run.state.message or run.state.name) if run.state else "without a state"

@@ -15,7 +15,7 @@ from models.oracle import MICRO, Feature, OracleUnavailable
 from reports.drift import Share, drift_of
 from reports.growing import GrowingTable, Meaning
 
-SUMMED = (*(why.value for why in Why), "unchanged", "left_out_count", "paid_calls", "cached_calls")
+SUMMED = (*(why.value for why in Why), "unchanged", "left_out_count", "paid_calls", "cached_calls", "unknown_calls")
 
 
 def summarise(
@@ -48,6 +48,8 @@ def summarise(
         "paid_calls": changes.paid_calls,
         "cached_calls": changes.cached_calls,
         "cost_usd": changes.cost / MICRO,
+        "unknown_calls": changes.unknown_calls,
+        "unknown_usd": changes.unknown / MICRO,
         "stopped_because": _why_stopped(changes),
         "partial": not changes.complete,
         "message": str(changes.failure or changes.stopped or ""),
@@ -82,7 +84,7 @@ def joined(table: GrowingTable, parts: list[dict[str, Any]]) -> dict[str, Any]:
         "left_out": sorted((one for part in parts for one in part["left_out"]), key=_by_id)[:TOLD],
         "turned_over": dict(sum((Counter(part["turned_over"]) for part in parts), Counter())),
         "drift": _joined_drift([part["drift"] for part in parts]),
-        "cost_usd": sum(round(part["cost_usd"] * MICRO) for part in parts) / MICRO,
+        **{key: sum(round(part[key] * MICRO) for part in parts) / MICRO for key in ("cost_usd", "unknown_usd")},
         **{key: unfinished[key] for key in ("stopped_because", "partial", "message")},
         **{key: max(part[key] for part in parts) for key in ("seconds", "finished_at")},
     }
@@ -130,5 +132,9 @@ def told(summary: dict[str, Any]) -> list[str]:
         lines.append(f"part {summary['settings']['shard']} is kept; the table is written when {names} are complete too")
     if summary["message"]:
         lines.append(summary["message"])
+    if summary["unknown_calls"]:
+        lines.append(
+            f"{summary['unknown_calls']:,} calls were sent and never answered: at most {summary['unknown_usd']:.4f} USD"
+        )
     calls = f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store"
     return [*lines, f"{calls}, {summary['cost_usd']:.4f} USD"]

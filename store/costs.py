@@ -31,6 +31,30 @@ class Cost:
     questions: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of one run, over all oracles and kinds of questions. Asking what a server can do is money, but no call."""
+
+    paid_calls: int = 0
+    cached_calls: int = 0
+    paid: int = 0
+    unknown_calls: int = 0
+    unknown: int = 0
+
+
+def totals(connection: Connection, run: int) -> Totals:
+    is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
+    query = select(
+        func.count(case((and_(is_paid, charges.c.kind != PROBE), 1))).label("paid_calls"),
+        func.sum(case((is_paid, charges.c.cost), else_=0)).label("paid"),
+        func.count(case((is_unknown, 1))).label("unknown_calls"),
+        func.sum(case((is_unknown, charges.c.reserved), else_=0)).label("unknown"),
+    ).where(charges.c.run == run, or_(is_paid, is_unknown))
+    row = connection.execute(query).one()
+    cached = sum(int(line.cached_calls) for line in _cached(connection, runs.c.id == run))
+    return Totals(row.paid_calls, cached, int(row.paid or 0), row.unknown_calls, int(row.unknown or 0))
+
+
 def costs(connection: Connection, run: str | None) -> list[Cost]:
     """Lines of the run with that id or of all runs with that name, or of every run; in the order of the runs."""
     chosen = _chosen(run)

@@ -16,7 +16,7 @@ from store.answers import AnswerRecord, KeptAnswer
 from store.audit import StoredAnswer
 from store.claims import Claimed, Request
 from store.connect import connect, store_name
-from store.costs import Cost
+from store.costs import Cost, Totals
 from store.errors import StoreError
 from store.examine import examine
 from store.owners import is_dead
@@ -180,6 +180,10 @@ class Store:
     def costs(self, run: str | None = None) -> list[Cost]:
         """What was paid and saved, by run, oracle and kind; of one run id, of the runs of one name, or of all."""
         return self._transactions.read(lambda connection: costs.costs(connection, run))
+
+    def totals(self, run_id: str) -> Totals:
+        """What one run has paid and used so far, all its attempts together."""
+        return self._transactions.read(lambda connection: costs.totals(connection, self._run(connection, run_id).run))
 
     def run_overview(self) -> list[dict[str, Any]]:
         return self._transactions.read(ledger.run_overview)

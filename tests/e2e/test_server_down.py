@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
+from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store
 from tasks.label_batch import label_batch
 from tests.comparisons import write_votes
-from tests.fake_openai import BATCHES, CHAT, DECISIONS, Abilities, FakeOpenAI, examples
+from tests.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples
 
 WORDS = list(examples.WORDS)
 PRICE = "0.15,0.60"
@@ -107,6 +108,26 @@ def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the half minute for which an enrichment waits for a server to come back."""
     monkeypatch.setattr(label_batch, "retry_delay_seconds", [0, 0])
+
+
+@pytest.mark.usefixtures("prefect_url", "impatient")
+def test_the_summary_of_an_enrichment_agrees_with_the_books_where_a_batch_was_tried_again(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    oracle = openai(server.base_url) + "&grouping=feature&concurrency=1"
+    wanted = ["--features", "; ".join(WORDS), "--oracle", oracle]
+    server.script(LABELS, [*[None] * 5, "503", "503", *[None] * 3, "cut", "cut"])
+    assert main(["enrich", str(dataset), *wanted, *places(tmp_path / "table"), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["stopped_because"], summary["added"]) == ("done", 16)
+    assert (summary["paid_calls"], summary["cached_calls"]) == (16 * len(WORDS), 0), "each label was paid for once"
+    with Store.open(f"sqlite:///{tmp_path / 'table.sqlite'}") as store:
+        spent, reserved = store.spent(store.run_overview()[0]["scope"])
+        booked = store.costs("table")
+    assert summary["unknown_calls"] == sum(row.unknown_calls for row in booked) == 4, "one request, cut in the middle"
+    assert round(summary["cost_usd"] * MICRO) == sum(row.paid for row in booked)
+    assert (round((summary["cost_usd"] + summary["unknown_usd"]) * MICRO), 0) == (spent, reserved)
+    assert server.spent(parse_price(PRICE)) <= spent
 
 
 @pytest.mark.usefixtures("prefect_url", "impatient")

@@ -10,6 +10,9 @@ import pandas as pd
 import pytest
 
 from flows.enrich_summary import told
+from models.oracle import OracleLost
+from store import Store
+from tests.fake_openai import FakeOpenAI
 from tests.growing_worlds import World, night, table
 
 OF_THE_RUN = ("settings", "seconds", "finished_at", "shards")
@@ -119,3 +122,26 @@ def test_a_budget_that_is_used_up_ends_a_version_and_the_next_night_goes_on(worl
     assert (done["stopped_because"], done["version"], done["paid_calls"]) == ("done", 2, 80)
     labels = [table(one)[list(one.traits)].sort_index() for one in worlds]
     assert labels[0].equals(labels[1])
+
+
+def test_a_part_whose_server_dies_leaves_the_table_alone_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 60)
+    with FakeOpenAI() as server:
+        modest = "price=1,1&labels_per_request=4&grouping=feature&attempts=1&concurrency=1"
+        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&{modest}"
+        first = night(world, shard="1/3", oracle=oracle)
+        server.answers_left = 5
+        with pytest.raises(OracleLost) as told_so:
+            night(world, shard="2/3", oracle=oracle)
+        assert "\n" not in str(told_so.value)
+        assert "part 2/3 is not complete and the table is as it was: the same command goes on" in str(told_so.value)
+        assert not (world.folder / "out" / "labels.parquet").exists()
+        server.answers_left = None
+        with Store.open(str(world.folder / "store.sqlite")) as store:
+            kept = sum(one.kind == "label" for one in store.every_answer()) - first["paid_calls"]
+        second = night(world, shard="2/3", oracle=oracle)
+        assert 0 < kept == second["cached_calls"] == 3 * second["added"] - second["paid_calls"]
+        last = night(world, shard="3/3", oracle=oracle)
+    assert (last["added"], last["stopped_because"]) == (60, "done")
+    assert table(world)[list(world.traits)].notna().all(axis=None)
+    assert first["added"] + second["added"] < 60
