@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
-from supply.locks import ROOT, RUN, TORCH, read_lock
+from supply.locks import ROOT, RUN, SCALE, TORCH, Locked, read_lock
 
 PAGE = ROOT / "docs" / "licences.md"
 HEAD = """# Licences of what the program runs with
@@ -19,6 +19,15 @@ by `make licences`; a test compares it with what is installed.
 
 All of them allow use in any program. MPL, LGPL and the Artistic licence ask something of those who change and pass on
 the package itself, not of those who use it.
+
+| package | version | licence |
+|---|---|---|
+"""
+OPTIONAL = """
+## Optional: clusters, and compiled joins
+
+Those of `supply/scale.lock`, which only `supply/install.sh .venv/bin/python scale` installs. Where they are not
+installed, `make licences` keeps the lines below as long as the versions are the same.
 
 | package | version | licence |
 |---|---|---|
@@ -55,23 +64,44 @@ def agreed(licence: str) -> bool:
     return any(AGREED.search(part) and not NEVER.search(part) for part in re.split(r"(?i)\s+or\s+", licence))
 
 
-def page() -> str:
-    """Raises LicenceError for a package whose licence must be looked at first."""
-    rows = []
-    for locked in sorted([*read_lock(RUN.read_text("utf-8")), *read_lock(TORCH.read_text("utf-8"))], key=str):
-        try:
-            package = distribution(locked.name)
-        except PackageNotFoundError:
-            continue  # for another Python
-        if package.version.partition("+")[0] != locked.version:
-            continue  # likewise
-        licence = licence_of(package)
-        if not agreed(licence):
-            raise LicenceError(f"{package.name} is under {licence!r}: look at it, then add it to supply/licences.py")
-        rows.append(f"| {locked.name} | {locked.version} | {licence} |\n")
-    return HEAD + "".join(rows)
+def page(before: str = "") -> str:
+    """`before` is the page as it was. Raises LicenceError for a package whose licence must be looked at first."""
+    run = [*read_lock(RUN.read_text("utf-8")), *read_lock(TORCH.read_text("utf-8"))]
+    rows = [_row(one, licence) for one in sorted(run, key=str) if (licence := _installed(one)) is not None]
+    written = set(before.partition(OPTIONAL)[2].splitlines(keepends=True))
+    return HEAD + "".join(rows) + OPTIONAL + "".join(_optional_row(one, written) for one in _optional())
+
+
+def _optional() -> list[Locked]:
+    return sorted(read_lock(SCALE.read_text("utf-8")), key=str)
+
+
+def _optional_row(locked: Locked, written: set[str]) -> str:
+    licence = _installed(locked)
+    if licence is not None:
+        return _row(locked, licence)
+    row = next((row for row in written if row.startswith(f"| {locked.name} | {locked.version} |")), None)
+    if row is None:
+        at = f"{locked.name} {locked.version}"
+        raise LicenceError(f"{at} is not installed: run `supply/install.sh .venv/bin/python scale`, then this again")
+    return row
+
+
+def _row(locked: Locked, licence: str) -> str:
+    if not agreed(licence):
+        raise LicenceError(f"{locked.name} is under {licence!r}: look at it, then add it to supply/licences.py")
+    return f"| {locked.name} | {locked.version} | {licence} |\n"
+
+
+def _installed(locked: Locked) -> str | None:
+    """The licence of that very version; None where another or none is installed, as for another Python."""
+    try:
+        package = distribution(locked.name)
+    except PackageNotFoundError:
+        return None
+    return licence_of(package) if package.version.partition("+")[0] == locked.version else None
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     print(PAGE)

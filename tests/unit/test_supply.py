@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from supply.licences import PAGE, agreed, page
+from supply.licences import OPTIONAL, PAGE, LicenceError, agreed, page
 from supply.locks import CUDA, DEV, ROOT, RUN, SCALE, TORCH, Locked, normal, pins, read_lock, write_lock
 
 LOCKS = (RUN, DEV, SCALE, TORCH, CUDA)
@@ -116,7 +116,25 @@ SCRIPT = (ROOT / "supply" / "install.sh").read_text(encoding="utf-8")
 
 
 def test_the_page_of_licences_is_of_what_is_installed() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `make licences`"
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page(written), "run `make licences`"
+
+
+def test_every_optional_package_is_on_the_page_at_its_version_under_a_licence_that_was_agreed_to() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition(OPTIONAL)[2].splitlines()
+    rows = {name: (version, licence) for name, version, licence in (row.strip("| ").split(" | ") for row in table)}
+    assert {name: version for name, (version, _) in rows.items()} == {
+        name: one.version for name, (one,) in locked(SCALE).items()
+    }
+    assert [name for name, (_, licence) in rows.items() if not agreed(licence)] == []
+
+
+def test_a_new_version_of_an_optional_package_must_be_looked_at() -> None:
+    if installed("ray") is not None:
+        pytest.skip("it is installed, so it is asked for itself")
+    written = PAGE.read_text(encoding="utf-8")
+    with pytest.raises(LicenceError, match=r"ray .* is not installed: run"):
+        page(re.sub(r"\| ray \| [^|]+\|", "| ray | 0.1 |", written))
 
 
 @pytest.mark.parametrize(
