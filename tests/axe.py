@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Error, Page
 
 SCRIPT = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 MISSING = "axe-core is not installed: run tests/install_axe.sh"
 SERIOUS = ("serious", "critical")
+TRIES = 5  # a page that waits for questions is another one as soon as there are some
 
 
 def serious_violations(page: Page) -> list[str]:
@@ -20,6 +21,24 @@ def serious_violations(page: Page) -> list[str]:
         if os.environ.get("CI"):
             pytest.fail(MISSING)
         return []
+    for _ in range(TRIES):
+        try:
+            page.wait_for_load_state()
+            found = _violations(page)
+            break
+        except Error as error:
+            gone = error
+    else:
+        raise gone
+    return [
+        f"{one['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for one in found
+        if one["impact"] in SERIOUS
+        for node in one["nodes"]
+    ]
+
+
+def _violations(page: Page) -> list[Any]:
     session = page.context.new_cdp_session(page)  # past the page's own policy, which forbids foreign scripts
     session.send("Runtime.enable")
     session.send("Runtime.evaluate", {"expression": SCRIPT.read_text(encoding="utf-8")})
@@ -34,9 +53,4 @@ def serious_violations(page: Page) -> list[str]:
     session.detach()
     found = reply["result"]["value"]
     assert isinstance(found, list)
-    return [
-        f"{one['id']}: {node['target']} {node.get('failureSummary', '')}"
-        for one in found
-        if one["impact"] in SERIOUS
-        for node in one["nodes"]
-    ]
+    return found

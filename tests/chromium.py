@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 FLAGS = (
     "--headless",
@@ -20,6 +20,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+PATIENCE = 120_000  # milliseconds for whatever is waited for: a busy machine is no failure
 MISSING = "Chromium is not installed: run tests/install_chromium.sh as root, or put `chromium` on the PATH"
 
 
@@ -31,8 +32,9 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def running_chromium(executable: str) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS), timeout=PATIENCE)
         try:
             yield browser
         finally:
@@ -52,6 +54,7 @@ class Opened:
 def opened(browser: Browser, address: str, **options: Any) -> Iterator[Opened]:
     """In a context of its own: no cookies, no cache, nothing from the page before."""
     context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
     seen = Opened(context.new_page())
     seen.page.on("console", lambda message: seen.complaints.append(f"{message.type}: {message.text}"))
     seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))

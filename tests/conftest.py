@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.fake_openai import FakeOpenAI
     from tests.review_site import Site
 
-settings.register_profile("suite", deadline=None, print_blob=True)  # a busy machine is no failure
+PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])  # with a busy machine
+settings.register_profile("suite", PATIENT, derandomize=True)  # the same examples everywhere: what passed once passes
+settings.register_profile("search", PATIENT, derandomize=False)  # others each time: `make test-slow`
 settings.load_profile("suite")
 
 for name in [name for name in os.environ if name.startswith("PREFECT_")]:

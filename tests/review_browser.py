@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from flows.settings import DiscoverSettings
 from sources.dataset import Dataset
@@ -47,7 +47,17 @@ class Truth:
         return bool(self.of[digest][self.columns.index(name)])
 
 
+def wait_for_question(page: Page) -> str:
+    """Until what was asked for is there, whole and with its script at work: `compare`, `labels`, or `idle`, which
+    becomes another page by itself."""
+    shown = page.locator("main.compare, main.labels, main.idle")
+    expect(shown).to_be_visible()
+    page.wait_for_load_state()
+    return (shown.get_attribute("class") or "").split()[0]
+
+
 def digests_on(page: Page) -> list[str]:
+    wait_for_question(page)
     addresses = [image.get_attribute("src") or "" for image in page.locator(".card img").all()]
     return [address.split("/")[2] for address in addresses]
 

@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
 _LEASES = re.compile(r'name="has" value="(\d+)"')
 _CSRF = re.compile(r'name="csrf" value="([^"]*)"')
-TRIES = 600
+TRIES = 2400
 PAUSE = 0.1  # before a person whose page did not load tries again
 
 

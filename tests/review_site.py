@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -25,11 +26,19 @@ from models.human import HumanOracle
 from models.oracle import AnswersPending, Question
 from store import Store
 
+START_SECONDS = 120.0  # a busy machine may take so long
+PORTS_OF_ALL, PORTS_OF_ONE = 20_000, 1_000  # from here on, and so many for each test process
+
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that stays free until it is used: below those that the system gives out, and not of another test process."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
+    first = PORTS_OF_ALL + PORTS_OF_ONE * process
+    for port in random.sample(range(first, first + PORTS_OF_ONE), PORTS_OF_ONE):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError(f"no port from {first} on is free")
 
 
 @dataclass
@@ -59,7 +68,7 @@ class Visitor:
     """A browser without a screen: keeps its cookie, reads forms, sends them."""
 
     def __init__(self, address: str) -> None:
-        self.client = httpx.Client(base_url=address, timeout=30)
+        self.client = httpx.Client(base_url=address, timeout=START_SECONDS)
         self.page = ""
 
     def open(self, address: str) -> Visitor:
@@ -91,14 +100,13 @@ class Visitor:
 @contextmanager
 def running_site(store: Store, **settings: Any) -> Iterator[Site]:
     """In a thread of this process."""
-    port = free_port()
-    chosen = PageSettings(port=port, **settings)
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(store, chosen), host="127.0.0.1", port=port, log_level="error", access_log=False)
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
+    listening = socket.create_server(("127.0.0.1", 0))
+    chosen = PageSettings(port=listening.getsockname()[1], **settings)
+    server = uvicorn.Server(uvicorn.Config(make_app(store, chosen), log_level="error", access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
+        assert thread.is_alive(), "the page did not start"
         time.sleep(0.01)
     site = Site(store, chosen.address)
     try:
@@ -118,13 +126,18 @@ def start_page(store_url: str, port: int, *options: str) -> subprocess.Popen[byt
         stderr=subprocess.PIPE,
         env=os.environ,
     )
-    for _ in range(600):
+    wait_for_page(process, port)
+    return process
+
+
+def wait_for_page(process: subprocess.Popen[Any], port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
         if process.poll() is not None:
-            assert process.stderr is not None
-            raise AssertionError(process.stderr.read().decode())
+            raise AssertionError(process.stderr.read() if process.stderr else "the page has ended")
         try:
-            httpx.get(f"http://127.0.0.1:{port}/static/review.css", timeout=5)
-            return process
+            httpx.get(f"http://127.0.0.1:{port}/static/review.css", timeout=START_SECONDS)
+            return
         except httpx.TransportError:
             time.sleep(0.05)
     raise AssertionError("the page did not start")

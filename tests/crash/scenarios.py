@@ -130,7 +130,7 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     """Send labels to a provider's Batch API and collect them; the answers are the result."""
     folder = Path(job["folder"])
     config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.01)
-    by_batch = replace(config, provider_batch=True, batch_poll=0.02, batch_wait=20.0, labels_per_request=3)
+    by_batch = replace(config, provider_batch=True, batch_poll=0.02, batch_wait=100.0, labels_per_request=3)
     book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     run_id = f"attempt {job['attempt']}"
     with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
@@ -175,6 +175,7 @@ def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
 
 def page(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     """Serve the review page until it is killed."""
+    Path(job["process"]).write_text(str(os.getpid()))
     with Store.open(job["store"]) as store:
         serve(store, PageSettings(port=job["port"], page_size=3, checks=0.0, repeats=0.0))
     return {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ from models.prices import read_usage, settled
 from store import Store
 from tests.crash.conftest import Places
 from tests.crash.driver import Nest, Tally, Trial
+from tests.crash.nest import LONGEST_SECONDS
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
 from tests.fake_openai import BatchManners, FakeOpenAI, Mind
@@ -108,6 +111,7 @@ class Reviewer:
         self._address = f"http://127.0.0.1:{port}"
         self._link = Site(store, self._address).link("Ann")
         self.acknowledged: set[str] = set()
+        self.has_voted = threading.Event()
 
     def work_while(self, page: threading.Thread) -> None:
         visitor = Visitor(self._address)
@@ -124,6 +128,14 @@ class Reviewer:
             reply = visitor.answer(has=leases[:1])
             assert reply.status_code == 303, reply.text
             self.acknowledged |= set(leases)
+            self.has_voted.set()
+
+
+def kill_some_time(process: Path, begun: threading.Event, later: float) -> None:
+    """The first votes show that the page is at work, however long it took to start."""
+    assert begun.wait(LONGEST_SECONDS)
+    time.sleep(later)
+    os.kill(int(process.read_text()), signal.SIGKILL)
 
 
 @MOMENTS
@@ -131,16 +143,22 @@ def test_the_page_killed_at_random_moments_keeps_every_vote_that_it_took(
     hatchery: Nest, places: Places, moments: int
 ) -> None:
     dice, kills, port = random.Random(SEED), 0, free_port()
-    with places() as (url, _), Store.open(url) as store:
+    with places() as (url, folder), Store.open(url) as store:
+        folder.mkdir()
+        process = folder / "process"
         labels = [Label(Feature(f"feature {n}"), example) for n in range(20 * moments) for example in texts(30)]
         with pytest.raises(AnswersPending):
             list(HumanOracle(store.queue).ask(labels))
         person = Reviewer(store, port)
         while kills < moments:
-            job = {"scenario": "page", "store": url, "port": port, "kill_after": dice.uniform(1.0, 1.6)}
+            person.has_voted.clear()
+            job = {"scenario": "page", "store": url, "port": port, "process": process}
             page = threading.Thread(target=hatchery.hatch, kwargs=job)
             page.start()
+            killer = threading.Thread(target=kill_some_time, args=(process, person.has_voted, dice.uniform(0.0, 0.6)))
+            killer.start()
             person.work_while(page)
+            killer.join()
             kills += 1
         given = [str(row["id"]) for row in store.queue.records() if row["state"] == "given"]
         assert person.acknowledged, "it answered something"

@@ -17,7 +17,7 @@ from reports.run import Run
 from sources.load import load_dataset
 from tests.axe import serious_violations
 from tests.chromium import Opened, opened
-from tests.review_browser import SCREEN, Truth, digests_on, faces_by_people
+from tests.review_browser import SCREEN, Truth, digests_on, faces_by_people, wait_for_question
 from tests.review_site import Site, running_site
 
 
@@ -70,15 +70,16 @@ class Reviewer:
         else:
             self.page.keyboard.press("Tab")
             self.page.keyboard.press("Enter")
-        expect(self.page.locator("main.compare, main.labels, main.idle")).to_be_visible()
+        wait_for_question(self.page)
 
     def work(self) -> bool:
         """Answer what lies there; False where there is nothing just now."""
         page = self.page
-        if page.locator("main.idle").count():
+        kind = wait_for_question(page)
+        if kind == "idle":
             return False
         digests, before = digests_on(page), page.locator("[name=lease]").first.get_attribute("value")
-        if page.locator("main.compare").count():
+        if kind == "compare":
             name, places = self.truth.two_of_three(digests)
             self.hand.compare(page, name, places)
             self.compared += 1
@@ -90,7 +91,7 @@ class Reviewer:
         return True
 
 
-@pytest.mark.timeout(420)  # a busy machine is no failure
+@pytest.mark.timeout(900)  # a busy machine is no failure
 def test_two_reviewers_discover_three_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chromium: Browser, prefect_url: str
 ) -> None:
@@ -124,13 +125,11 @@ def test_two_reviewers_discover_three_features(
 
 def _answer_until(finished: Future[Run], *reviewers: Reviewer) -> None:
     """Both work on whatever appears; nobody reloads a page, the next question comes by itself."""
-    deadline = time.monotonic() + 250
+    deadline = time.monotonic() + 600
     checked: set[str] = set()
     while not finished.done() and time.monotonic() < deadline:
         for one in reviewers:
-            kind = next(
-                (kind for kind in ("compare", "labels", "idle") if one.page.locator(f"main.{kind}").count()), ""
-            )
+            kind = wait_for_question(one.page)
             if f"{kind} {one.name}" not in checked:
                 checked.add(f"{kind} {one.name}")
                 one.page.wait_for_load_state("networkidle")

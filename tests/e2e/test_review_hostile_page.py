@@ -47,11 +47,13 @@ def example(number: int, **content: Any) -> Example:
 def assert_in_place(seen: Opened, site: Site, *, broken: int = 0) -> None:
     """Nothing ran and nothing was fetched; the page is as wide as the window, and cards do not cover each other."""
     page = seen.page
+    page.wait_for_load_state()
     page.wait_for_load_state("networkidle")
     assert page.evaluate("window.ran") is None
     assert page.locator("main iframe, main svg, main script, main style, main a[href^='javascript']").count() == 0
     assert [url for url in seen.requests if not url.startswith(site.address)] == []
-    missing = [line for line in seen.complaints if "404" in line]
+    while len(missing := [line for line in seen.complaints if "404" in line]) < broken:
+        page.wait_for_timeout(50)
     assert [line for line in seen.complaints if line not in missing] == []
     assert len(missing) == broken
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

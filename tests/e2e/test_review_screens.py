@@ -95,6 +95,8 @@ def test_the_overview_tells_the_careful_from_the_careless(tmp_path: Path, chromi
                 running.link(name)
             with opened(chromium, running.link("boss", admin=True), viewport={"width": 1280, "height": 960}) as seen:
                 seen.page.get_by_role("link", name="Open").click()
+                expect(seen.page.get_by_role("heading", name="Reviewers")).to_be_visible()
+                seen.page.wait_for_load_state()
                 warnings = seen.page.locator(".problem").all_inner_texts()
                 assert warnings
                 assert all(line.startswith("Dan") for line in warnings)
@@ -134,7 +136,7 @@ def test_on_a_phone_one_example_is_shown_at_a_time(running: Site, prepared: Prep
         expect(page.get_by_text("12 answered")).to_be_visible()
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("0 answered")).to_be_visible()
-        assert page.locator(".card input:checked").count() == 6
+        expect(page.locator(".card input:checked")).to_have_count(6)
 
 
 def test_everything_works_without_javascript(running: Site, prepared: Prepared, chromium: Browser) -> None:

@@ -90,6 +90,10 @@ class FakeOpenAI:
         """The most requests that were being answered at the same time."""
         return self._server.most_at_once
 
+    def answer_together(self, count: int) -> None:
+        """From now on the first replies wait until so many requests have been there at once."""
+        self._server.together = count
+
     def spent(self, price: Price) -> int:
         """What the book comes to in micro-dollars; batches at half the price."""
         return self._sum(self.book, price)

@@ -54,18 +54,19 @@ class Server:
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
         self.most_at_once = 0
+        self.together = 0  # replies wait until so many requests have been there at once
         self._at_once = 0
 
     def __enter__(self) -> Server:
         self._thread.start()
-        self._ready.wait(10)
+        assert self._ready.wait(120), "the server did not start"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._listen())
@@ -103,6 +104,8 @@ class Server:
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             response = self._answer(request)
+            while self.most_at_once < self.together:
+                await asyncio.sleep(0.002)
             if response.delay:
                 await asyncio.sleep(response.delay)
         finally:

@@ -52,5 +52,5 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(store_url: str, clock: Clock) -> Iterator[Store]:
-    with Store.open(store_url, clock=clock, patience=10) as opened:
+    with Store.open(store_url, clock=clock, patience=60) as opened:
         yield opened

@@ -12,16 +12,16 @@ from typing import Any
 from store import Store, StoreError, new_owner
 from tests.integration.store_steps import PRICE, SCOPE, begin, claim, pay, record
 
+A_DAY = 86_400.0  # so that no lease ends while somebody is far behind
+
 
 def reserve(store: Store, name: str, count: int, budget: int) -> int:
     """How many of `count` single reservations were granted."""
     begin(store, name)
     wait_for_go()
-    claims = (claim(store, [f"{name} {number}"], owner=name, run_id=name, budget=budget) for number in range(count))
+    wanted = ([f"{name} {number}"] for number in range(count))
+    claims = (claim(store, keys, owner=name, run_id=name, budget=budget, lease=A_DAY) for keys in wanted)
     return sum(len(claimed.granted) for claimed in claims)
-
-
-A_DAY = 86_400.0  # so that no lease ends while somebody is far behind
 
 
 def race(store: Store, name: str, count: int, budget: int, rounds: int) -> list[int]:

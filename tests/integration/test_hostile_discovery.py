@@ -30,7 +30,7 @@ def dataset(tmp_path: Path) -> Path:
 
 def discovered(server: FakeOpenAI, dataset: Path, folder: Path, way: str) -> Outcome:
     server.abilities = Abilities(decisions=way == "decisions")
-    flaky = "&asks=8&attempts=12&retry_delay=0.005&timeout=1&labels_per_request=4&batch_poll=0.01"
+    flaky = "&asks=8&attempts=12&retry_delay=0.005&labels_per_request=4&batch_poll=0.01"
     oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}{flaky}"
     settings = DiscoverSettings(
         dataset=str(dataset),

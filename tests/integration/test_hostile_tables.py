@@ -56,7 +56,7 @@ def written(folder: Path, names: list[str], definition: str) -> Run:
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True), NAMES)
 @example([*HOSTILE], "=1+1")
 def test_names_come_back_from_every_file(tmp_path: Path, names: list[str], definition: str) -> None:
@@ -87,7 +87,7 @@ PIECES = [b"id", b"text", b"image", b",", b"\n", b'"', b"\0", b"\xff", b"{", b"}
 BYTES = st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=30).map(b"".join)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(BYTES, st.sampled_from(["csv", "jsonl", "parquet", "png", "zip", "txt"]), st.booleans())
 def test_any_bytes_are_a_data_set_or_one_line(tmp_path: Path, content: bytes, suffix: str, headed: bool) -> None:
     head = {"csv": b"id,text\n", "jsonl": b'{"id": 1, "text": "a"}\n'}.get(suffix, b"") if headed else b""
@@ -107,7 +107,7 @@ def test_any_bytes_are_a_data_set_or_one_line(tmp_path: Path, content: bytes, su
         assert printable(said) == said
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(st.integers(0, 2000), st.binary(min_size=1, max_size=8))
 def test_a_damaged_parquet_file_is_a_data_set_or_one_line(tmp_path: Path, at: int, junk: bytes) -> None:
     path = tmp_path / "data.parquet"

@@ -206,21 +206,22 @@ def test_it_works_inside_a_running_event_loop_and_from_many_threads(oracle_of: C
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     assert [len(result) for result in results] == [32] * 5
     assert wrong(answer for result in results for answer in result) == []
 
 
 def test_concurrency_is_held(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
-    server.abilities = replace(server.abilities, latency=0.03)
     oracle = oracle_of(concurrency=4, grouping="none")
     assert str(oracle.identity)
+    server.abilities = replace(server.abilities, latency=0.03)  # in which a fifth would come, if it were let
+    server.answer_together(4)
     list(oracle.ask(labels(["cat"], EXAMPLES[:24])))
     assert server.most_at_once == 4
 
 
 def test_requests_per_minute_are_held(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of(requests_per_minute=5, grouping="none", timeout=1)
+    oracle = oracle_of(requests_per_minute=5, grouping="none")
     answers = oracle.ask(labels(["cat"], EXAMPLES[:8]))
     # One or two went to finding out about the server: only the rest of the minute's five come at once.
     assert len([next(answers) for _ in range(3)]) == 3
@@ -252,7 +253,7 @@ def test_closing_ends_whoever_still_waits(server: FakeOpenAI, oracle_of: Callabl
     while server.count(CHAT) < 3:
         time.sleep(0.01)
     oracle.close()
-    waiting.join(10)
+    waiting.join(120)
     assert errors == ["the oracle was closed while it was asked"]
 
 

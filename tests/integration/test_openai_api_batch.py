@@ -24,7 +24,7 @@ EXAMPLES = texts(32)
 
 def oracle_of(server: FakeOpenAI, memory: dict[str, Any] | None = None, **changes: Any) -> OpenAIOracle:
     base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr(KEY), price=PRICE, retry_delay=0.01)
-    by_batch = replace(base, provider_batch=True, batch_poll=0.01, batch_wait=5.0)
+    by_batch = replace(base, provider_batch=True, batch_poll=0.01, batch_wait=100.0)
     return OpenAIOracle(replace(by_batch, **changes), memory)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -48,9 +49,10 @@ def test_an_unknown_model() -> None:
 
 
 def test_a_server_that_is_down() -> None:
-    with FakeOpenAI() as server:
-        gone = server.base_url
-    assert "cannot be reached" in line(replace(CONFIG, base_url=gone))
+    with socket.socket() as deaf:  # it has a port, and nobody listens
+        deaf.bind(("127.0.0.1", 0))
+        gone = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
+        assert "cannot be reached" in line(replace(CONFIG, base_url=gone))
 
 
 def test_an_address_that_is_not_the_api() -> None:
@@ -75,11 +77,12 @@ def test_a_closed_oracle_leaves_no_thread_behind() -> None:
     import threading
 
     with FakeOpenAI() as server:
-        before = threading.active_count()
+        before = set(threading.enumerate())
         with OpenAIOracle(replace(CONFIG, base_url=server.base_url)) as oracle:
             assert str(oracle.identity)
-            assert threading.active_count() > before
-        assert threading.active_count() == before
+            started = [thread for thread in threading.enumerate() if thread not in before]
+            assert "openai" in [thread.name for thread in started]
+        assert not [thread for thread in started if thread.is_alive()]
 
 
 def test_an_oracle_that_nobody_closes_ends_with_the_program_and_without_a_word() -> None:

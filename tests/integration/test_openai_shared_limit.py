@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from models.openai_api import OpenAIOracle
 from models.openai_config import OpenAIConfig
 from models.prices import Price
@@ -15,6 +17,7 @@ from models.shared_limit import SharedLimit
 from store import Rate, Store
 from tests.fake_openai import CHAT, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
+from tests.integration.conftest import Clock
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 
@@ -37,13 +40,18 @@ def test_the_requests_of_both_are_spaced_as_those_of_one(tmp_path: Path) -> None
             assert list(pool.map(lambda place: ask_all(server.base_url, store, memory, place), (0, 1))) == [10, 10]
         took, sent = time.monotonic() - started, server.count(CHAT) - before
     assert sent == 20
-    assert took >= 19 * 0.1
+    assert took > 1.5  # 19 spaces of a tenth of a second; two limits would take half of that
 
 
 def test_a_pause_of_one_holds_the_other_back(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
-    with Store.open(url) as one, Store.open(url) as other:
-        SharedLimit(one, "name", Rate()).pause(0.6)
-        started = time.monotonic()
-        asyncio.run(SharedLimit(other, "name", Rate()).admit(0))
-    assert time.monotonic() - started >= 0.5
+    url, clock = f"sqlite:///{tmp_path / 'store.sqlite'}", Clock()
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock.now += seconds
+
+    with Store.open(url, clock=clock) as one, Store.open(url, clock=clock) as other:
+        SharedLimit(one, "name", Rate(), clock=clock).pause(0.6)
+        asyncio.run(SharedLimit(other, "name", Rate(), clock=clock, sleep=sleep).admit(0))
+    assert slept == pytest.approx([0.6])

@@ -147,6 +147,13 @@ def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> N
     assert not store.integrity_check()
 
 
+@pytest.fixture
+def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is under way is waited for however slow the machine is."""
+    monkeypatch.setattr("models.recorded.DRAIN_SECONDS", 120.0)
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
 def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store) -> None:
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.005, width=4), store)
     asking = oracle.ask(labels(50))
@@ -160,6 +167,7 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
     assert again.cached_calls * PRICE == spent
 
 
+@pytest.mark.usefixtures("_in_no_hurry")
 def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

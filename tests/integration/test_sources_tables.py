@@ -140,7 +140,7 @@ def test_a_table_that_cannot_be_used_is_told_on_one_line_that_names_it(tmp_path:
     assert len(message.splitlines()) == 1
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=30)), min_size=1, max_size=8))
 def test_any_texts_survive_the_way_through_csv_and_jsonl(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:

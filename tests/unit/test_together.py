@@ -25,7 +25,7 @@ class Book:
     def transact(self, work: Work) -> Any:
         if not self.begun.is_set():
             self.begun.set()
-            self.may_go_on.wait(10)
+            self.may_go_on.wait(120)
         result = work(NO_CONNECTION)
         self.committed.append(result)
         return result
@@ -44,7 +44,7 @@ def test_what_comes_while_another_is_written_is_written_together_and_a_failure_i
     together = Together(book.transact)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(together.write, returning("first"))
-        assert book.begun.wait(10)
+        assert book.begun.wait(120)
         good = [pool.submit(together.write, returning(number)) for number in range(5)]
         bad = pool.submit(together.write, failing)
         while len(together._queue) < 6:
@@ -64,7 +64,7 @@ def test_five_that_wait_are_one_transaction() -> None:
     together = Together(book.transact)
     with ThreadPoolExecutor(8) as pool:
         pool.submit(together.write, returning("first"))
-        assert book.begun.wait(10)
+        assert book.begun.wait(120)
         waiting = [pool.submit(together.write, returning(number)) for number in range(5)]
         while len(together._queue) < 5:
             pass
@@ -82,7 +82,7 @@ def test_an_interrupt_of_the_thread_that_writes_leaves_the_others_to_go_on() -> 
 
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(together.write, interrupted)
-        assert book.begun.wait(10)
+        assert book.begun.wait(120)
         second = pool.submit(together.write, returning("second"))
         while not together._queue:
             pass
