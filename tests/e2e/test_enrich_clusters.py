@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from models.oracle import MICRO
 from store import Store
 from tests.growing_worlds import World
 
@@ -88,7 +89,7 @@ def test_a_killed_worker_changes_nothing_and_costs_at_most_what_was_under_way(
         victims = workers_of(store, process.pid)
         assert victims, "no worker was found to kill"
         os.kill(victims[0], signal.SIGKILL)
-        ended(process)
+        summary = ended(process)
         assert labels_of(world).equals(labels_of(calm))
         assert store.integrity_check() == []
         spent, lost = (sum(getattr(row, name) for row in store.costs()) for name in ("paid", "unknown"))
@@ -96,6 +97,7 @@ def test_a_killed_worker_changes_nothing_and_costs_at_most_what_was_under_way(
             needed = sum(row.paid for row in other.costs())
     assert spent == needed
     assert lost <= 1000 * IN_FLIGHT
+    assert [round(summary[name] * MICRO) for name in ("cost_usd", "unknown_usd")] == [spent, lost]
 
 
 def workers_of(store: Store, parent: int) -> list[int]:
