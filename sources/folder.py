@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sources.errors import DatasetError
@@ -70,7 +71,7 @@ def is_image_folder(files: Sequence[str]) -> bool:
 def rows_of_folder(folder: str, files: Sequence[str]) -> Rows:
     tables = [file for file in files if posixpath.basename(file) in METADATA]
     folders = [posixpath.dirname(table) for table in tables]
-    twice = next((name for name in folders if folders.count(name) > 1), None)
+    twice = next((name for name, times in Counter(folders).items() if times > 1), None)
     if twice is not None:
         raise DatasetError(f"{shown(child(folder, twice))} holds more than one metadata table: keep one of {METADATA}")
     return Rows(sum(map(is_image, files)), _rows(folder, files, tables), home_of(folder))

@@ -29,8 +29,15 @@ def cell_location(table: str, column: str, row: int) -> str:
 
 def cell_of(location: str) -> tuple[str, str, int] | None:
     """Table, column and row of a cell's location; None for any other location."""
-    match = re.fullmatch(r"(.+\.parquet(?:\?[^#]*)?(?:::.+)?)#([^#]+)\[(\d+)\]", location, re.IGNORECASE | re.DOTALL)
-    return (match.group(1), match.group(2), int(match.group(3))) if match else None
+    table, _, cell = location.rpartition("#")
+    found = re.fullmatch(r"([^\[\]]+)\[(\d{1,18})\]", cell)
+    if found is None or not any(_is_parquet(part) for part in table.split("::")):
+        return None
+    return table, found.group(1), int(found.group(2))
+
+
+def _is_parquet(part: str) -> bool:
+    return part.partition("?")[0].lower().endswith(".parquet")
 
 
 def columns_and_rows(table: str) -> tuple[list[str], int]:

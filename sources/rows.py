@@ -13,6 +13,7 @@ from sources.parquet import cell_location
 from sources.reach import home_of
 from sources.table import Record, open_table
 
+LONGEST_PATH = 16_384  # characters; signed addresses have a few thousand
 SHOWN = 400  # characters of a header that a message repeats
 # fsspec knows many more kinds of addresses, some of which run commands or write files: those are for the user alone.
 ELSEWHERE = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory")
@@ -115,6 +116,8 @@ def _image_of(value: Any, table: str, row: int) -> tuple[str | None, bytes | Non
         return None, None, f"image is a {type(path).__name__}, not a path"
     if "\0" in path:
         return None, None, "image path contains a NUL"
+    if len(path) > LONGEST_PATH:
+        return None, None, f"image path has more than {LONGEST_PATH:,} characters"
     if is_url(path):
         problem = _problem_of_address(path, remote=not _is_here(table))
         return (None, None, problem) if problem else (absolute(path), None, None)

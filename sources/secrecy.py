@@ -20,7 +20,7 @@ _PARTS = ("accesskey", "apikey", "credential", "password", "secret", "signature"
 _VERSIONS = ("versionid", "generation")  # long and opaque, but they open nothing
 OPAQUE = 20  # characters of a value that may be a secret whatever it is called
 _CHANGES = re.compile(r"(?=[a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z])")
-_URL = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"<>]+")
+_URL = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^\s'\"<>]+")  # a limit, for without one long words take time without end
 # Up to the last @ of the host's part. A password that holds a slash makes it no address at all: up to the last of all.
 _USER = re.compile(r"(?<=://)(?!user(?::password)?@)(?:[^/?#\s:@]*:(?!\d+(?:/|$))\S*|[^/?#\s]*)@")
 _PARAMETER = re.compile(r"(?<=[?&;#])(?P<name>[^?&;#=]*)(?P<is>=?)(?P<value>[^&;#]*)")
@@ -40,7 +40,7 @@ def is_secret_name(name: str) -> bool:
 def has_password(text: str) -> bool:
     """Whether an address in the text says who asks; on the web a name without a password is a token as well."""
     for part in _parts(text):
-        user = _USER.search(part)
+        user = _USER.search(_up_to_user(part))
         if user and (":" in user[0].rstrip(":@") or part.startswith("http")) and not _HELD.fullmatch(user[0]):
             return True
     return False
@@ -91,7 +91,13 @@ def _parts(text: str) -> list[str]:
 
 
 def _shorn(part: str) -> str:
-    return _PARAMETER.sub(_cut, _USER.sub("", part))
+    head = _up_to_user(part)
+    return _PARAMETER.sub(_cut, _USER.sub("", head) + part[len(head) :])
+
+
+def _up_to_user(part: str) -> str:
+    """No user is named after the last @; to look for one there takes time that grows with the square of the length."""
+    return part[: part.rfind("@") + 1]
 
 
 def _secret_parameters(part: str) -> Iterator[tuple[str, str]]:

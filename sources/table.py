@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import json
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +17,7 @@ from sources.location import file_name, open_binary, reason_of, shown
 from sources.parquet import columns_and_rows, iter_rows
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
-MAX_CELL_CHARACTERS = 2**28
+MAX_CELL_CHARACTERS = 2**28  # of a line, too: a hostile one of an archive must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def _csv_header(location: str) -> tuple[str, ...]:
     rows.close()
     if not header:
         raise DatasetError(f"{shown(location)} is empty: its first line must name the columns")
-    twice = next((name for name in header if header.count(name) > 1), None)
+    twice = next((name for name, times in Counter(header).items() if times > 1), None)
     if twice is not None:
         raise DatasetError(f"{shown(location)} has the column {twice!r} twice: rename one")
     return header
@@ -91,7 +93,7 @@ def _csv_rows(location: str) -> Generator[list[str], None, None]:
             raise DatasetError(f"{shown(location)} is UTF-16: save it as UTF-8")
         stream.seek(0)
         # Strict, because a quote that is never closed would otherwise swallow the rest of the table without a word.
-        reader = csv.reader(text, strict=True)
+        reader = csv.reader(_lines(text, location), strict=True)
         try:
             yield from (row for row in reader if row)
         except csv.Error as error:
@@ -108,9 +110,21 @@ def _problem_of_csv_row(values: list[str], columns: int) -> str | None:
 
 
 def _jsonl_records(location: str) -> Iterator[Record]:
-    with open_binary(location) as stream:
-        for row, line in enumerate((line for line in stream if line.strip()), 1):
+    with open_binary(location) as stream, io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="\n") as text:
+        lines = (line.encode("utf-8", "surrogateescape") for line in _lines(text, location) if line.strip())
+        for row, line in enumerate(lines, 1):
             yield _json_record(row, line.removeprefix(codecs.BOM_UTF8) if row == 1 else line)
+
+
+def _lines(text: io.TextIOWrapper, location: str) -> Iterator[str]:
+    for number in itertools.count(1):
+        line = text.readline(MAX_CELL_CHARACTERS + 1)
+        if len(line) > MAX_CELL_CHARACTERS:
+            longest = f"{MAX_CELL_CHARACTERS:,} characters"
+            raise DatasetError(f"line {number} of {shown(location)} has more than {longest}: write shorter ones")
+        if not line:
+            return
+        yield line
 
 
 def _json_record(row: int, line: bytes) -> Record:

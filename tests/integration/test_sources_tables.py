@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -154,3 +155,28 @@ def test_any_texts_survive_the_way_through_csv_and_jsonl(tmp_path: Path, rows: l
         read.append([(each.id, each.text) for each in found if isinstance(each, Example)])
     assert read[0] == read[1]
     assert set(read[0]) <= set(rows)
+
+
+def test_a_hundred_thousand_columns_are_read_at_once(tmp_path: Path) -> None:
+    names = ["id", "text", *(f"c{number}" for number in range(100_000))]
+    (tmp_path / "t.csv").write_text(",".join(names) + "\n" + ",".join("a" for _ in names) + "\n")
+    start = time.process_time()
+    assert ids(load_dataset(str(tmp_path / "t.csv"))) == ["a"]
+    assert time.process_time() - start < 5, "it took minutes before"
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("sources.table.MAX_CELL_CHARACTERS", 1000)
+    (tmp_path / name).write_text('id,text\n{"id": "a", "text": "x"}\n' + "x" * 1001)
+    with pytest.raises(DatasetError, match=r"line 3 of .* has more than 1,000 characters: write shorter ones"):
+        load_dataset(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("image", ["x.parquet?" + "::" * 5000 + "#a[1", "a" * 20_000, "x.parquet#image[" + "9" * 5000])
+def test_an_image_path_made_to_take_for_ever_is_left_out(tmp_path: Path, image: str) -> None:
+    draw(tmp_path / "a.png")
+    (tmp_path / "t.csv").write_text(f"id,image\na,a.png\nb,{image}\n")
+    assert ids(load_dataset(str(tmp_path / "t.csv"))) == ["a"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,3 +102,15 @@ def test_files_on_a_web_server_are_asked_for_with_the_query_of_the_table_beside_
     assert child(parent(table), "p/1.png") == "https://h/d/p/1.png?sig=a/b"
     assert child("memory://d?e", "a.csv") == "memory://d?e/a.csv"
     assert cell_of(cell_location(table, "image", 3)) == (table, "image", 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 200_000, "http://" * 30_000, "http://" + "a://" * 50_000 + "@", "http://" + "a:@" * 60_000, "a@" * 100_000],
+    ids=["word", "schemes", "schemes@", "users", "ats"],
+)
+def test_a_long_hostile_text_is_looked_through_at_once(text: str) -> None:
+    start = time.process_time()
+    without_secrets(text)
+    secret_of(text)
+    assert time.process_time() - start < 3, "it took hours before"
