@@ -10,7 +10,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
-PATIENCE_SECONDS = 6.0
+PATIENCE_SECONDS = 20.0  # a busy machine may take so long; where history is there, nobody waits
 HURRIED_SECONDS = 1.0  # where somebody waits for the end
 
 

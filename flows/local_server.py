@@ -104,19 +104,19 @@ def kept_server(state: Path) -> str | None:
 
 
 @contextmanager
-def own_server(state: Path, port: int | None = None) -> Iterator[str]:
+def own_server(state: Path, port: int = 0) -> Iterator[str]:
     """A real Prefect server as a child process: its history stays in Prefect's database, it ends with this process."""
     state.mkdir(parents=True, exist_ok=True)
-    port = port or _free_port()
-    url = f"http://127.0.0.1:{port}/api"
     log = state / "server.log"
-    with log.open("w") as sink:
+    with _bound(port) as own, log.open("w") as sink:
+        url = f"http://127.0.0.1:{own.getsockname()[1]}/api"
         process = subprocess.Popen(
-            [sys.executable, "-m", "uvicorn", *_SERVE, "--host", "127.0.0.1", "--port", str(port)],
+            [sys.executable, "-m", "uvicorn", *_SERVE, "--fd", str(own.fileno())],
             env=os.environ | {"PREFECT_API_URL": url, "PREFECT__SERVER_FINAL": "1"},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
+            pass_fds=[own.fileno()],
             start_new_session=True,  # Ctrl-C is for the run, which then stops its server
             preexec_fn=_end_with_parent,
         )
@@ -157,10 +157,18 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _bound(port: int) -> socket.socket:
+    """A socket with that port, or with any for 0: nobody can take it in the seconds until the server listens."""
+    own = socket.socket()
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does so only for sockets that it has made
+    try:
+        own.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        own.close()
+        why = getattr(error, "strerror", None) or error
+        raise ServerError(f"no server can listen at port {port} ({why}): give another --port") from None
+    return own
 
 
 @contextmanager

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
+
+from flows.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +38,16 @@ def wait_until_none_is_left(mark: str) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.parametrize(("port", "why"), [("", "Address already in use"), ("65536", "must be 0-65535")])
+def test_a_port_that_cannot_be_had_is_one_line(port: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert main(["server", "--port", port or str(other.getsockname()[1])]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: no server can listen at port ")
+    assert why in line
+    assert line.endswith(": give another --port")
+
+
 def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": str(tmp_path / "prefect"), "XDG_STATE_HOME": str(tmp_path / "state")}
@@ -54,7 +69,7 @@ def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=230,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from flows.history import send_history
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings
 from tests.fake_openai import CHAT, Abilities, FakeOpenAI
+from tests.written_files import written_files
 
 KEY = "sk-marked-8c1f27d0e5"
 PASSWORD = "marked-p%40ss-41f7"  # as it stands in an address
@@ -42,9 +43,9 @@ def found_in(text: str | bytes) -> list[str]:
 
 
 def leaks(*folders: Path) -> list[tuple[str, list[str]]]:
-    written = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    assert len(written) > 5
-    return [(str(path), found) for path in written if (found := found_in(path.read_bytes()))]
+    found = [(str(path), found_in(content)) for path, content in written_files(*folders)]
+    assert len(found) > 5
+    return [(path, secrets) for path, secrets in found if secrets]
 
 
 def test_what_a_server_repeats_reaches_no_record(server: FakeOpenAI, dataset: Path, tmp_path: Path) -> None:

@@ -50,10 +50,10 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     new = world.add(NEW)
     opened.cache_clear()
     asked: list[Batch] = []
-    started, first = time.monotonic(), []
+    started, first = time.process_time(), []  # of the processor: others may be using it, too
 
     def submit(labeller: Labeller, batch: Batch) -> Future[Marks]:
-        first.append(time.monotonic() - started)
+        first.append(time.process_time() - started)
         asked.append(batch)
         done: Future[Marks] = Future()
         done.set_result(labeller(batch))

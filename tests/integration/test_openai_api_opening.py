@@ -94,13 +94,13 @@ with FakeOpenAI() as server:
     oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url))
     print(oracle.identity)
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=500)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "openai:gpt-4o-mini", "")
 
 
 def test_the_sdk_is_not_imported_until_it_is_used() -> None:
     program = "import models.openai_api, sys; print('openai' in sys.modules, 'genai_prices' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "False False"
 
 

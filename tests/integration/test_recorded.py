@@ -228,7 +228,7 @@ def test_two_processes_pay_for_each_question_once(tmp_path: Path) -> None:
     workers = [context.Process(target=_ask_all, args=(url, counts)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    paid, cached = zip(*(counts.get(timeout=120) for _ in workers), strict=True)
+    paid, cached = zip(*(counts.get(timeout=500) for _ in workers), strict=True)
     for worker in workers:
         worker.join()
     assert sum(paid) == 200

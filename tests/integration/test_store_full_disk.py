@@ -19,7 +19,7 @@ def on_a_small_disk(folder: Path, *arguments: str) -> subprocess.CompletedProces
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     mount = f"mount -t tmpfs -o size=4m tmpfs '{folder}' && exec \"$@\""
     command = ["unshare", "--mount", *user, "sh", "-c", mount, "sh", sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
         replace_file(path, lambda file: file.write("mine"))
         assert hidden(tmp_path) == others | {written}, "the one of the living process is left alone"
         assert path.read_text() == "mine"
-        living.communicate("go on\n", timeout=60)
+        living.communicate("go on\n", timeout=500)
     assert (living.returncode, path.read_text(), hidden(tmp_path)) == (0, "half of it", others)
 
 
@@ -107,7 +107,7 @@ def test_a_folder_that_a_killed_export_left_is_removed_and_nothing_else(tmp_path
         [written] = hidden(tmp_path) - others
         export_to(folder)
         assert hidden(tmp_path) == others | {written}, "the one of the living process is left alone"
-        living.communicate("go on\n", timeout=60)
+        living.communicate("go on\n", timeout=500)
     assert (living.returncode, [path.name for path in folder.iterdir()]) == (0, ["README.md"])
     assert hidden(tmp_path) == others
 
