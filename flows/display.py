@@ -28,7 +28,8 @@ class Display:
         yield
 
     @contextmanager
-    def counting(self, total: int, unit: str) -> Iterator[None]:  # noqa: ARG002
+    def counting(self, total: int | None, unit: str) -> Iterator[None]:  # noqa: ARG002
+        """`total` is None where nobody knows it."""
         yield
 
     def update(self, done: int, detail: str) -> None:
@@ -42,7 +43,8 @@ class TerminalDisplay(Display):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress: Progress | None = None
-        self._total, self._unit, self._last = 0, "", 0.0
+        self._total: int | None = None
+        self._unit, self._last = "", 0.0
 
     def say(self, message: str) -> None:
         self._console.print(printable(message), soft_wrap=True)
@@ -57,7 +59,7 @@ class TerminalDisplay(Display):
             yield
 
     @contextmanager
-    def counting(self, total: int, unit: str) -> Iterator[None]:
+    def counting(self, total: int | None, unit: str) -> Iterator[None]:
         self._total, self._unit, self._last = total, unit, time.monotonic()
         if not self._console.is_terminal:
             yield
@@ -79,7 +81,7 @@ class TerminalDisplay(Display):
             self._progress.update(self._progress.task_ids[0], completed=done, description=printable(detail))
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
-            self.say(f"{done}/{self._total} {self._unit}: {detail}")
+            self.say(f"{done if self._total is None else f'{done}/{self._total}'} {self._unit}: {detail}")
 
     def note(self, detail: str) -> None:
         if self._progress is not None:

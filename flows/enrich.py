@@ -13,11 +13,11 @@ from uuid import uuid4
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.display import display
 from flows.enrich_batches import Labeller, default_folder, oracle_and_store
 from flows.enrich_changes import Changes
 from flows.enrich_meaning import next_meaning
 from flows.enrich_parts import join_parts, locked, missing_parts, write_part
+from flows.enrich_progress import showing_progress
 from flows.enrich_runners import local_submit, prefect_submit, task_runner
 from flows.enrich_settings import EnrichSettings
 from flows.enrich_summary import joined, summarise, told
@@ -25,11 +25,11 @@ from flows.enrichment import Enrichment, Submit
 from flows.given_features import read_features
 from flows.running import run_with_api
 from models.booking import taken_over
-from models.oracle import AnswersPending, BudgetExhausted, Feature, OracleLost, OracleUnavailable
+from models.oracle import AnswersPending, BudgetExhausted, Feature, Oracle, OracleLost, OracleUnavailable
 from reports.growing import Meaning, read_table, write_table
 from reports.run import check_writable, replace_file
 from sources.find import find_rows, name_of
-from store import StoreError
+from store import Store, StoreError
 from tasks.publish_enrichment import publish_enrichment
 
 SUMMARY = "enrich.json"
@@ -92,19 +92,10 @@ def _label_and_write(
     started = time.monotonic()
     oracle, store = oracle_and_store(settings)
     table = read_table(folder)
-    before, identity = table.meaning, oracle.identity.to_json()
-    meaning = next_meaning(before, features, identity, settings)
-    table.define(meaning)
-    scope = settings.scope(str(folder.resolve()), identity, meaning.version)
-    store.begin_run(
-        run_id,
-        scope,
-        name=folder.name,
-        flow="enrich",
-        dataset=name_of(settings.dataset),
-        oracle=str(oracle.identity),
-        settings=settings.model_dump(mode="json"),
-    )
+    before = table.meaning
+    table.define(next_meaning(before, features, oracle.identity.to_json(), settings))
+    run_id = f"{run_id}-{table.meaning.version}"  # a flow that is tried again after a partial table makes the next one
+    scope = _begun(settings, folder, table.meaning, oracle, store, run_id)
     work = Enrichment(
         table,
         features,
@@ -116,8 +107,8 @@ def _label_and_write(
     work.changes.cost = taken_over(oracle, store, run_id, settings.budget_micro)
     status = "failed"
     try:
-        total = find_rows(settings.dataset).total or len(table)  # a text table says so only when it was read
-        with display().counting(total, "examples looked at") if total else display().waiting("labelling what is new"):
+        total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when it was read
+        with showing_progress(work, total):
             changes = work.run(settings.dataset, settings.part)
         if not isinstance(changes.failure, StoreError):
             changes.take_from_books(store.totals(run_id))
@@ -127,6 +118,21 @@ def _label_and_write(
     finally:
         store.end_run(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
     return summary, changes
+
+
+def _begun(settings: EnrichSettings, folder: Path, meaning: Meaning, oracle: Oracle, store: Store, run_id: str) -> str:
+    """Enter the run in the store; the scope to which its budget is counted."""
+    scope = settings.scope(str(folder.resolve()), meaning.oracle, meaning.version)
+    store.begin_run(
+        run_id,
+        scope,
+        name=folder.name,
+        flow="enrich",
+        dataset=name_of(settings.dataset),
+        oracle=str(oracle.identity),
+        settings=settings.model_dump(mode="json"),
+    )
+    return scope
 
 
 def _write(

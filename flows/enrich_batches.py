@@ -70,6 +70,11 @@ class Labeller:
         self.run_id = run_id
         self.scope = scope
 
+    def answered(self) -> tuple[int, Money]:
+        """How many answers this process has had for the run, and what they cost."""
+        recorded = _recorders.get(self.run_id)
+        return (recorded.paid_calls + recorded.cached_calls, recorded.cost) if recorded else (0, 0)
+
     def __call__(self, batch: Batch) -> Marks:
         recorded = _recorded(self.settings, self.run_id, self.scope)
         marks = Marks(batch)
@@ -118,7 +123,7 @@ def opened(
     return build_oracle(oracle, described, seed, environment, kept, budget=budget, growing=True), kept
 
 
-_opening = threading.Lock()
+_opening = threading.RLock()
 
 
 def oracle_and_store(settings: EnrichSettings) -> tuple[Oracle, Store]:
@@ -126,10 +131,15 @@ def oracle_and_store(settings: EnrichSettings) -> tuple[Oracle, Store]:
         return opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
 
 
-@cache
+_recorders: dict[str, Recorded] = {}  # by run
+
+
 def _recorded(settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
-    oracle, store = oracle_and_store(settings)
-    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+    with _opening:
+        if run_id not in _recorders:
+            oracle, store = oracle_and_store(settings)
+            _recorders[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+        return _recorders[run_id]
 
 
 def _described(spec: str, oracle: str) -> Dataset:

@@ -78,7 +78,8 @@ def _enrich(arguments: argparse.Namespace) -> int:
         from flows.enrich import check, run_flow
         from flows.enrich_summary import told
 
-        check(settings)
+        folder, _ = check(settings)
         summary = run_flow(settings)
-    print_result(summary, told(summary), json=arguments.json)
+    lines = told(summary) if "waits_for" in summary else [*told(summary), f"written to {folder}"]
+    print_result(summary, lines, json=arguments.json)
     return DONE

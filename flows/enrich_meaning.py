@@ -8,6 +8,7 @@ from flows.enrich_settings import EnrichSettings
 from models.oracle import Feature
 from reports.growing import Column, Meaning
 from reports.run import RunError
+from reports.wording import of_things
 
 
 def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings) -> Meaning:
@@ -39,6 +40,7 @@ def _continued(column: Column, feature: Feature | None, settings: EnrichSettings
 def _require_backfill(settings: EnrichSettings, oracle: str, votes: int) -> None:
     if not settings.backfill:
         raise RunError(
-            f"the table was labelled by {oracle} with {votes} votes, and {settings.oracle} with {settings.votes} votes "
-            "is another voter: ask everything again with --backfill, or give another --out"
+            f"the table was labelled by {oracle} with {of_things(votes, 'vote')}, and {settings.oracle} with "
+            f"{of_things(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
+            "or give another --out"
         )

@@ -14,6 +14,7 @@ from flows.loop import StopReason
 from models.oracle import MICRO, Feature, OracleUnavailable
 from reports.drift import Share, drift_of
 from reports.growing import GrowingTable, Meaning
+from reports.wording import of_things
 
 SUMMED = (*(why.value for why in Why), "unchanged", "left_out_count", "paid_calls", "cached_calls", "unknown_calls")
 
@@ -114,13 +115,16 @@ def told(summary: dict[str, Any]) -> list[str]:
     counted = ", ".join(f"{summary[why.value]:,} {why.value}" for why in Why if summary[why.value])
     lines = [f"{counted or 'nothing new'}, {summary['unchanged']:,} unchanged; {summary['rows']:,} rows"]
     if summary["gone"]:
-        lines.append(f"{summary['gone']:,} rows are no longer in the data set and stay as they are")
+        lines.append(f"no longer in the data set, and as they were: {of_things(summary['gone'], 'row')}")
     if summary["left_out"]:
         first = summary["left_out"][0]
         lines.append(f"{summary['left_out_count']:,} left out, {first['id']} for one: {first['reason']}")
     if summary["turned_over"]:
         worst = sorted(summary["turned_over"].items(), key=lambda item: -item[1])[:5]
         lines.append("turned over by changed content: " + ", ".join(f"{name} {count}" for name, count in worst))
+    new = summary["new_features"]
+    if new and summary["version"] > 1 and not summary["settings"]["backfill"]:
+        lines.append(f"new, and asked of new examples only: {', '.join(new)} (--backfill asks of the old ones too)")
     for one in summary["drift"]:
         if one["moved"]:
             lines.append(
@@ -129,7 +133,7 @@ def told(summary: dict[str, Any]) -> list[str]:
             )
     if waits := summary.get("waits_for"):
         names = " and ".join(", ".join(waits).rsplit(", ", 1))
-        lines.append(f"part {summary['settings']['shard']} is kept; the table is written when {names} are complete too")
+        lines.append(f"part {summary['settings']['shard']} is kept; the table is written with {names}")
     if summary["message"]:
         lines.append(summary["message"])
     if summary["unknown_calls"]:

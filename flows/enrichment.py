@@ -13,10 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from discovery.questions import UNKNOWN, Labels
-from flows.display import display
 from flows.enrich_batches import Batch, BatchLost, Labeller, Marks
 from flows.enrich_changes import Changes, Why
-from models.oracle import Feature, OracleError
+from models.oracle import Feature, Money, OracleError
 from reports.growing import GrowingTable
 from sources.dataset import Quarantined
 from sources.errors import DatasetError
@@ -59,6 +58,7 @@ class Enrichment:
     ) -> None:
         self.table = table
         self.changes = Changes()
+        self.looked_at = 0
         self._columns = [table.meaning.names.index(feature.name) for feature in features]
         self._feature_of = dict(zip(self._columns, features, strict=True))
         self._since = np.array([column.since for column in table.meaning.columns])
@@ -74,6 +74,12 @@ class Enrichment:
     def before(self) -> Labels:
         """The labels as they were read."""
         return self._before
+
+    @property
+    def answered(self) -> tuple[int, Money]:
+        """How many answers have come so far, and what they cost: of this process, or of batches that came back."""
+        changes = self.changes
+        return max(self._labeller.answered(), (changes.paid_calls + changes.cached_calls, changes.cost))
 
     def run(self, spec: str, part: tuple[int, int] = (0, 1)) -> Changes:
         """Label what is missing. What was labelled before something ended it is in the table."""
@@ -98,7 +104,6 @@ class Enrichment:
         return changes
 
     def _examples(self, spec: str, part: tuple[int, int]) -> Iterator[Example]:
-        done = 0
         for found in iter_examples(spec, known=lambda digest: self.table.row_with(digest) is not None):
             if not _is_in(part, found.id):
                 continue
@@ -106,9 +111,7 @@ class Enrichment:
             if isinstance(found, Quarantined):
                 self.changes.leave_out(found)
                 continue
-            done += 1
-            if done % 1000 == 0:
-                display().update(done, f"{self.changes.paid_calls:,} calls")
+            self.looked_at += 1
             yield found
 
     def _see(self, name: str) -> None:

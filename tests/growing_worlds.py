@@ -52,7 +52,7 @@ class World:
         truth.to_csv(self.folder / "truth.csv", index=False)
 
 
-def night(world: World, **changed: Any) -> dict[str, Any]:
+def night(world: World, run_id: str | None = None, **changed: Any) -> dict[str, Any]:
     """One nightly run; the simulated crowd of this process is built anew, as in a process of its own."""
     opened.cache_clear()
     settings = {
@@ -62,7 +62,7 @@ def night(world: World, **changed: Any) -> dict[str, Any]:
         "store": str(world.folder / "store.sqlite"),
         "out": str(world.folder / "out"),
     }
-    return enrich_with(EnrichSettings.model_validate(settings | changed))
+    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id)
 
 
 def table(world: World, name: str = "labels.parquet") -> pd.DataFrame:

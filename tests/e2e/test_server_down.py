@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from flows.__main__ import main
+from flows.enrich import nightly_flow
+from flows.enrich_settings import EnrichSettings
+from flows.running import run_with_api
 from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store
 from tasks.label_batch import label_batch
+from tasks.publish_enrichment import publish_enrichment
 from tests.comparisons import write_votes
 from tests.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples
 
@@ -189,3 +195,31 @@ def test_a_server_that_dies_in_a_comparison_leaves_a_page_that_says_what_is_miss
     content = json.loads((tmp_path / "compared" / "comparison.json").read_text())
     assert (content["partial"], content["oracles"][0]["votes"]) == (False, 16 * len(WORDS))
     assert "Partial" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_url", "impatient")
+def test_a_nightly_flow_that_is_tried_again_goes_on_from_the_partial_table(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path
+) -> None:
+    settings = EnrichSettings(
+        dataset=str(dataset),
+        features="; ".join(WORDS),
+        oracle=openai(server.base_url) + "&grouping=feature&concurrency=1",
+        store=str(tmp_path / "table.sqlite"),
+        out=str(tmp_path / "table"),
+    )
+
+    def come_back() -> None:
+        while not (tmp_path / "table" / "enrich.json").exists():
+            time.sleep(0.05)
+        server.answers_left = None
+
+    server.answers_left = 2 + 5
+    threading.Thread(target=come_back, daemon=True).start()
+    flow = nightly_flow.with_options(retry_delay_seconds=1)
+    summary = run_with_api(lambda: flow(settings, return_state=True), publish_enrichment.name, "texts").result()
+    assert (summary["stopped_because"], summary["version"], summary["rows"]) == ("done", 2, 16)
+    with Store.open(f"sqlite:///{tmp_path / 'table.sqlite'}") as store:
+        assert [run["status"] for run in store.run_overview()] == ["done", "oracle-unavailable"]
+        assert sum(row.paid_calls for row in store.costs() if row.kind == "label") == 16 * len(WORDS)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from flows.display import Display, displaying
 from flows.enrich_batches import opened, oracle_and_store
 from flows.enrich_parts import locked
 from flows.enrich_settings import EnrichSettings
@@ -102,8 +104,14 @@ def test_a_budget_stops_it_and_the_next_night_goes_on(world: World) -> None:
     assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
 
 
+def test_a_flow_that_is_tried_again_may_make_the_next_version(world: World) -> None:
+    stopped, done = night(world, "one flow run", budget="0.1"), night(world, "one flow run")
+    assert (stopped["version"], done["version"]) == (1, 2)
+    assert stopped["paid_calls"] + done["paid_calls"] == 180
+
+
 def test_a_label_whose_votes_are_not_all_in_is_left_to_the_next_night(world: World, tmp_path: Path) -> None:
-    crowd = {"oracle": "simulated?flip=0.3&price=0.001", "votes": 5}
+    crowd: dict[str, Any] = {"oracle": "simulated?flip=0.3&price=0.001", "votes": 5}
     whole, cut = World(tmp_path / "whole", 60), world
     night(whole, **crowd)
     night(cut, **crowd, budget="0.35")
@@ -193,3 +201,18 @@ def test_the_oracle_is_built_once_per_process(world: World) -> None:
     )
     assert oracle_and_store(settings)[0] is oracle_and_store(settings)[0]
     assert opened.cache_info().misses == 1
+
+
+def test_answers_are_told_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
+    class Watched(Display):
+        def __init__(self) -> None:
+            self.seen: list[tuple[int, str]] = []
+
+        def update(self, done: int, detail: str) -> None:
+            self.seen.append((done, detail))
+
+    with displaying(watched := Watched()):
+        summary = night(world, oracle="simulated?price=0.001&latency=0.05&width=8")
+    answers = [int(detail.split()[0]) for _, detail in watched.seen]
+    assert any(0 < so_far < summary["paid_calls"] for so_far in answers), "all is one batch"
+    assert watched.seen[0][0] == 60
