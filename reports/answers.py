@@ -121,20 +121,22 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
 
 def _asked(question: dict[str, Any], answer: dict[str, Any]) -> Asked:
     name, definition = answer["feature"] or (None, "")
+    if not all(0 <= place < len(question["examples"]) for place in answer["shown"]):
+        raise ValueError(f"shown {answer['shown']} are not among the examples")
     return Asked(
         kind=Kind(question["kind"]),
-        examples=tuple(question["examples"]),
-        without=tuple(question["without"]),
-        known=tuple(question["known"]),
-        verdict=answer["verdict"],
-        by=answer["by"],
+        examples=tuple(map(str, question["examples"])),
+        without=tuple(map(str, question["without"])),
+        known=tuple(map(str, question["known"])),
+        verdict=str(answer["verdict"]),
+        by=str(answer["by"]),
         feature=name,
         definition=definition,
-        shown=tuple(answer["shown"]),
-        cost=answer["cost"],
-        seconds=answer["seconds"],
-        raw=answer["raw"],
-        note=answer.get("note", ""),
+        shown=tuple(map(int, answer["shown"])),
+        cost=int(answer["cost"]),
+        seconds=float(answer["seconds"]),
+        raw=str(answer["raw"]),
+        note=str(answer.get("note", "")),
     )
 
 

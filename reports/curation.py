@@ -73,7 +73,7 @@ def read_log(folder: Path) -> list[Entry]:
         return []
     try:
         return [Entry(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise RunError(f"{path} cannot be read ({error}): correct the line, or move the file away") from None
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discovery.metrics import interesting, interesting_and_distinct
 from discovery.questions import UNKNOWN, Labels
 from reports.answers import Asked, Tally, read_answers
-from reports.run import FEATURE_COLUMNS, Run
+from reports.run import FEATURE_COLUMNS, Run, RunError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,15 @@ class Findings:
 
 
 def read_findings(run: Run) -> Findings:
-    """As discovered, before any curation."""
+    """As discovered, before any curation. Raises RunError where the files hold what discover does not write."""
+    try:
+        return _read_findings(run)
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise RunError(f"{run.folder} holds what discover does not write ({reason}): run discover again") from error
+
+
+def _read_findings(run: Run) -> Findings:
     table, labels = run.found_features, run.found_labels
     ids = [str(name) for name in labels.index]
     answers = read_answers(Path(run.folder), ids)

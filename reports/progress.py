@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports.findings import MICRO, Findings
-from reports.run import Run
+from reports.run import Run, RunError
 from reports.svg import Series, curve, data_url
 
 Number = TypeVar("Number", int, float)
@@ -54,10 +54,14 @@ def history_of(run: Run, findings: Findings) -> History:
         new.append(int(first))
         counting.append(int(first and counts[name]))
         costs.append(cost)
+    curve = run.summary["g_curve"]
+    if len(curve) < len(new):
+        had = f"g_curve has {len(curve)} values for {len(new)} comparisons"
+        raise RunError(f"{run.folder / 'run.json'} does not fit answers.jsonl ({had}): run discover again")
     return History(
         features=list(accumulate(new)),
         counting=list(accumulate(counting)),
-        g=[float(value) for value in run.summary["g_curve"]][: len(new)],
+        g=[float(value) for value in curve[: len(new)]],
         usd=[total / MICRO for total in accumulate(costs)],
     )
 

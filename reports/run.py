@@ -63,6 +63,8 @@ class Run:
             ) from None
         except (ValueError, RecursionError) as error:
             raise RunError(f"{path} cannot be read ({error}): run discover again to write it anew") from None
+        if not isinstance(summary, dict):
+            raise RunError(f"{path} holds no object: run discover again to write it anew")
         return summary
 
     @cached_property
@@ -89,8 +91,15 @@ class Run:
         """As discovered."""
         import pandas as pd
 
-        texts = dict.fromkeys(("name", "definition", "question", "examples"), str)
-        return self._read("features.csv", lambda path: restored(pd.read_csv(path, keep_default_na=False, dtype=texts)))
+        kinds = dict.fromkeys(("name", "definition", "question", "examples"), str) | {"positives": int}
+
+        def read(path: Path) -> pd.DataFrame:
+            table = pd.read_csv(path, keep_default_na=False, dtype=kinds)
+            if missing := kinds.keys() - table.columns:
+                raise KeyError(f"no column {min(missing)}")
+            return restored(table)
+
+        return self._read("features.csv", read)
 
     @cached_property
     def found_labels(self) -> pd.DataFrame:
