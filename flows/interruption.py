@@ -64,6 +64,7 @@ class Interruption:
         """Say how to go on, whoever comes first, and leave no process behind that was just being started."""
         if self._ending.acquire(blocking=False):
             print(_LINE, file=sys.stderr, flush=True)
+            exec("")  # noqa: S102  # else Python ends by SIGINT if what was interrupted was run by another `exec`
             if self._listening:
                 _end_children()
 

@@ -43,7 +43,7 @@ class Held:
     def find_spec(self, name, path=None, target=None):
         if name == "{module}":
             print("held", file=sys.stderr, flush=True)
-            time.sleep(600)
+            exec("time.sleep(600)", {{"time": time}})
 sys.meta_path.insert(0, Held())
 """
 STUBBORN = """
@@ -167,6 +167,16 @@ def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
         ended = command.end(how)
     assert (ended.status, ended.errors) == (STATUS[how], ["held"])
     assert not (tmp_path / "store.sqlite").exists()
+
+
+@SIGNALS
+def test_what_a_command_imports_later_does_not_change_its_status(tmp_path: Path, how: signal.Signals) -> None:
+    """Python itself would end by SIGINT: the interruption passes through `exec`, as in the import of a dataclass."""
+    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="flows.replicate_settings"))
+    with started(tmp_path, *discovering(tmp_path), PYTHONPATH=str(tmp_path)) as command:
+        command.wait_for_word("held")
+        ended = command.end(how)
+    assert (ended.status, ended.errors) == (STATUS[how], ["held", GO_ON])
 
 
 def test_a_command_that_does_not_end_when_it_is_told_to_is_ended(tmp_path: Path) -> None:
