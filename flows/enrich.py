@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from contextlib import nullcontext
@@ -108,7 +109,7 @@ def _label_and_write(
     status = "failed"
     try:
         total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when it was read
-        with showing_progress(work, total):
+        with showing_progress(work, total and math.ceil(total / settings.part[1])):
             changes = work.run(settings.dataset, settings.part)
         if not isinstance(changes.failure, StoreError):
             changes.take_from_books(store.totals(run_id))

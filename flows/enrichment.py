@@ -8,6 +8,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -104,9 +105,9 @@ class Enrichment:
         return changes
 
     def _examples(self, spec: str, part: tuple[int, int]) -> Iterator[Example]:
-        for found in iter_examples(spec, known=lambda digest: self.table.row_with(digest) is not None):
-            if not _is_in(part, found.id):
-                continue
+        known = self.table.row_with
+        wanted = partial(_is_in, part)
+        for found in iter_examples(spec, known=lambda digest: known(digest) is not None, wanted=wanted):
             self._see(found.id)
             if isinstance(found, Quarantined):
                 self.changes.leave_out(found)

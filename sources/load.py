@@ -43,14 +43,19 @@ def load_dataset(spec: str, *, progress: Progress | None = None) -> Dataset:
 
 
 def iter_examples(
-    spec: str, *, progress: Progress | None = None, known: Callable[[str], bool] = lambda _: False
+    spec: str,
+    *,
+    progress: Progress | None = None,
+    known: Callable[[str], bool] = lambda _: False,
+    wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[Example | Quarantined]:
     """The rows of a data set in order, one at a time: of its content only what is being looked at is in memory.
 
-    A picture whose digest is `known` to be readable is not decoded again, which takes most of the time."""
+    A picture whose digest is `known` to be readable is not decoded again, which takes most of the time. Rows whose id
+    is not `wanted` are passed over unread."""
     source = find_rows(spec)
     ids: set[str] = set()
-    for done, found in enumerate(_examine_all(source, known), 1):
+    for done, found in enumerate(_examine_all(source, known, wanted), 1):
         if progress is not None:
             progress(done, None if source.total is None else max(source.total, done))
         if isinstance(found, Quarantined):
@@ -62,12 +67,14 @@ def iter_examples(
             yield found
 
 
-def _examine_all(source: Rows, known: Callable[[str], bool]) -> Iterator[Example | Quarantined]:
+def _examine_all(
+    source: Rows, known: Callable[[str], bool], wanted: Callable[[str], bool]
+) -> Iterator[Example | Quarantined]:
     """In the order of the rows. Pictures are decoded in threads, only a few rows ahead of what was asked for."""
     waiting: deque[Future[Example | Quarantined] | Example | Quarantined] = deque()
     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="examine")
     try:
-        for row in source.rows:
+        for row in filter(lambda row: wanted(row.name), source.rows):
             examine = partial(_examine, row, known, source.home)
             waiting.append(pool.submit(examine) if row.image is not None else examine())
             if len(waiting) > 4 * WORKERS:

@@ -8,9 +8,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from flows.enrich_summary import told
 from models.oracle import OracleLost
+from sources import load
+from sources.content import read_bytes
 from store import Store
 from tests.fake_openai import FakeOpenAI
 from tests.growing_worlds import World, night, table
@@ -145,3 +148,17 @@ def test_a_part_whose_server_dies_leaves_the_table_alone_and_the_same_command_go
     assert (last["added"], last["stopped_because"]) == (24, "done")
     assert table(world)[list(world.traits)].notna().all(axis=None)
     assert first["added"] + second["added"] < 24
+
+
+def test_a_part_reads_its_own_pictures_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(12):
+        Image.new("RGB", (8, 8 + number)).save(tmp_path / f"{number}.png")
+    read: list[str] = []
+
+    def read_and_tell(image: str, home: str | None) -> bytes:
+        read.append(Path(image).name)
+        return read_bytes(image, home)
+
+    monkeypatch.setattr(load, "read_bytes", read_and_tell)
+    found = list(load.iter_examples(str(tmp_path), wanted=lambda name: name in ("3.png", "7.png")))
+    assert sorted(read) == sorted(one.id for one in found) == ["3.png", "7.png"]
