@@ -12,6 +12,8 @@ from store.connect import BUSY_MILLISECONDS
 from store.errors import StoreError, explained
 from store.migrations import present_version
 
+# Either could answer or change whatever is asked, and the checksums would be right all the same.
+_ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
 
@@ -31,5 +33,8 @@ def examine(engine: Engine, name: str) -> None:
                 if said != "ok":
                     raise explained(name, StoreError(f"malformed: {said.splitlines()[-1]}"))
             present_version(connection, name)
+            if strange := connection.exec_driver_sql(_ADDED).first():
+                remedy = "it was left as it is; restore a copy of it or give another --store"
+                raise StoreError(f"store {name} has the {strange[0]} {strange[1]!r}, which no version makes: {remedy}")
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error

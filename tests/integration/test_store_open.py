@@ -117,6 +117,27 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, damage: Any
     assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "statement"),
+    [
+        ("trigger", "CREATE TRIGGER added AFTER INSERT ON answers BEGIN DELETE FROM answers; END"),
+        ("view", "CREATE VIEW added AS SELECT * FROM answers"),
+    ],
+)
+def test_a_store_with_a_trigger_or_a_view_is_refused_and_left_as_it_is(
+    tmp_path: Path, kind: str, statement: str
+) -> None:
+    path = tmp_path / "store.sqlite"
+    Store.open(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=rf"has the {kind} 'added', which no version makes: it was left as it is"):
+        Store.open(str(path))
+    assert path.read_bytes() == before
+
+
 def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "places.sqlite"
     with closing(sqlite3.connect(path)) as connection:
