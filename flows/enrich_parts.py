@@ -75,7 +75,7 @@ def remove_parts(folder: Path, version: int) -> None:
 def _read(folder: Path, meaning: Meaning, part: tuple[int, int]) -> Any:
     """What the columns of a part mean; None where it was not written."""
     file = folder / PARTS / f"{_name(meaning.version, part)}.json"
-    return json.loads(file.read_text(encoding="utf-8"))["meaning"] if file.exists() else None
+    return json.loads(file.read_text(encoding="utf-8")).get("meaning") if file.exists() else None
 
 
 def _name(version: int, part: tuple[int, int]) -> str:
