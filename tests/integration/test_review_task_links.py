@@ -51,7 +51,7 @@ def standing(site: Site) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("deed", ["look", "answer", "skip"])
 def test_made_up_workers_take_no_place_from_real_ones(site: Site, task: str, deed: str) -> None:
-    for number in range(12):
+    for number in range(5):
         visitor, fields = come(site, task, f"MADEUP{number}", f"NONE{number}")
         if deed != "look":
             unsure = {"unsure": fields["lease"]} if deed == "skip" else {}
