@@ -41,7 +41,7 @@ lock: .venv/.dev .venv/.tools ## pin what is required, and all that it needs, wi
 	$(BIN)/python -m supply.lock $(ARGS)
 
 audit: .venv/.tools ## look for known vulnerabilities of what is locked (asks an advisory service)
-	.venv/tools/bin/pip-audit --strict --disable-pip --require-hashes -r supply/run.lock -r supply/torch.lock -r supply/dev.lock
+	.venv/tools/bin/pip-audit --strict --disable-pip --require-hashes -r supply/run.lock -r supply/torch.lock -r supply/dev.lock -r supply/scale.lock
 
 licences: .venv/.run ## docs/licences.md
 	$(BIN)/python -m supply.licences
