@@ -15,8 +15,8 @@ test: .venv/.dev lint types ## everything CI runs, under 8 minutes on two cores
 	tests/install_axe.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-test-slow: .venv/.dev ## the long tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --timeout 3600 --hypothesis-profile search
+test-slow: .venv/.dev ## the long tests, and property tests with new examples
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --timeout 3600 --hypothesis-profile search
 
 lint: .venv/.dev ## ruff
 	$(BIN)/ruff check .
