@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 FLAGS = (
     "--headless",
@@ -64,6 +64,16 @@ def opened(browser: Browser, address: str, **options: Any) -> Iterator[Opened]:
         yield seen
     finally:
         context.close()
+
+
+def click(wanted: Locator) -> None:
+    """When it has come to rest: cards that come near the window get their true height, and what is below them moves."""
+    wanted.scroll_into_view_if_needed()
+    place, before = wanted.bounding_box(), None
+    while place != before:
+        wanted.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        place, before = wanted.bounding_box(), place
+    wanted.click()
 
 
 def address_of(path: Path, fragment: str = "") -> str:

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from reports.compare_exports import write_comparison
 from reports.comparison import Comparison
-from tests.chromium import address_of, opened
+from tests.chromium import address_of, click, opened
 from tests.comparisons import compared, feature_list, make_world, prepared
 from tests.run_folders import HOSTILE
 
@@ -34,7 +34,7 @@ def test_the_table_sorts_by_a_heading_and_back(chromium: Browser, comparison: tu
     with opened(chromium, address_of(path)) as seen:
         heading = seen.page.locator("#features th", has_text="kappa")
         for order, values in (("descending", wanted[::-1]), ("ascending", wanted)):
-            heading.get_by_role("button").click()
+            click(heading.get_by_role("button"))
             expect(heading).to_have_attribute("aria-sort", order)
             cells = seen.page.locator("#features tbody tr td:nth-child(3)")
             shown = [float(cell.get_attribute("data-value") or "nan") for cell in cells.all()]
@@ -57,7 +57,7 @@ def test_disagreements_are_filtered_by_feature_and_by_who_was_right(
         both = sum(one.right[0] and one.feature == 1 for one in found.disagreements)
         expect(count).to_have_text(f"{both} of {total}")
         expect(seen.page.locator(".card")).to_have_count(min(both, 60))
-        seen.page.locator("button.see-cards[data-feature='2']").click()
+        click(seen.page.locator("button.see-cards[data-feature='2']"))
         expect(count).to_have_text(f"{sum(one.feature == 2 for one in found.disagreements)} of {total}")
         assert seen.page.locator(".card h3").all_text_contents() == ["beard"] * seen.page.locator(".card").count()
 
@@ -89,5 +89,5 @@ def test_the_page_says_what_the_json_says(chromium: Browser, comparison: tuple[C
     with opened(chromium, address_of(path)) as seen:
         assert f"a kappa of {kappa:.2f}" in seen.page.locator(".verdict").inner_text()
         assert seen.page.locator("#methods-text").inner_text() == content["methods"]
-        seen.page.locator(".copy").click()
+        click(seen.page.locator(".copy"))
         expect(seen.page.locator(".copy")).not_to_have_text("copy")

@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from reports.run import Run
-from tests.chromium import Opened, address_of, opened
+from tests.chromium import Opened, address_of, click, opened
 from tests.run_folders import HOSTILE, make_run, random_matrix, unanswered
 
 A_PICTURE = re.compile(r"^data:image/webp;base64,")
@@ -56,7 +56,7 @@ def page(chromium: Browser, run: Run) -> Iterator[Opened]:
 
 
 def choose(page: Page, feature: int, side: str) -> None:
-    page.locator(f"#facets [data-feature='{feature}'][data-side='{side}']").click()
+    click(page.locator(f"#facets [data-feature='{feature}'][data-side='{side}']"))
 
 
 def shown_ids(page: Page) -> list[str]:
@@ -91,7 +91,7 @@ def test_a_second_click_takes_a_facet_back_and_clear_takes_all(page: Opened) -> 
     expect(everything).to_have_text("60 of 60 examples")
     choose(page.page, 0, "yes")
     choose(page.page, 1, "no")
-    page.page.locator("#clear").click()
+    click(page.page.locator("#clear"))
     expect(everything).to_have_text("60 of 60 examples")
     expect(page.page).to_have_url(re.compile("^[^#]*$"))
 
@@ -115,7 +115,7 @@ def test_features_are_found_by_name(page: Opened) -> None:
 
 
 def test_an_example_shows_all_its_features_and_votes(page: Opened, run: Run) -> None:
-    page.page.locator("#grid .tile").nth(7).click()
+    click(page.page.locator("#grid .tile").nth(7))
     dialog = page.page.locator("#example")
     expect(dialog.locator("h2")).to_have_text("p0007.png")
     labels = run.labels.loc["p0007.png"]
@@ -143,7 +143,7 @@ def test_every_feature_has_its_question_strips_pairs_and_reasons(page: Opened, r
         assert titles == list(found.asked.examples)
         assert card.locator(".pair").count() > 0
         assert card.locator(".strip.yes .tile").count() == min(12, int((found.labels == 1).sum()))
-    cards.nth(0).locator("summary").click()
+    click(cards.nth(0).locator("summary"))
     expect(cards.nth(0).locator(".why")).to_contain_text("What do two of the three share that the third lacks?")
 
 
@@ -198,7 +198,7 @@ def test_hostile_names_and_texts_are_shown_as_text(chromium: Browser, tmp_path: 
                 choose(seen.page, number, "yes")
                 assert seen.page.locator("#chosen bdi").all_text_contents() == [name]
                 choose(seen.page, number, "yes")
-            seen.page.locator("#grid .tile").first.click()
+            click(seen.page.locator("#grid .tile").first)
             expect(seen.page.locator("#example .whole")).to_have_text(f"{HOSTILE[0]} 0")
             assert seen.page.title() == "Features of texts"
             assert seen.page.locator("script").count() == 3
@@ -290,7 +290,7 @@ def test_a_notebook_shows_the_page_in_a_frame(chromium: Browser, run: Run, tmp_p
     (tmp_path / "notebook.html").write_text(f"<!doctype html><body>{run.report()._repr_html_()}", encoding="utf-8")
     with opened(chromium, address_of(tmp_path / "notebook.html")) as seen:
         frame = seen.page.frame_locator("iframe")
-        frame.locator("#facets [data-feature='0'][data-side='yes']").click()
+        click(frame.locator("#facets [data-feature='0'][data-side='yes']"))
         positives = int((run.labels["red"] == 1).sum())
         expect(frame.locator("#matched")).to_have_text(f"{positives} of 60 examples")
         assert seen.complaints == []
