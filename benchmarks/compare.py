@@ -20,8 +20,8 @@ from flows.compare_preparation import PreparedComparison, prepare_comparison
 from flows.compare_settings import CompareSettings
 from models.oracle import Feature
 from models.polling import Poll, SheetWriter
-from reports.compare_exports import write_comparison
-from reports.comparison import Comparison, compare_oracles
+from reports.compare.comparison import Comparison, compare_oracles
+from reports.compare.exports import write_comparison
 
 EXAMPLES, FEATURES, VOTES, SEED = 1_000, 30, 5, 0
 QUESTIONS = EXAMPLES * FEATURES * VOTES

@@ -97,7 +97,7 @@ def _explain(error: Exception) -> tuple[int, str]:
     from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
     from models.redaction import redacted
-    from reports.run import RunError
+    from reports.run.folder import RunError
     from sources.dataset import DatasetError
     from sources.location import printable
     from sources.secrecy import without_secrets

@@ -20,10 +20,10 @@ from flows.display import display
 from flows.running import run_with_api
 from flows.waiting import raise_if_waiting, suspended
 from models.oracle import AnswersPending, OracleLost
-from reports.compare_exports import summary_rows, write_comparison
-from reports.compare_study import Study
-from reports.compare_verdict import verdict_of
-from reports.comparison import Comparison, compare_oracles
+from reports.compare.comparison import Comparison, compare_oracles
+from reports.compare.exports import summary_rows, write_comparison
+from reports.compare.study import Study
+from reports.compare.verdict import verdict_of
 from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label

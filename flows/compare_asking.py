@@ -21,7 +21,7 @@ from models.polling import Poll, SheetWriter
 from models.recorded import Recorded
 from models.recorded_votes import RecordedVotes
 from models.voting import Elicited, Labelled, Panel
-from reports.compare_study import Contender, Discovered, Named
+from reports.compare.study import Contender, Discovered, Named
 
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
 

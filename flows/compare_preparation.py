@@ -22,7 +22,7 @@ from flows.preparation import Prepared
 from flows.settings import DiscoverSettings, Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.recorded_votes import RecordedVotes
-from reports.run import check_writable
+from reports.run.folder import check_writable
 from sources.dataset import Dataset
 from sources.example import Example
 from sources.load import load_dataset

@@ -18,9 +18,9 @@ from flows.settings import DiscoverSettings
 from models.oracle import MICRO, Feature, Label, Question, Verdict, digest_of
 from models.recorded import Recorded
 from models.voting import Ballot, Panel
-from reports.changes import Ask, Change
-from reports.curation import Votes, plan_change, read_log, record_change, undo
-from reports.run import Run, RunError
+from reports.curation.changes import Ask, Change
+from reports.curation.log import Votes, plan_change, read_log, record_change, undo
+from reports.run.folder import Run, RunError
 from sources.location import printable
 
 

@@ -31,8 +31,8 @@ from models.patient import Patient
 from models.recorded import Recorded
 from models.sentences import sentence_closeness
 from models.voting import Elicited, Labelled, Panel
-from reports.progress import picture_of
-from reports.run import Run
+from reports.page.history import picture_of
+from reports.run.folder import Run
 from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label

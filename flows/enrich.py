@@ -27,8 +27,8 @@ from flows.given_features import read_features
 from flows.running import run_with_api
 from models.booking import taken_over
 from models.oracle import AnswersPending, BudgetExhausted, Feature, Oracle, OracleLost, OracleUnavailable
-from reports.growing import Meaning, read_table, write_table
-from reports.run import check_writable, replace_file
+from reports.label_table import Meaning, read_table, write_table
+from reports.run.folder import check_writable, replace_file
 from sources.find import find_rows, name_of
 from store import Store, StoreError
 from tasks.publish_enrichment import publish_enrichment

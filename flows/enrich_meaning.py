@@ -6,9 +6,9 @@ from typing import Any
 
 from flows.enrich_settings import EnrichSettings
 from models.oracle import Feature
-from reports.growing import Column, Meaning
-from reports.run import RunError
-from reports.wording import of_things
+from reports.drawing.number_formats import of_things
+from reports.label_table import Column, Meaning
+from reports.run.folder import RunError
 
 
 def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings) -> Meaning:

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reports.growing import GrowingTable, Meaning, read_file, read_table, write_file, write_table
-from reports.run import RunError, replace_file
+from reports.label_table import GrowingTable, Meaning, read_file, read_table, write_file, write_table
+from reports.run.folder import RunError, replace_file
 
 PARTS = "parts"
 

@@ -14,8 +14,8 @@ from prefect.flow_runs import wait_for_flow_run
 from flows.enrich import SUMMARY, check
 from flows.enrich_parts import locked, remove_parts
 from flows.enrich_settings import EnrichSettings
-from reports.growing import read_table
-from reports.run import RunError
+from reports.label_table import read_table
+from reports.run.folder import RunError
 
 PART = "enrich/enrich-part"
 

@@ -12,9 +12,9 @@ from flows.enrich_settings import EnrichSettings
 from flows.enrichment import Enrichment
 from flows.loop import StopReason
 from models.oracle import MICRO, Feature, OracleUnavailable
-from reports.drift import Share, drift_of
-from reports.growing import GrowingTable, Meaning
-from reports.wording import of_things
+from reports.analysis.drift import Share, drift_of
+from reports.drawing.number_formats import of_things
+from reports.label_table import GrowingTable, Meaning
 
 SUMMED = (*(why.value for why in Why), "unchanged", "left_out_count", "paid_calls", "cached_calls", "unknown_calls")
 

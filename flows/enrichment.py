@@ -17,7 +17,7 @@ from discovery.questions import UNKNOWN, Labels
 from flows.enrich_batches import Batch, BatchLost, Labeller, Marks
 from flows.enrich_changes import Changes, Why
 from models.oracle import Feature, Money, OracleError
-from reports.growing import GrowingTable
+from reports.label_table import GrowingTable
 from sources.dataset import Quarantined
 from sources.errors import DatasetError
 from sources.example import Example

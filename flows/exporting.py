@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows.display import display
-from reports.exports import export_run, formats_named
-from reports.page import dataset_of
-from reports.run import Run
+from reports.export.formats import export_run, formats_named
+from reports.page.page import dataset_of
+from reports.run.folder import Run
 
 
 def export(run: Run, formats: Sequence[str], *, dataset: str | None = None, out: Path | None = None) -> list[Path]:

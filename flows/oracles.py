@@ -185,7 +185,7 @@ def _human(spec: Spec) -> Oracle:
 
 def _recorded(spec: Spec) -> Oracle:
     from models.recorded_votes import RecordedVotes
-    from reports.cells import restore
+    from reports.run.csv_cells import restore
 
     if not spec.model:
         raise OracleError("oracle 'recorded' names no file: say which, as in recorded:votes.csv")

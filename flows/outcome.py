@@ -19,7 +19,7 @@ from flows.settings import DiscoverSettings
 from models.mixed import Books, RecordedCrowd
 from models.oracle import MICRO, Answer, Compare
 from models.voting import Ballot
-from reports.run import Run, write_run
+from reports.run.folder import Run, write_run
 from sources.dataset import Dataset
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")

@@ -24,9 +24,9 @@ from flows.running import run_with_api
 from models.oracle import MICRO, digest_of
 from models.recorded import Recorded
 from models.voting import Panel
-from reports.cells import defuse
-from reports.growing import GrowingTable, read_table
-from reports.run import RunError, replace_file
+from reports.label_table import GrowingTable, read_table
+from reports.run.csv_cells import defuse
+from reports.run.folder import RunError, replace_file
 from sources.example import Example
 from sources.find import name_of
 from sources.load import iter_examples

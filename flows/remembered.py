@@ -8,7 +8,7 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from reports.run import replace_file
+from reports.run.folder import replace_file
 
 
 class Remembered(MutableMapping[str, Any]):

@@ -15,10 +15,9 @@ from prefect import flow
 from flows.display import display
 from flows.replicate_settings import ReplicateSettings
 from flows.running import run_with_api
-from reports.replication import TOPICS, write_page
-from reports.replication_claim import FULL, QUICK, Finding, Job, Scale, Topic
-from reports.replication_jobs import processes, run_jobs
-from reports.run import check_writable
+from reports.replicate.claim import FULL, QUICK, Finding, Job, Scale, Topic, processes, run_jobs
+from reports.replicate.page import TOPICS, write_page
+from reports.run.folder import check_writable
 from tasks.publish import publish
 from tasks.replicate import replicate_topic
 

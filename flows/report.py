@@ -12,9 +12,9 @@ from flows.display import display
 from flows.options import UsageError
 from flows.settings import OF_THE_STRATEGY, DiscoverSettings
 from models.oracle import OracleError
-from reports.columns import read_column
-from reports.page import Page, dataset_of, write_page
-from reports.run import Run
+from reports.analysis.columns import read_column
+from reports.page.page import Page, dataset_of, write_page
+from reports.run.folder import Run
 from sources.errors import DatasetError
 
 TAGS_PER_FEATURE = 4  # names repeat: so many questions bring about as many tags as there are features

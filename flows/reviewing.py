@@ -19,8 +19,7 @@ from flows.options import UsageError
 from flows.printing import LOGGING
 from flows.settings import state_folder
 from models.names import clean, name_problem
-from reports.review_export import csv_lines
-from reports.reviewers import Quality, QualityTerms, quality_of
+from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
 from review.config import ReviewConfig
 from store import Store

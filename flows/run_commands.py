@@ -106,7 +106,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _tree(arguments: argparse.Namespace) -> int:
     from discovery.tree import as_dot, as_json, as_text
-    from reports.tree import tree_of
+    from reports.page.problems import tree_of
 
     chosen = {name: getattr(arguments, name) for name in ("tolerance", "support")}
     findings = _run_of(arguments.folder).findings
@@ -145,8 +145,7 @@ def _messages() -> AbstractContextManager[None]:
 
 def _run_of(folder: str, *, told: bool = False) -> Any:
     """`told`: what run.json says is needed, not only the features and labels."""
-    from reports.run import Run
-    from reports.run_shape import check_shape
+    from reports.run.folder import Run, check_shape
 
     if not folder.strip():
         raise UsageError("RUN is empty: give a run folder that discover wrote")

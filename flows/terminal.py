@@ -13,7 +13,7 @@ from rich.text import Text
 from flows.preparation import Prepared
 from flows.printing import printable_lines
 from models.oracle import MICRO
-from reports.run import Run
+from reports.run.folder import Run
 from store import Cost, Store, StoreError
 
 PIPED_WIDTH = 160

@@ -13,7 +13,7 @@ import numpy as np
 from flows.compare import run_comparison
 from flows.compare_preparation import PreparedComparison, prepare_comparison
 from flows.compare_settings import CompareSettings
-from reports.comparison import Comparison
+from reports.compare.comparison import Comparison
 
 FEATURES = ("hat", "glasses", "beard")
 Votes = Iterable[tuple[str, str, str, int]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.metrics import g_curve, interesting, interesting_and_distinct
-from reports.run import Run, write_run
+from reports.run.folder import Run, write_run
 
 HOSTILE = (
     '<script>document.title="owned"</script>',

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from reports.compare_exports import write_comparison
-from reports.comparison import Comparison
+from reports.compare.comparison import Comparison
+from reports.compare.exports import write_comparison
 from tests.chromium import address_of, click, opened
 from tests.comparisons import compared, feature_list, make_world, prepared
 from tests.run_folders import HOSTILE

@@ -13,8 +13,8 @@ import pytest
 from flows.__main__ import main
 from flows.replicate import run_replication
 from flows.replicate_settings import ReplicateSettings
-from reports.replication import TOPICS
-from reports.replication_claim import TRIAL
+from reports.replicate.claim import TRIAL
+from reports.replicate.page import TOPICS
 
 ROOT = Path(__file__).parents[2]
 

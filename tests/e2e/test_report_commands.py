@@ -13,7 +13,7 @@ from flows.__main__ import main
 from flows.discover import run_discovery
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings
-from reports.run import Run
+from reports.run.folder import Run
 from tests.run_folders import HOSTILE
 
 ROOT = Path(__file__).parents[2]

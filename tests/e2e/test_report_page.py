@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from reports.run import Run
+from reports.run.folder import Run
 from tests.chromium import Opened, address_of, click, opened
 from tests.run_folders import HOSTILE, make_run, random_matrix, unanswered
 

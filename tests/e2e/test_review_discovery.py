@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from flows import waiting
 from flows.discover import run_flow
 from flows.preparation import prepare
-from reports.run import Run
+from reports.run.folder import Run
 from sources.load import load_dataset
 from tests.axe import serious_violations
 from tests.chromium import Opened, opened

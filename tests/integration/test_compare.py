@@ -15,8 +15,8 @@ import pytest
 from flows.compare import run_comparison
 from flows.options import UsageError
 from models.oracle import AnswersPending, Feature
-from reports.compare_exports import write_comparison
-from reports.comparison import Comparison
+from reports.compare.comparison import Comparison
+from reports.compare.exports import write_comparison
 from tests.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.fake_openai import FakeOpenAI
 

@@ -14,7 +14,7 @@ from flows.display import Display, displaying
 from flows.enrich_batches import opened, oracle_and_store
 from flows.enrich_parts import locked
 from flows.enrich_settings import EnrichSettings
-from reports.run import RunError
+from reports.run.folder import RunError
 from tests.growing_worlds import World, night, table
 
 

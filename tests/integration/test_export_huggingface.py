@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from reports.exports import export_run
+from reports.export.formats import export_run
 from sources.load import load_dataset
 from tests.run_folders import make_run, random_matrix
 

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from reports.cells import STARTS_A_FORMULA, restored
-from reports.curation import plan_change, record_change
-from reports.exports import FORMATS, NEED_IMAGES, export_run
-from reports.run import Run, RunError
+from reports.curation.log import plan_change, record_change
+from reports.export.formats import FORMATS, NEED_IMAGES, export_run
+from reports.run.csv_cells import STARTS_A_FORMULA, restored
+from reports.run.folder import Run, RunError
 from sources.load import load_dataset
 from tests.run_folders import HOSTILE, make_run, random_matrix
 

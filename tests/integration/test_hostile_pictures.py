@@ -18,7 +18,7 @@ from PIL import Image, ImageCms
 from PIL.PngImagePlugin import PngInfo
 
 from models.media import Pictures, most_frames
-from reports.pictures import thumbnails
+from reports.page.browser_data import thumbnails
 from review.media import Pictures as Shown
 from sources.dataset import Dataset
 from sources.example import Example, picture_at

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from models.names import clean
-from reports.run import Run, write_run
+from reports.run.folder import Run, write_run
 from sources.dataset import DatasetError
 from sources.load import load_dataset
 from sources.location import printable

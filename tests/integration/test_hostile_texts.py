@@ -12,7 +12,7 @@ import pandas as pd
 from flows.discover import run_discovery
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings
-from reports.run import Run
+from reports.run.folder import Run
 from sources.load import load_dataset
 from sources.location import printable
 

@@ -12,7 +12,7 @@ import pytest
 
 from flows.reviewing import invite
 from flows.store_check import check
-from reports.exports import export_run
+from reports.export.formats import export_run
 from sources.load import load_dataset
 from store import Store
 from store.backup import backup, restore

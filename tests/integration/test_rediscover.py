@@ -12,7 +12,7 @@ from flows.enrich_batches import opened
 from flows.enrich_settings import EnrichSettings
 from flows.rediscover import rediscover_with
 from flows.rediscover_settings import RediscoverSettings
-from reports.run import RunError
+from reports.run.folder import RunError
 from tests.growing_worlds import World
 
 TRAITS = ("red", "round", "heavy", "shiny", "old")

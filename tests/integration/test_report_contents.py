@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reports.exports import export_run
-from reports.run import Run
+from reports.export.formats import export_run
+from reports.run.folder import Run
 from sources.load import load_dataset
 from tests.run_folders import make_run, random_matrix, unanswered
 

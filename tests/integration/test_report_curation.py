@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from reports.curation import effective, plan_change, read_log, record_change, undo
-from reports.run import Run, RunError
+from reports.curation.log import effective, plan_change, read_log, record_change, undo
+from reports.run.folder import Run, RunError
 from tests.run_folders import make_run, random_matrix
 
 IDS = [f"e{number}" for number in range(25)]

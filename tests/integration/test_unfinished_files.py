@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from reports.built_folder import built
-from reports.run import RunError, replace_file
+from reports.run.files import built
+from reports.run.folder import RunError, replace_file
 
 ROOT = Path(__file__).parents[2]
 WRITER = """
 import sys, time
 from pathlib import Path
-from reports.run import replace_file
+from reports.run.folder import replace_file
 
 def write(file):
     file.write("half of ")
@@ -33,7 +33,7 @@ replace_file(Path(sys.argv[1]), write)
 BUILDER = """
 import sys
 from pathlib import Path
-from reports.built_folder import built
+from reports.run.files import built
 
 with built(Path(sys.argv[1])) as building:
     (building / "README.md").write_text('tags: ["twothirds"]')

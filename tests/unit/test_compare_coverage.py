@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from discovery.estimates import Estimate
 from discovery.refits import refitted
 from discovery.vote_sheet import VoteSheet
-from reports.compare_labels import Quality, qualities
-from reports.compare_study import Contender, Study, reference_of
+from reports.compare.labels import Quality, qualities
+from reports.compare.study import Contender, Study, reference_of
 from tests.made_votes import annotated, made_truth
 
 WORKERS = [(0.95, 0.9), (0.7, 0.75), (0.6, 0.7), (0.65, 0.6), (0.9, 0.85)]

@@ -14,9 +14,9 @@ from flows.enrich_settings import EnrichSettings
 from flows.given_features import read_features
 from flows.options import UsageError
 from models.oracle import Feature
-from reports.drift import Share, drift_of
-from reports.groups import fisher, newcombe
-from reports.growing import Column, GrowingTable, Meaning, read_file, write_file
+from reports.analysis.drift import Share, drift_of
+from reports.analysis.groups import fisher, newcombe
+from reports.label_table import Column, GrowingTable, Meaning, read_file, write_file
 
 MEANING = Meaning(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 

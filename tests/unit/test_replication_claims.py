@@ -12,18 +12,18 @@ import pytest
 from discovery.crowds import Matrix, RankedCrowd, valid_columns
 from discovery.questions import Comparison, Kind
 from discovery.worlds import binary_tree, independent_features, left_right_world
-from reports.replication_adaptive import HALF, adaptive_drawn, adaptive_endless, expected_queries, settling
-from reports.replication_binary import TOPICS as BINARY
-from reports.replication_binary import answers_to, queries_to_all, steiner_triples
-from reports.replication_claim import TRIAL, Topic, Verdict
-from reports.replication_examples import TOPICS as EXAMPLES
-from reports.replication_examples import alone, homogeneous_finds_all
-from reports.replication_first_feature import TOPICS as FIRST_FEATURE
-from reports.replication_first_feature import least_answered, lone_feature, most_nones
-from reports.replication_left_right import TOPICS as LEFT_RIGHT
-from reports.replication_left_right import all_left_right, guaranteed, left_right_case
-from reports.replication_nonadaptive import TOPICS as NONADAPTIVE
-from reports.replication_nonadaptive import expected_collecting, nonadaptive_endless
+from reports.replicate.claim import TRIAL, Topic, Verdict
+from reports.replicate.lemma_4_4 import TOPICS as FIRST_FEATURE
+from reports.replicate.lemma_4_4 import least_answered, lone_feature, most_nones
+from reports.replicate.lemma_5_3 import HALF, adaptive_drawn, adaptive_endless, expected_queries, settling
+from reports.replicate.lemma_5_4 import TOPICS as NONADAPTIVE
+from reports.replicate.lemma_5_4 import expected_collecting, nonadaptive_endless
+from reports.replicate.lemmas_5_1_5_2 import TOPICS as EXAMPLES
+from reports.replicate.lemmas_5_1_5_2 import alone, homogeneous_finds_all
+from reports.replicate.proposition_6_1 import TOPICS as LEFT_RIGHT
+from reports.replicate.proposition_6_1 import all_left_right, guaranteed, left_right_case
+from reports.replicate.propositions_4_1_4_2 import TOPICS as BINARY
+from reports.replicate.propositions_4_1_4_2 import answers_to, queries_to_all, steiner_triples
 
 
 @pytest.mark.parametrize("n", [3, 9, 15, 27, 81])

@@ -6,11 +6,10 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from discovery.worlds import leafy_tree
-from reports.plots import Line, Panel, Plot, svg_of
-from reports.replication import TOPICS, page_of
-from reports.replication_claim import TRIAL, Finding, Table, Verdict, jobs_of
-from reports.replication_jobs import run_jobs
-from reports.replication_printed_hybrid import PrintedHybrid
+from reports.drawing.plots import Line, Panel, Plot, svg_of
+from reports.replicate.claim import TRIAL, Finding, Table, Verdict, jobs_of, run_jobs
+from reports.replicate.page import TOPICS, page_of
+from reports.replicate.proposition_4_3 import PrintedHybrid
 
 PLOT = Plot(
     [Panel("p", "x", "y", [Line("a", [1, 10], [1, 2], [0.5, 1], [2, 3]), Line("b", [1, 10], [2, 2])], log_y=True)],

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.answers import Tally
-from reports.changes import Change, plan
-from reports.findings import Findings, Found
-from reports.run import RunError
+from reports.curation.changes import Change, plan
+from reports.run.answers import Tally
+from reports.run.findings import Findings, Found
+from reports.run.folder import RunError
 
 N = 8
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef, precision_score, recall_score
 
 from discovery.twins import correlation
-from reports.correlations import correlations, ordered
-from reports.nearest import minimal_pairs
-from reports.payload import script_json
-from reports.progress import History, outlook_of
-from reports.svg import Series, curve, element, nice_ticks
-from reports.truths import against_truth
-from reports.wording import duration, percent, usd
+from reports.drawing.number_formats import duration, percent, usd
+from reports.drawing.svg import Series, curve, element, nice_ticks
+from reports.page.browser_data import script_json
+from reports.page.correlations import correlations, ordered
+from reports.page.feature_cards import minimal_pairs
+from reports.page.history import History, outlook_of
+from reports.page.truth import against_truth
 from sources.dataset import Truth
 from tests.run_folders import HOSTILE, random_matrix
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control, fisher_exact
 
-from reports.answers import Tally
-from reports.findings import Findings, Found
-from reports.groups import compare_runs, fisher, holm, newcombe, wilson
-from reports.run import RunError
+from reports.analysis.groups import compare_runs, fisher, holm, newcombe, wilson
+from reports.run.answers import Tally
+from reports.run.findings import Findings, Found
+from reports.run.folder import RunError
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))

@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge as TheirRidge
 from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 
-from reports.ridge import STRENGTHS, Matrix, fit_classes, fit_ridge
+from reports.analysis.prediction import STRENGTHS, Matrix, fit_classes, fit_ridge
 
 
 def data(seed: int, n: int = 40, k: int = 6) -> tuple[Matrix, Matrix]:

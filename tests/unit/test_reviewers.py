@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.review_export import csv_lines
-from reports.reviewers import QualityTerms, quality_of
+from reports.reviewers import QualityTerms, csv_lines, quality_of
 
 
 def vote(by: str, item: int, verdict: str = "yes", **other: Any) -> dict[str, Any]:

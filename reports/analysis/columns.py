@@ -1,0 +1,96 @@
+"""The further columns of a data set, as targets to predict and as groups to compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.run.folder import RunError
+from sources.dataset import Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MANY_VALUES = 12  # different numbers from which a column is a quantity
+MOST_CLASSES = 20
+FEWEST_ROWS = 5  # of a class that takes part
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Values of a column for the run's examples. `rows` are those that take part."""
+
+    name: str
+    rows: NDArray[np.intp]
+    values: NDArray[Any]  # of these rows: numbers, or names of classes
+    is_number: bool
+    left_out: list[str]  # what does not take part, and why
+
+
+def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> Column:
+    """Raises RunError where there is no such column, or nothing to be done with it."""
+    if dataset is None:
+        raise RunError(f"column {name!r} cannot be read without the data set: say where it is with --dataset")
+    table = dataset.metadata
+    if name not in table.columns:
+        there = ", ".join(map(repr, table.columns)) or "no further columns"
+        raise RunError(
+            f"the data set has no column {name!r} (it has {there}): name one of these, or add it to its table"
+        )
+    series = table[name].reindex(ids)
+    numbers = _as_numbers(series)
+    if numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) >= MANY_VALUES:
+        rows = np.flatnonzero(~np.isnan(numbers))
+        return Column(name, rows, numbers[rows], True, _missing(len(ids) - len(rows)))
+    return _classes(name, series)
+
+
+def in_halves(column: Column) -> Column:
+    """A quantity as two groups of about the same size."""
+    middle = float(np.median(column.values))
+    names = np.where(column.values <= middle, f"up to {middle:g}", f"above {middle:g}")
+    return Column(column.name, column.rows, names, False, column.left_out)
+
+
+def _classes(name: str, series: pd.Series[Any]) -> Column:
+    texts = np.array(["" if _is_missing(value) else _text(value) for value in series], dtype=object)
+    found, counts = np.unique(texts[texts != ""].astype(str), return_counts=True)
+    if len(found) > MOST_CLASSES and (counts >= FEWEST_ROWS).sum() > MOST_CLASSES:
+        raise RunError(f"column {name!r} has {len(found)} different values: name one with at most {MOST_CLASSES}")
+    kept = [str(value) for value, count in zip(found, counts, strict=True) if count >= FEWEST_ROWS]
+    if len(kept) < 2:
+        raise RunError(
+            f"column {name!r} has {len(kept)} values that {FEWEST_ROWS} examples or more share, and two are needed: "
+            "name another column"
+        )
+    rows = np.flatnonzero(np.isin(texts, kept))
+    rare = [f"{str(value)!r} ({count})" for value, count in zip(found, counts, strict=True) if count < FEWEST_ROWS]
+    told = [f"values with fewer than {FEWEST_ROWS} examples: {', '.join(rare[:8])}" + " …" * (len(rare) > 8)]
+    return Column(name, rows, texts[rows].astype(str), False, _missing(int((texts == "").sum())) + told * bool(rare))
+
+
+def _as_numbers(series: pd.Series[Any]) -> NDArray[np.float64] | None:
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(series):
+        return None
+    numbers = pd.to_numeric(series.replace("", None), errors="coerce").to_numpy(np.float64)
+    given = np.array([not _is_missing(value) for value in series])
+    return None if np.isnan(numbers[given]).any() else numbers
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.isna(value)) or (isinstance(value, str) and not value.strip())
+
+
+def _missing(count: int) -> list[str]:
+    return [f"{count:,} examples without a value"] if count else []

@@ -1,0 +1,162 @@
+"""How groups of examples differ: the shares of each feature, with intervals and correction for many tests."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.twins import same_name
+from reports.analysis.columns import in_halves, read_column
+from reports.run.findings import Findings
+from reports.run.folder import RunError
+from sources.dataset import Dataset
+
+LEVEL = 0.05
+Z = 1.959964  # of a 95 % interval
+EXAMPLES = 6
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One feature in one group against another, or against all the other groups together."""
+
+    order: int
+    name: str
+    group: str
+    other: str
+    share: float
+    share_other: float
+    low: float  # 95 % interval of share - share_other
+    high: float
+    p: float
+    corrected: float = 1.0
+    having: tuple[int, ...] = ()  # rows of examples on the side that has it more often
+    lacking: tuple[int, ...] = ()  # and of examples on the other side that lack it
+
+    @property
+    def difference(self) -> float:
+        return self.share - self.share_other
+
+    @property
+    def differs(self) -> bool:
+        return self.corrected < LEVEL
+
+
+@dataclass(frozen=True)
+class GroupsResult:
+    by: str
+    groups: list[tuple[str, int]]
+    differences: list[Difference]  # the surest first
+    left_out: list[str]
+
+    @property
+    def tests(self) -> int:
+        return len(self.differences)
+
+
+def compare_groups(findings: Findings, dataset: Dataset | None, name: str) -> GroupsResult:
+    """Groups are the values of a column; a quantity is cut in halves."""
+    column = read_column(dataset, name, findings.ids)
+    column = in_halves(column) if column.is_number else column
+    names = [str(group) for group in np.unique(column.values)]
+    members = {group: column.rows[column.values == group] for group in names}
+    sides: list[tuple[str, str]] = [(names[0], names[1])] if len(names) == 2 else [(one, "the others") for one in names]
+    differences = []
+    for group, other in sides:
+        inside = members[group]
+        outside = members[other] if other in members else np.setdiff1d(column.rows, inside)
+        for order, feature in enumerate(findings.found, start=1):
+            found = _difference(order, feature.name, group, other, feature.labels[inside], feature.labels[outside])
+            if found is not None:
+                differences.append(_with_examples(found, feature.labels, inside, outside))
+    groups = [(group, len(rows)) for group, rows in members.items()]
+    return GroupsResult(name, groups, _corrected(differences), column.left_out)
+
+
+def compare_runs(findings: Findings, name: str, other: Findings, other_name: str) -> GroupsResult:
+    """Two data sets that were labelled with features of the same names."""
+    differences = []
+    for order, feature in enumerate(findings.found, start=1):
+        twin = next((one for one in other.found if same_name(one.name, feature.name)), None)
+        if twin is None:
+            continue
+        found = _difference(order, feature.name, name, other_name, feature.labels, twin.labels)
+        if found is not None:
+            everywhere = np.arange(len(feature.labels))
+            differences.append(_with_examples(found, feature.labels, everywhere, everywhere))
+    if not differences:
+        raise RunError(f"{name} and {other_name} have no feature in common: label one with the other's features first")
+    groups = [(name, len(findings.ids)), (other_name, len(other.ids))]
+    return GroupsResult("data set", groups, _corrected(differences), [])
+
+
+def _difference(
+    order: int, name: str, group: str, other: str, inside: NDArray[np.int8], outside: NDArray[np.int8]
+) -> Difference | None:
+    a, n = int((inside == 1).sum()), int((inside >= 0).sum())
+    b, m = int((outside == 1).sum()), int((outside >= 0).sum())
+    if n == 0 or m == 0:
+        return None
+    low, high = newcombe(a, n, b, m)
+    return Difference(order, name, group, other, a / n, b / m, low, high, fisher(a, n, b, m))
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share."""
+    share, z2 = successes / trials, Z * Z
+    middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:
+    """The 95 % interval of a/n - b/m, from the two Wilson intervals (Newcombe 1998, method 10)."""
+    (low_a, high_a), (low_b, high_b) = wilson(a, n), wilson(b, m)
+    share_a, share_b = a / n, b / m
+    difference = share_a - share_b
+    low = difference - math.hypot(share_a - low_a, high_b - share_b)
+    high = difference + math.hypot(high_a - share_a, share_b - low_b)
+    return max(-1.0, low), min(1.0, high)
+
+
+def fisher(a: int, n: int, b: int, m: int) -> float:
+    """Fisher's exact test, two-sided: how probable are tables at least as uneven if the shares are the same?"""
+    drawn = a + b
+    counts = range(max(0, drawn - m), min(n, drawn) + 1)
+    logs = np.array([_log_choose(n, count) + _log_choose(m, drawn - count) for count in counts])
+    logs -= _log_choose(n + m, drawn)
+    observed = logs[a - counts.start]
+    return min(1.0, float(np.exp(logs[logs <= observed + 1e-7]).sum()))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def holm(p: list[float]) -> list[float]:
+    """Corrected so that with 95 % probability not one of those below 0.05 is there by chance (Holm 1979)."""
+    order = sorted(range(len(p)), key=lambda place: p[place])
+    corrected, largest = [1.0] * len(p), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, p[place] * (len(p) - rank)))
+        corrected[place] = largest
+    return corrected
+
+
+def _corrected(differences: list[Difference]) -> list[Difference]:
+    values = holm([one.p for one in differences])
+    told = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
+    return sorted(told, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
+
+
+def _with_examples(
+    found: Difference, labels: NDArray[np.int8], inside: NDArray[Any], outside: NDArray[Any]
+) -> Difference:
+    more, less = (inside, outside) if found.difference >= 0 else (outside, inside)
+    rng = np.random.default_rng(found.order)  # others for every feature, the same on every writing
+    having, lacking = rng.permutation(more[labels[more] == 1]), rng.permutation(less[labels[less] == 0])
+    return replace(found, having=tuple(having[:EXAMPLES].tolist()), lacking=tuple(lacking[:EXAMPLES].tolist()))

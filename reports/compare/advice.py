@@ -1,0 +1,213 @@
+"""Who should label the rest: what a model, people, or a model with people where it is in doubt would cost and give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.enough_votes import chance_after_first
+from discovery.escalation import Setting, Side, alone, cheapest, escalated, frontier
+from discovery.questions import UNKNOWN
+from reports.compare.labels import chances_of_right
+from reports.compare.study import Contender, Reference, Study
+
+VOTES = (1, 3, 5, 7, 9, 15, 25)
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    model: str
+    people: str
+    settings: list[Setting]
+    best: Setting | None  # the cheapest that reaches the wanted accuracy
+    confirmed: float | None  # accuracy of what each half of the examples would choose, on the other half
+    wanted: float
+    labels: int  # it is worked out from
+    reason: str = ""  # why there is none
+    notes: tuple[str, ...] = ()
+
+    @property
+    def frontier(self) -> list[Setting]:
+        return frontier(self.settings)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "people": self.people,
+            "wanted_accuracy": self.wanted,
+            "cheapest": self.best.to_json() if self.best else None,
+            "confirmed_accuracy": self.confirmed,
+            "labels": self.labels,
+            "reason": self.reason,
+            "notes": list(self.notes),
+            "settings": [one.to_json() for one in self.settings],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """All labels of which the truth, a model's vote and a person's vote are known, in one row."""
+
+    model: Side
+    people: Side
+    doubt: Floats | None  # None where the model never says how sure it is
+    other: Floats | None  # 1 where another model says otherwise
+    other_cost: float
+    after: dict[int, tuple[Floats, Floats]]  # people's votes → chance of right after a right and after a wrong first
+    example: NDArray[np.int64]
+
+    def over(self, rows: NDArray[np.bool_]) -> _Labels:
+        return _Labels(
+            self.model.over(rows),
+            self.people.over(rows),
+            None if self.doubt is None else self.doubt[rows],
+            None if self.other is None else self.other[rows],
+            self.other_cost,
+            {votes: (right[rows], wrong[rows]) for votes, (right, wrong) in self.after.items()},
+            self.example[rows],
+        )
+
+
+def advice(study: Study, reference: Reference) -> list[Advice]:
+    people = study.people
+    if people is None:
+        return []
+    return [_advice(study, reference, model, people) for model in study.models]
+
+
+def _advice(study: Study, reference: Reference, model: Contender, people: Contender) -> Advice:
+    labels = _labels(study, reference, model, people)
+    if labels is None:
+        reason = "no label has a model's vote, a person's vote and something to be measured against"
+        return Advice(model.name, people.name, [], None, None, study.accuracy, 0, reason)
+    settings = _settings(labels)
+    best = cheapest(settings, study.accuracy)
+    return Advice(
+        model.name,
+        people.name,
+        settings,
+        best,
+        _confirmed(study, labels) if best else None,
+        study.accuracy,
+        len(labels.example),
+        notes=_notes(reference, labels, model, people),
+    )
+
+
+def _labels(study: Study, reference: Reference, model: Contender, people: Contender) -> _Labels | None:
+    if reference.labels is None:
+        return None
+    true = reference.labels
+    known = (true != UNKNOWN) & (model.sheet.yes + model.sheet.no > 0) & (people.sheet.yes + people.sheet.no > 0)
+    if not known.any():
+        return None
+
+    def side(one: Contender) -> Side:
+        most = one.sheet.most_votes
+        numbers = sorted({votes for votes in VOTES if votes < most} | {most})
+        return Side(one.name, {v: chances_of_right(one, true, v)[known] for v in numbers}, one.usd_per_vote)
+
+    chances = model.sheet.chances[known]
+    unsaid = np.isnan(chances)  # one vote where there should be more: doubt as large as can be
+    doubt = None if unsaid.all() else np.where(unsaid, 1.0, 1 - 2 * np.abs(chances - 0.5))
+    second = next((one for one in study.models if one is not model), None)
+    sides = side(model), side(people)
+    return _Labels(
+        *sides,
+        doubt,
+        (second.sheet.labels != model.sheet.labels)[known].astype(np.float64) if second else None,
+        second.usd_per_vote * max(second.sheet.most_votes, 1) if second else 0.0,
+        {votes: _after(people, true, votes, known) for votes in sides[1].right if votes > 1},
+        np.broadcast_to(np.arange(true.shape[1]), true.shape)[known],
+    )
+
+
+def _after(people: Contender, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    right, wrong = np.zeros(true.shape), np.zeros(true.shape)
+    for place, said in enumerate(people.sheet.said):
+        right[place] = chance_after_first(said, true[place], votes, first_right=True)
+        wrong[place] = chance_after_first(said, true[place], votes, first_right=False)
+    return np.nan_to_num(right[known]), np.nan_to_num(wrong[known])  # where a first vote cannot be so, its weight is 0
+
+
+def _settings(labels: _Labels) -> list[Setting]:
+    settings = [*alone(labels.model, "model"), *alone(labels.people, "people")]
+    most = max(labels.model.right)
+    if labels.doubt is not None:
+        settings += escalated(labels.model, most, labels.people, labels.doubt, "uncertainty")
+    if labels.other is not None:
+        settings += [
+            _dearer(one, labels.other_cost)
+            for one in escalated(labels.model, most, labels.people, labels.other, "disagreement")
+            if one.escalated < 1
+        ]
+    settings += [_checked(labels, votes) for votes in labels.after]
+    return settings
+
+
+def _dearer(one: Setting, cost: float) -> Setting:
+    who = one.who.replace("where in doubt", "where two models differ")
+    return Setting(who, one.kind, one.model_votes, one.people_votes, one.escalated, None, one.cost + cost, one.accuracy)
+
+
+def _checked(labels: _Labels, votes: int) -> Setting:
+    """One person looks at every label; where the two differ, more people do."""
+    model, people = labels.model, labels.people
+    most = max(model.right)
+    right, person = model.right[most], people.right[min(people.right)]
+    after_right, after_wrong = labels.after[votes]
+    differ = right * (1 - person) + (1 - right) * person
+    accuracy = right * (person + (1 - person) * after_wrong) + (1 - right) * person * after_right
+    share = float(differ.mean())
+    cost = most * model.cost_per_vote + (1 + share * (votes - 1)) * people.cost_per_vote
+    who = f"{model.name}, one of {people.name} checks, {votes} where the two differ ({share:.0%})"
+    return Setting(who, "disagreement", most, votes, 1.0, None, cost, float(accuracy.mean()))
+
+
+def _confirmed(study: Study, labels: _Labels) -> float | None:
+    """Choose on one half of the examples, count on the other, both ways; None where a half finds nothing."""
+    half = study.rng(8).permutation(len(study.ids)) % 2 == 0
+    chosen = half[labels.example]
+    found = []
+    for mine in (chosen, ~chosen):
+        if mine.all() or not mine.any():
+            return None
+        best = cheapest(_settings(labels.over(mine)), study.accuracy)
+        if best is None:
+            return None
+        accuracy = _accuracy_of(labels.over(~mine), best)
+        if accuracy is None:
+            return None
+        found.append(accuracy)
+    return float(np.mean(found))
+
+
+def _accuracy_of(labels: _Labels, chosen: Setting) -> float | None:
+    """What a setting that was chosen elsewhere gives on these labels; None where they do not allow it."""
+    if chosen.threshold is not None and labels.doubt is not None:
+        people, model = labels.people.right[chosen.people_votes], labels.model.right[chosen.model_votes]
+        return float(np.where(labels.doubt >= chosen.threshold, people, model).mean())
+    return next((one.accuracy for one in _settings(labels) if _key(one) == _key(chosen)), None)
+
+
+def _key(one: Setting) -> tuple[str, int, int, bool]:
+    """The same of a setting on whatever labels; where two models differ only a part goes to people."""
+    return one.kind, one.model_votes, one.people_votes, one.escalated == 1
+
+
+def _notes(reference: Reference, labels: _Labels, model: Contender, people: Contender) -> tuple[str, ...]:
+    notes = []
+    if reference.kind == "people":
+        notes.append(
+            f"Measured against {people.name}'s own majority: all its votes are right by definition, so people look "
+            "better here than they are."
+        )
+    if labels.doubt is None:
+        notes.append(f"{model.name} gives neither probabilities nor a second vote: it cannot say where it is in doubt.")
+    if people.usd_per_vote == 0:
+        notes.append(f"Votes of {people.name} cost nothing here: give them a price (?price=USD) to weigh cost.")
+    return tuple(notes)

@@ -1,0 +1,175 @@
+"""What oracles name by themselves: on the same three examples, and in a discovery of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from discovery.estimates import Estimate, share
+from discovery.matching import best_matches, distinct_selections, order_agreement
+from discovery.metrics import interesting_and_distinct
+from discovery.twins import SAME_LABELS, same_name
+from reports.compare.study import Contender, Discovered, Study
+from reports.page.correlations import correlations
+
+NAMED, NONE = "feature", "none"
+
+
+@dataclass(frozen=True, slots=True)
+class SameQuestions:
+    """Two oracles to whom the same triples were put."""
+
+    a: str
+    b: str
+    triples: int
+    both_named: int
+    same_split: Estimate  # of these, both mean the same examples
+    same_words: Estimate  # of these, both use the same words
+    examples: tuple[tuple[tuple[int, ...], str, str], ...]  # rows, and what either said
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "triples": self.triples,
+            "both_named": self.both_named,
+            "same_split": self.same_split.to_json(),
+            "same_words": self.same_words.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A feature that two oracles found, by its names and places in their orders of discovery."""
+
+    a: str
+    b: str
+    order_a: int
+    order_b: int
+    correlation: float
+    same_words: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    a: str
+    b: str
+    shared: list[Shared]
+    only_a: list[str]
+    only_b: list[str]
+    by_name: int  # features of a whose words b uses too, whatever they select
+    order: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        pairs = [[one.a, one.b, one.order_a, one.order_b, one.correlation, one.same_words] for one in self.shared]
+        return {
+            "a": self.a,
+            "b": self.b,
+            "found_by_both": pairs,
+            "found_by_a_alone": self.only_a,
+            "found_by_b_alone": self.only_b,
+            "same_name": self.by_name,
+            "salience_order": self.order.to_json(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Yield:
+    """What one oracle's own discovery brought, and at what price."""
+
+    name: str
+    features: int
+    counting: int  # interesting and distinct
+    names_per_selection: Estimate
+    g: float
+    g_curve: tuple[float, ...]
+    per_query: Estimate  # of those that count
+    per_dollar: Estimate
+    per_hour: Estimate
+    stopped: str
+
+    def to_json(self) -> dict[str, Any]:
+        estimates = ("names_per_selection", "per_query", "per_dollar", "per_hour")
+        plain = {name: getattr(self, name) for name in ("features", "counting", "g", "stopped")}
+        told = {name: getattr(self, name).to_json() for name in estimates}
+        return {"oracle": self.name, **plain, "g_curve": list(self.g_curve), **told}
+
+
+def same_questions(study: Study) -> list[SameQuestions]:
+    if not study.triples:
+        return []
+    return [_same_questions(study, a, b) for a, b in combinations(study.contenders, 2)]
+
+
+def _same_questions(study: Study, a: Contender, b: Contender) -> SameQuestions:
+    pairs = list(zip(study.triples, a.compared, b.compared, strict=True))
+    both = [(rows, x, y) for rows, x, y in pairs if x.verdict == NAMED == y.verdict]
+    split = sum(set(x.shown) == set(y.shown) for _, x, y in both)
+    words = sum(same_name(x.name, y.name) for _, x, y in both)
+    reason = "there is no triple for which both named something"
+    told = tuple((rows, x.name or x.verdict, y.name or y.verdict) for rows, x, y in pairs)
+    return SameQuestions(
+        a.name, b.name, len(pairs), len(both), share(split, len(both), reason), share(words, len(both), reason), told
+    )
+
+
+def yields(study: Study) -> list[Yield]:
+    return [_yield(one.name, one.discovered) for one in study.contenders if one.discovered is not None]
+
+
+def _yield(name: str, found: Discovered) -> Yield:
+    counting = sum(interesting_and_distinct(found.labels)) if len(found.names) else 0
+    groups = distinct_selections(correlations(found.labels), SAME_LABELS) if len(found.names) else 0
+
+    def per(amount: float, reason: str) -> Estimate:
+        if not found.names:
+            return Estimate.undefined("it named no feature")
+        return Estimate(counting / amount) if amount else Estimate.undefined(reason)
+
+    return Yield(
+        name,
+        len(found.names),
+        counting,
+        Estimate(len(found.names) / groups) if groups else Estimate.undefined("it named no feature"),
+        found.g,
+        found.g_curve,
+        per(found.queries, "nothing was asked"),
+        per(found.usd, "its answers cost nothing"),
+        per(found.seconds / 3600, "its answers took no time that was recorded"),
+        found.stopped,
+    )
+
+
+def matched(study: Study) -> list[Matched]:
+    """Every two oracles that discovered by themselves."""
+    found = [(one.name, one.discovered) for one in study.contenders if one.discovered is not None]
+    return [_matched(*a, *b) for a, b in combinations(found, 2)]
+
+
+def _matched(name_a: str, a: Discovered, name_b: str, b: Discovered) -> Matched:
+    table = correlations(np.concatenate([a.labels, b.labels])) if len(a.names) + len(b.names) else np.zeros((0, 0))
+    matches = best_matches(table[: len(a.names), len(a.names) :])
+    shared = [
+        Shared(
+            a.names[one.a],
+            b.names[one.b],
+            one.a + 1,
+            one.b + 1,
+            one.correlation,
+            same_name(a.names[one.a], b.names[one.b]),
+        )
+        for one in matches
+    ]
+    with_a, with_b = {one.a for one in matches}, {one.b for one in matches}
+    return Matched(
+        name_a,
+        name_b,
+        shared,
+        [name for place, name in enumerate(a.names) if place not in with_a],
+        [name for place, name in enumerate(b.names) if place not in with_b],
+        sum(any(same_name(one, other) for other in b.names) for one in a.names),
+        order_agreement(matches),
+    )

@@ -1,0 +1,155 @@
+"""What a comparison leaves behind: the page, comparison.json, and tables that other programs read."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from discovery.estimates import Estimate
+from discovery.questions import UNKNOWN
+from discovery.vote_sheet import NOBODY
+from reports.compare.comparison import Comparison
+from reports.run.csv_cells import defuse
+from reports.run.folder import replace_file
+from sources.dataset import Dataset
+
+STATISTICS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
+SHARES = ("feature", "model", "people", "estimate", "value", "low", "high", "note")
+VOTES = ("example", "feature", "worker", "label")
+OVERALL = ""  # as the feature of a row about all features
+Row = tuple[Any, ...]
+
+
+def write_comparison(comparison: Comparison, folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Path:
+    """Write everything; returns the page."""
+    from reports.compare.page import render_comparison
+
+    _table(folder / "agreement.csv", STATISTICS, _statistics(comparison))
+    _table(folder / "shares.csv", SHARES, _shares(comparison))
+    _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
+    for place in range(len(comparison.study.contenders)):
+        _table(folder / f"votes-{place + 1}.csv", VOTES, _votes(comparison, place))
+    content = {"settings": settings, **comparison.to_json()}
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(folder / "comparison.json", lambda file: file.write(text))
+    page = folder / "compare.html"
+    replace_file(page, lambda file: file.write(render_comparison(comparison, dataset)))
+    return page
+
+
+def summary_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """One row per oracle: what it is, how right it is, and what it cost."""
+    rows = []
+    for one, quality in zip(comparison.study.contenders, comparison.qualities, strict=True):
+        test = next((versus.test for versus in comparison.versus if versus.model == one.name), None)
+        rows.append(
+            {
+                "oracle": one.name,
+                "stands for": "people" if one.people else "model",
+                "votes": one.votes,
+                "missing": one.wanted - one.votes,
+                "single vote": told(quality.single),
+                "majority": told(quality.majority),
+                "Dawid-Skene": told(quality.consensus),
+                "may replace a person": _verdict(test) if test else "–",
+                "USD": round(one.usd, 4),
+            }
+        )
+    return rows
+
+
+def told(one: Estimate) -> str:
+    """A share, or that it is not defined and why."""
+    return f"not defined: {one.reason}" if one.value is None else f"{100 * one.value:.1f} %"
+
+
+def _verdict(test: Any) -> str:
+    if test.passes is None:
+        return f"not defined: {test.reason}"
+    return f"{'yes' if test.passes else 'no'} (winning rate {test.winning_rate:.2f})"
+
+
+def _statistics(comparison: Comparison) -> Iterator[Row]:
+    names = [OVERALL, *comparison.study.names]
+    reference = comparison.reference.words
+    for pair in comparison.pairs:
+        for feature, found in zip(names, [pair.overall, *pair.each], strict=True):
+            yield from _rows(feature, pair.a, pair.b, found)
+    for quality in comparison.qualities:
+        for feature, found in zip(names, [quality.among, *quality.among_each], strict=True):
+            yield from _rows(feature, quality.name, "its own votes", found)
+        for feature, found in zip(names, [quality.right, *quality.right_each], strict=True):
+            yield from _rows(feature, quality.name, reference, found)
+        ways = (
+            ("accuracy of one vote", quality.single, quality.single_each),
+            ("accuracy of the majority", quality.majority, quality.majority_each),
+            ("accuracy of Dawid-Skene", quality.consensus, quality.consensus_each),
+        )
+        for way, overall, each in ways:
+            for feature, one in zip(names, [overall, *each], strict=True):
+                yield from _rows(feature, quality.name, reference, {way: one})
+    for versus in comparison.versus:
+        for feature, test in zip(names, [versus.test, *versus.test_each], strict=True):
+            for name, value in (("winning rate", test.winning_rate), ("advantage probability", test.advantage)):
+                yield feature, versus.model, versus.people, name, value, None, None, test.reason
+
+
+def _rows(feature: str, oracle: str, against: str, found: dict[str, Estimate]) -> Iterator[Row]:
+    for name, one in found.items():
+        yield feature, oracle, against, name, one.value, one.low, one.high, one.reason
+
+
+def _shares(comparison: Comparison) -> Iterator[Row]:
+    for versus in comparison.versus:
+        for place, feature in enumerate(comparison.study.names):
+            found = versus.shares[place]
+            three = {"corrected": found.corrected, "people alone": found.people, "model alone": found.model}
+            if versus.known:
+                three["people on everything"] = versus.known[place]
+            three["people's labels saved"] = found.saved
+            for name, one in three.items():
+                yield feature, versus.model, versus.people, name, one.value, one.low, one.high, one.reason
+
+
+def _disagreement_columns(comparison: Comparison) -> list[str]:
+    per_oracle = [f"{one.name} {what}" for one in comparison.study.contenders for what in ("label", "yes", "no")]
+    return ["feature", "example", "truth", *per_oracle]
+
+
+def _disagreements(comparison: Comparison) -> Iterator[Row]:
+    study = comparison.study
+    for one in comparison.disagreements:
+        cells: list[Any] = [study.names[one.feature], study.ids[one.row], _label(one.truth)]
+        for label, (yes, no, _) in zip(one.labels, one.votes, strict=True):
+            cells += [_label(label), yes, no]
+        yield tuple(cells)
+
+
+def _votes(comparison: Comparison, place: int) -> Iterator[Row]:
+    """In the form that the oracle recorded:FILE reads, so that a comparison can be repeated without its oracles."""
+    study = comparison.study
+    sheet = study.contenders[place].sheet
+    workers = sheet.workers
+    for feature, name in enumerate(study.names):
+        for row, example in enumerate(study.ids):
+            for vote, value in enumerate(sheet.said[feature, row].tolist()):
+                if value != UNKNOWN:
+                    who = int(sheet.who[feature, row, vote]) if sheet.named else vote
+                    yield example, name, workers[who] if who != NOBODY else "nobody", value
+
+
+def _label(value: int) -> int | None:
+    return None if value == UNKNOWN else value
+
+
+def _table(path: Path, columns: Iterable[str], rows: Iterable[Row]) -> None:
+    def write(file: IO[Any]) -> None:
+        writer = csv.writer(file)
+        writer.writerow([defuse(name) for name in columns])
+        for row in rows:
+            writer.writerow([defuse(cell) for cell in row])
+
+    replace_file(path, write)

@@ -1,0 +1,206 @@
+"""How far oracles agree on labels, and how right each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.agreement import OF_PAIRS, OF_VOTES, pair_columns, vote_columns
+from discovery.bootstrap import estimates
+from discovery.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
+from discovery.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
+from discovery.enough_votes import chance_of_right, enough, odd_numbers
+from discovery.estimates import Estimate
+from discovery.questions import UNKNOWN
+from discovery.refits import refitted
+from reports.compare.study import Contender, Reference, Study
+
+IS_REFERENCE = "its majority is the reference"
+RAW = OF_CORRECTNESS[0]
+REFITTING = 9  # the purpose of this chance
+Named = dict[str, Estimate]
+
+
+@dataclass(frozen=True, eq=False)
+class PairAgreement:
+    a: str
+    b: str
+    each: list[Named]  # per feature
+    overall: Named
+
+    def to_json(self) -> dict[str, Any]:
+        return {"a": self.a, "b": self.b, "overall": _json(self.overall), "features": [_json(one) for one in self.each]}
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """One oracle: how far its own votes agree, and how right it is by each way of counting them."""
+
+    name: str
+    among: Named  # its own votes, overall
+    among_each: list[Named]
+    right: Named  # against the reference, overall
+    right_each: list[Named]
+    calibration: Calibration
+    single: Estimate
+    single_each: list[Estimate]
+    majority: Estimate
+    majority_each: list[Estimate]
+    consensus: Estimate  # Dawid-Skene
+    consensus_each: list[Estimate]
+    curve: dict[int, float]  # votes → expected share of right labels
+    enough: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "oracle": self.name,
+            "own_votes": _json(self.among),
+            "own_votes_features": [_json(one) for one in self.among_each],
+            "against_reference": _json(self.right),
+            "against_reference_features": [_json(one) for one in self.right_each],
+            "calibration": self.calibration.to_json(),
+            "single_vote": self.single.to_json(),
+            "majority": self.majority.to_json(),
+            "dawid_skene": self.consensus.to_json(),
+            "accuracy_by_votes": self.curve,
+            "votes_enough": self.enough,
+        }
+
+
+def agreements(study: Study) -> list[PairAgreement]:
+    """Of every two oracles; bias is how much more often the first says yes."""
+    found = []
+    for a, b in combinations(study.contenders, 2):
+        columns = np.moveaxis(pair_columns(a.sheet.labels, b.sheet.labels), 0, 1)
+        each, overall = estimates(OF_PAIRS, columns, study.resamples)
+        found.append(PairAgreement(a.name, b.name, each, overall))
+    return found
+
+
+def all_together(study: Study) -> Named:
+    """Fleiss' kappa and alpha with every oracle as one rater; meant for three and more."""
+    labels = np.stack([one.sheet.labels for one in study.contenders], axis=-1)
+    return estimates(OF_VOTES, np.moveaxis(vote_columns(labels), 0, 1), study.resamples)[1]
+
+
+def qualities(study: Study, reference: Reference) -> list[Quality]:
+    return [_quality(study, reference, one) for one in study.contenders]
+
+
+def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
+    own = np.moveaxis(vote_columns(one.sheet.said), 0, 1)
+    among_each, among = estimates(OF_VOTES, own, study.resamples)
+    reason = _why_no_score(reference, one)
+    if reason or reference.labels is None:
+        nothing = {name: Estimate.undefined(reason) for name in (*(s.name for s in OF_CORRECTNESS), BRIER.name)}
+        absent = Estimate.undefined(reason)
+        many = [dict(nothing) for _ in study.features]
+        unscored = [absent] * len(many)
+        empty = Calibration((), None, reason)
+        return Quality(
+            name=one.name,
+            among=among,
+            among_each=among_each,
+            right=nothing,
+            right_each=many,
+            calibration=empty,
+            single=absent,
+            single_each=unscored,
+            majority=absent,
+            majority_each=unscored,
+            consensus=absent,
+            consensus_each=unscored,
+            curve={},
+            enough=None,
+        )
+    columns = np.moveaxis(pair_columns(one.sheet.labels, reference.labels), 0, 1)
+    right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
+    chances = np.moveaxis(brier_columns(one.sheet.chances, reference.labels), 0, 1)
+    brier_each, brier = estimates([BRIER], chances, study.resamples)
+    curve = votes_curve(one, reference.labels)
+    single_each, single = _accuracy(study, chances_of_right(one, reference.labels, 1))
+    majority_each, majority = _accuracy(study, chances_of_right(one, reference.labels, max(curve, default=1)))
+    consensus_each, consensus = _consensus(study, one, reference.labels)
+    return Quality(
+        one.name,
+        among,
+        among_each,
+        right | brier,
+        [a | b for a, b in zip(right_each, brier_each, strict=True)],
+        calibration(one.sheet.chances.ravel(), reference.labels.ravel()),
+        single,
+        single_each,
+        majority,
+        majority_each,
+        consensus,
+        consensus_each,
+        curve,
+        enough(curve),
+    )
+
+
+def _why_no_score(reference: Reference, one: Contender) -> str:
+    if reference.labels is None:
+        return "neither truth nor people's labels are known"
+    return IS_REFERENCE if reference.kind == "people" and one.people else ""
+
+
+def chances_of_right(one: Contender, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
+    """Features × examples: how probable it is that the majority of so many of its votes is right; a tie is half."""
+    chances = np.full(true.shape, np.nan)
+    for place, said in enumerate(one.sheet.said):
+        chances[place] = chance_of_right(said, true[place], votes)
+    return chances
+
+
+def votes_curve(one: Contender, true: NDArray[np.int8]) -> dict[int, float]:
+    """How often labels would be right with 1, 3, 5 … votes; the labels of all features together."""
+    curve = {}
+    for votes in odd_numbers(one.sheet.most_votes):
+        chances = chances_of_right(one, true, votes)
+        if (~np.isnan(chances)).any():
+            curve[votes] = float(np.nanmean(chances))
+    return curve
+
+
+def _accuracy(study: Study, chances: NDArray[np.float64]) -> tuple[list[Estimate], Estimate]:
+    """The share that is right, per feature and as a mean over features; intervals are over examples."""
+    known = ~np.isnan(chances)
+    right = np.where(known, chances, 0.0)
+    columns = np.stack([right, known - right, np.zeros_like(right), np.zeros_like(right)], axis=-1)
+    each, overall = estimates([RAW], np.moveaxis(columns, 0, 1), study.resamples)
+    return [one[RAW.name] for one in each], overall[RAW.name]
+
+
+def _consensus(study: Study, one: Contender, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
+    """Dawid-Skene, feature by feature: a worker may be good at one and bad at another."""
+    votes = [one.sheet.by_worker(feature) for feature in range(len(true))]
+    reasons = [why_not(cast) for cast in votes]
+    if not len(reasons) or all(reasons):
+        reason = reasons[0] if reasons else "there is nothing to compare"
+        return [Estimate.undefined(one) for one in reasons], Estimate.undefined(reason)
+
+    def fit(rows: NDArray[np.intp], tolerance: float = ENOUGH_TO_LABEL) -> NDArray[np.float64]:
+        right = np.full(len(votes), np.nan)
+        for feature, cast in enumerate(votes):
+            if not reasons[feature] and not why_not(cast[rows]):
+                labels, correct = dawid_skene(cast[rows], tolerance).labels, true[feature, rows]
+                known = (labels != UNKNOWN) & (correct != UNKNOWN)
+                right[feature] = (labels[known] == correct[known]).mean() if known.any() else np.nan
+        return right
+
+    n = len(study.ids)
+    each, overall = refitted(fit(np.arange(n), TOLERANCE), fit, n, study.rng(REFITTING))
+    told = [
+        Estimate.undefined(reason or UNSCORED) if not found.defined else found
+        for reason, found in zip(reasons, each, strict=True)
+    ]
+    return told, overall
+
+
+def _json(named: Named) -> dict[str, Any]:
+    return {name: one.to_json() for name, one in named.items()}

@@ -1,0 +1,218 @@
+"""compare.html: one file that says who was compared, how far they agree, who is right, and whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from discovery.alt_test import EPSILON
+from discovery.estimates import Estimate
+from reports.compare.comparison import Comparison, Disagreement
+from reports.compare.labels import Quality
+from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_told, votes_plot
+from reports.compare.verdict import verdict_of
+from reports.compare.versus import Versus
+from reports.drawing.template import render_template
+from reports.page.browser_data import MIME, cut, script_json, thumbnails
+from sources.dataset import Dataset
+
+MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
+FEWEST_CARDS = 12  # of each feature, if there are so many
+TEXT_LIMIT = 600
+TOLD_TRIPLES = 12
+
+
+@dataclass(frozen=True)
+class FeatureRow:
+    """One feature in the table of a pair."""
+
+    place: int
+    name: str
+    definition: str
+    cells: list[tuple[str, Estimate, str]]  # column, estimate, and how it is written: share, number or signed
+    verdict: str
+    verdict_style: str
+    winning: str
+    disagreements: int
+
+
+def render_comparison(comparison: Comparison, dataset: Dataset) -> str:
+    return render_template(
+        "compare.html",
+        comparison_context(comparison, dataset),
+        ("report.css", "compare.css"),
+        ("elements.js", "compare.js"),
+    )
+
+
+def comparison_context(comparison: Comparison, dataset: Dataset) -> dict[str, Any]:
+    study = comparison.study
+    carried = carried_disagreements(comparison.disagreements, len(study.features))
+    rows = sorted({one.row for one in carried})
+    by_id = {example.id: example for example in dataset.examples}
+    examples = [by_id.get(study.ids[row]) for row in rows]
+    pictures = thumbnails(examples)
+    return {
+        "comparison": comparison,
+        "study": study,
+        "verdict": verdict_of(comparison),
+        "epsilon": EPSILON[study.annotators],
+        "tables": [_table(comparison, pair.a, pair.b) for pair in comparison.pairs],
+        "ways": [_ways(quality) for quality in comparison.qualities],
+        "least": least(comparison.qualities),
+        "votes_plot": votes_plot(comparison.qualities),
+        "calibrations": [
+            (quality.name, quality.calibration, calibration_plot(f"Calibration of {quality.name}", quality.calibration))
+            for quality in comparison.qualities
+        ],
+        "advice": [(one, advice_plot(one), settings_told(one)) for one in comparison.advice],
+        "shares": [(one, _share_rows(comparison, one)) for one in comparison.versus],
+        "g_plot": g_plot(comparison),
+        "triples": _triples(comparison),
+        "carried": len(carried),
+        "truth_known": study.truth is not None,
+        "pictured": any(pictures),
+        "data": script_json(_data(comparison, carried, rows, examples)),
+        "pictures": script_json(pictures if any(pictures) else []),
+    }
+
+
+def carried_disagreements(found: list[Disagreement], features: int) -> list[Disagreement]:
+    """The surest of every feature, so that no feature crowds out another."""
+    if len(found) <= MOST_CARDS:
+        return found
+    each = max(FEWEST_CARDS, MOST_CARDS // max(features, 1))
+    counts: dict[int, int] = {}
+    carried: list[Disagreement] = []
+    for one in found:
+        if counts.get(one.feature, 0) < each and len(carried) < MOST_CARDS:
+            counts[one.feature] = counts.get(one.feature, 0) + 1
+            carried.append(one)
+    return carried
+
+
+def _data(
+    comparison: Comparison, carried: list[Disagreement], rows: list[int], examples: Iterable[Any]
+) -> dict[str, Any]:
+    place_of = {row: place for place, row in enumerate(rows)}
+    texts = [cut(example.text, TEXT_LIMIT) if example and example.text else "" for example in examples]
+    study = comparison.study
+    return {
+        "ids": [study.ids[row] for row in rows],
+        "texts": texts if any(texts) else None,
+        "features": study.names,
+        "oracles": [one.name for one in study.contenders],
+        "mime": MIME,
+        "cards": [
+            [one.feature, place_of[one.row], list(one.labels), [list(votes) for votes in one.votes], one.truth]
+            for one in carried
+        ],
+    }
+
+
+def _table(comparison: Comparison, a: str, b: str) -> dict[str, Any]:
+    pair = comparison.pair(a, b)
+    versus = next((one for one in comparison.versus if {one.model, one.people} == {a, b}), None)
+    names = [one.name for one in comparison.study.contenders]
+    first, second = names.index(a), names.index(b)
+    counts: dict[int, int] = {}
+    for one in comparison.disagreements:
+        if {one.labels[first], one.labels[second]} == {0, 1}:
+            counts[one.feature] = counts.get(one.feature, 0) + 1
+    rows = []
+    for place, (name, definition) in enumerate(comparison.study.features):
+        test = versus.test_each[place] if versus else None
+        verdict, style, winning = _replaces(test)
+        rows.append(
+            FeatureRow(
+                place,
+                name,
+                definition,
+                _cells(pair.each[place], comparison, (a, b), place),
+                verdict,
+                style,
+                winning,
+                counts.get(place, 0),
+            )
+        )
+    overall = _cells(pair.overall, comparison, (a, b), None)
+    return {
+        "a": a,
+        "b": b,
+        "versus": versus,
+        "rows": rows,
+        "overall": overall,
+        "overall_verdict": _replaces(versus.test if versus else None),
+        "columns": [name for name, _, _ in overall],
+    }
+
+
+def _cells(
+    found: dict[str, Estimate], comparison: Comparison, pair: tuple[str, str], place: int | None
+) -> list[tuple[str, Estimate, str]]:
+    cells = [
+        ("agreement", found["raw agreement"], "share"),
+        ("kappa", found["Cohen's kappa"], "number"),
+        ("alpha", found["Krippendorff's alpha"], "number"),
+        ("agree on yes", found["positive agreement"], "share"),
+        ("agree on no", found["negative agreement"], "share"),
+        ("says yes", found["prevalence"], "share"),
+        ("bias", found["bias"], "signed"),
+    ]
+    for quality in comparison.qualities:
+        right = quality.right if place is None else quality.right_each[place]
+        if quality.name in pair and right["accuracy"].defined:
+            cells.append((f"{_short(quality.name, comparison)} right", right["accuracy"], "share"))
+    return cells
+
+
+def _short(name: str, comparison: Comparison) -> str:
+    """What a column is headed by: people and model, where there is one of each."""
+    people = comparison.study.people
+    if people is None or len(comparison.study.contenders) != 2:
+        return name
+    return "people" if name == people.name else "model"
+
+
+def _replaces(test: Any) -> tuple[str, str, str]:
+    """What the alternative annotator test says, its style, and the figures behind it."""
+    if test is None:
+        return "", "", ""
+    if test.passes is None:
+        return f"not defined: {test.reason}", "undefined", ""
+    figures = f"ω {test.winning_rate:.2f}, ρ {test.advantage:.2f}"
+    return ("may replace", "good", figures) if test.passes else ("may not", "bad", figures)
+
+
+def _ways(quality: Quality) -> dict[str, Any]:
+    return {
+        "quality": quality,
+        "rows": [
+            ("one vote", quality.single),
+            ("majority of all votes", quality.majority),
+            ("Dawid–Skene", quality.consensus),
+        ],
+        "scores": [(name, quality.right[name]) for name in ("precision", "recall", "specificity", "Brier score")],
+        "among": list(quality.among.items()),
+    }
+
+
+def _share_rows(comparison: Comparison, versus: Versus) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "found": versus.shares[place], "known": versus.known[place] if versus.known else None}
+        for place, name in enumerate(comparison.study.names)
+    ]
+
+
+def _triples(comparison: Comparison) -> list[dict[str, Any]]:
+    """What everybody said of the first triples."""
+    study = comparison.study
+    return [
+        {
+            "examples": [study.ids[row] for row in rows],
+            "said": [one.compared[number].name or one.compared[number].verdict for one in study.contenders],
+        }
+        for number, rows in enumerate(study.triples[:TOLD_TRIPLES])
+        if all(one.compared for one in study.contenders)
+    ]

@@ -1,0 +1,99 @@
+"""A model against people: may it replace one of them, and what do people's labels correct?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discovery.alt_test import EPSILON, AltTest, alt_test
+from discovery.estimates import Estimate, share
+from discovery.ppi import Corrected, corrected_share
+from discovery.questions import UNKNOWN
+from reports.compare.study import Contender, LabelMatrix, Study
+
+COMPLETE = 0.95  # of the examples labelled by people: a part of their labels is then held back
+PART = 5  # one in so many is used
+
+
+@dataclass(frozen=True, eq=False)
+class Versus:
+    model: str
+    people: str
+    test: AltTest  # all labels together, each feature of an example counting as an instance
+    test_each: list[AltTest]
+    shares: list[Corrected]  # per feature
+    held_back: bool  # people labelled everything: only a part was used, and the rest tells how good the estimate is
+    known: list[Estimate]  # what people's labels on everything say, where some were held back
+
+    @property
+    def may_replace(self) -> int:
+        """Of how many features the test says so."""
+        return sum(one.passes is True for one in self.test_each)
+
+    @property
+    def tested(self) -> int:
+        return sum(one.passes is not None for one in self.test_each)
+
+    @property
+    def saved(self) -> Estimate:
+        """People's labels that the model was worth, over all features."""
+        told = [one.saved.value for one in self.shares if one.saved.value is not None]
+        if not told:
+            return Estimate.undefined(self.shares[0].saved.reason if self.shares else "there is no feature")
+        return Estimate(float(sum(told)))
+
+    @property
+    def sampled(self) -> int:
+        return sum(one.sampled for one in self.shares)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "people": self.people,
+            "alt_test": self.test.to_json(),
+            "alt_test_features": [one.to_json() for one in self.test_each],
+            "shares": [one.to_json() for one in self.shares],
+            "held_back": self.held_back,
+            "known": [one.to_json() for one in self.known],
+            "labels_saved": self.saved.to_json(),
+        }
+
+
+def versus(study: Study) -> list[Versus]:
+    people = study.people
+    return [_versus(study, model, people) for model in study.models] if people else []
+
+
+def _versus(study: Study, model: Contender, people: Contender) -> Versus:
+    epsilon = EPSILON[study.annotators]
+    tables = [people.sheet.by_worker(feature) for feature in range(len(study.features))]
+    labels = model.sheet.labels
+    each = [alt_test(labels[place], table, people.sheet.workers, epsilon) for place, table in enumerate(tables)]
+    if tables:
+        together = alt_test(labels.ravel(), np.concatenate(tables), people.sheet.workers, epsilon)
+    else:
+        together = AltTest(epsilon, (), 0, "there is no feature")
+    told, held_back = _told(study, people.sheet.labels)
+    known = [share(int((row == 1).sum()), int((row != UNKNOWN).sum())) for row in people.sheet.labels]
+    return Versus(
+        model.name,
+        people.name,
+        together,
+        each,
+        [corrected_share(row, said) for row, said in zip(told, labels, strict=True)],
+        held_back,
+        known if held_back else [],
+    )
+
+
+def _told(study: Study, labels: LabelMatrix) -> tuple[LabelMatrix, bool]:
+    """People's labels that the estimates may use, and whether some were held back."""
+    n = labels.shape[1]
+    if not labels.size or (labels != UNKNOWN).any(0).mean() < COMPLETE:
+        return labels, False
+    used = study.rng(7).permutation(n)[: max(n // PART, min(n, 30))]
+    told = np.full_like(labels, UNKNOWN)
+    told[:, used] = labels[:, used]
+    return told, len(used) < n

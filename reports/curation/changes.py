@@ -1,0 +1,208 @@
+"""Changes to the features of a run: what each keeps of the labels, and which labels it leaves to be asked again."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN
+from reports.run.answers import Tally
+from reports.run.findings import Findings, Found, names_of
+from reports.run.folder import RunError
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Labels that a change makes necessary: this feature, of these examples."""
+
+    feature: str
+    definition: str
+    ids: list[str]
+
+
+@dataclass(frozen=True)
+class Change:
+    action: str
+    arguments: dict[str, Any]
+    after: Findings  # with the labels to be asked still unknown
+    kept: dict[str, int]  # labels that stay, by the feature that has them afterwards
+    asks: list[Ask]
+    gone: list[str]  # features that are no longer shown; `undo` brings them back
+
+    def explained(self) -> list[str]:
+        """Line by line: what is kept, what must be asked again, what goes."""
+        lines = [f"keeps {count:,} labels of {name!r}" for name, count in self.kept.items()]
+        lines += [f"asks {len(ask.ids):,} labels of {ask.feature!r} again" for ask in self.asks if ask.ids]
+        lines += [f"takes {name!r} out of reports, exports and enrichments" for name in self.gone]
+        return lines
+
+
+def plan(findings: Findings, action: str, arguments: dict[str, Any]) -> Change:
+    """Raises RunError where the change is impossible."""
+    if action not in ACTIONS:
+        raise RunError(f"unknown action {action!r}: choose one of {', '.join(ACTIONS)}")
+    return ACTIONS[action](findings, arguments)
+
+
+def _rename(findings: Findings, arguments: dict[str, Any]) -> Change:
+    place = place_of(findings, arguments["name"])
+    old, new = findings.found[place], _free(findings, arguments["to"])
+    after = _with(findings, {place: [replace(old, name=new, made=f"renamed from “{old.name}”")]})
+    return Change("rename", arguments, after, {new: _known(old)}, [], [])
+
+
+def _define(findings: Findings, arguments: dict[str, Any]) -> Change:
+    place = place_of(findings, arguments["name"])
+    old = findings.found[place]
+    defined = replace(old, definition=arguments["definition"], made="defined anew")
+    if arguments.get("keep"):
+        return Change("define", arguments, _with(findings, {place: [defined]}), {old.name: _known(old)}, [], [])
+    asked = _labelled(old)
+    return _asking("define", arguments, findings, {place: [(defined, asked)]}, gone=[])
+
+
+def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
+    names = list(dict.fromkeys(arguments["names"]))
+    places = [place_of(findings, name) for name in names]
+    if len(places) < 2:
+        raise RunError(f"merge takes two or more features, and only {names[0]!r} was given: name the others too")
+    merging = [findings.found[place] for place in places]
+    into = arguments.get("into") or merging[0].name
+    if into not in names:
+        _free(findings, into)
+    known = np.stack([feature.labels for feature in merging])
+    yes, no = (known == 1).any(axis=0), (known == 0).any(axis=0)
+    labels = np.select([yes & ~no, no & ~yes], [np.int8(1), np.int8(0)], np.int8(UNKNOWN)).astype(np.int8)
+    base = next((feature for feature in merging if feature.name == into), merging[0])
+    others = [feature.name for feature in merging if feature.name != into]
+    # Another definition is another question: what is asked again is not answered from before the merge.
+    definition = arguments.get("definition") or f"{base.definition} Also called {', '.join(others)}.".strip()
+    merged = replace(
+        base,
+        name=into,
+        definition=definition,
+        labels=labels,
+        tally=_sum([feature.tally for feature in merging]),
+        made=f"merged with {', '.join(f'“{name}”' for name in others)}",
+    )
+    gone = others
+    new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {place: [] for place in places}
+    new[places[0]] = [(merged, yes & no)]
+    return _asking("merge", arguments, findings, new, gone)
+
+
+def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
+    place = place_of(findings, arguments["name"])
+    old, parts = findings.found[place], list(arguments["into"])
+    if len(set(parts)) < 2:
+        raise RunError(f"split takes two or more new names for {old.name!r}: give them after it")
+    definitions = [*arguments.get("definitions", []), *[""] * len(parts)]
+    asked = (old.labels == 1) | ((old.labels == UNKNOWN) & (old.tally.votes > 0))
+    new = [
+        (
+            replace(
+                old,
+                name=part if part == old.name else _free(findings, part),
+                definition=definition,
+                asked=None,
+                consistent=True,
+                made=f"split from “{old.name}”",
+            ),
+            asked,
+        )
+        for part, definition in zip(parts, definitions, strict=False)
+    ]
+    return _asking("split", arguments, findings, {place: new}, [] if old.name in parts else [old.name])
+
+
+def _drop(findings: Findings, arguments: dict[str, Any]) -> Change:
+    places = {place_of(findings, name): name for name in arguments["names"]}
+    after = _with(findings, {place: [] for place in places})
+    return Change("drop", arguments, after, {}, [], list(places.values()))
+
+
+ACTIONS: dict[str, Callable[[Findings, dict[str, Any]], Change]] = {
+    "rename": _rename,
+    "define": _define,
+    "merge": _merge,
+    "split": _split,
+    "drop": _drop,
+}
+
+
+def place_of(findings: Findings, name: str) -> int:
+    names = names_of(findings.found)
+    if name in names:
+        return names.index(name)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "`features RUN list` shows those there are"
+    raise RunError(f"the run has no feature {name!r}: {hint}")
+
+
+def _free(findings: Findings, name: str) -> str:
+    if not name.strip():
+        raise RunError("a feature needs a name: give one with at least one letter")
+    if name in names_of(findings.found):
+        raise RunError(f"the run already has a feature {name!r}: choose another name, or merge the two")
+    return name
+
+
+def _asking(
+    action: str,
+    arguments: dict[str, Any],
+    findings: Findings,
+    new: dict[int, list[tuple[Found, NDArray[np.bool_]]]],
+    gone: list[str],
+) -> Change:
+    """The change that replaces features by others, some of whose labels must be asked again."""
+    cleared: dict[int, list[Found]] = {}
+    kept, asks = {}, []
+    for place, features in new.items():
+        cleared[place] = []
+        for feature, asked in features:
+            blank = replace(
+                feature,
+                labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
+                tally=_without(feature.tally, asked),
+            )
+            cleared[place].append(blank)
+            kept[feature.name] = _known(blank)
+            ids = [findings.ids[row] for row in np.flatnonzero(asked)]
+            asks.append(Ask(feature.name, feature.definition, ids))
+    return Change(action, arguments, _with(findings, cleared), kept, asks, gone)
+
+
+def _with(findings: Findings, new: dict[int, list[Found]]) -> Findings:
+    found: list[Found] = []
+    for place, feature in enumerate(findings.found):
+        found += new.get(place, [feature])
+    return replace(findings, found=found)
+
+
+def _known(feature: Found) -> int:
+    return int((feature.labels != UNKNOWN).sum())
+
+
+def _labelled(feature: Found) -> NDArray[np.bool_]:
+    labelled: NDArray[np.bool_] = (feature.labels != UNKNOWN) | (feature.tally.votes > 0)
+    return labelled
+
+
+def _sum(tallies: Sequence[Tally]) -> Tally:
+    notes: dict[str, int] = {}
+    for tally in tallies:
+        notes |= {reason: notes.get(reason, 0) + count for reason, count in tally.notes.items()}
+    cast = np.stack([tally.cast for tally in tallies]).sum(axis=0, dtype=np.int32)
+    probability = np.full(cast.shape[1], np.nan)  # of several questions there is no one probability
+    return Tally(cast, probability, sum(tally.cost for tally in tallies), notes)
+
+
+def _without(tally: Tally, asked: NDArray[np.bool_]) -> Tally:
+    """The votes on the labels that stay; what the others cost was paid all the same."""
+    cast = np.where(asked, np.int32(0), tally.cast)
+    return Tally(cast, np.where(asked, np.nan, tally.probability), tally.cost, dict(tally.notes))

@@ -1,0 +1,114 @@
+"""The log of changes beside a run: what was discovered stays as it is, and what is shown is the log applied to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discovery.votes import majority_labels
+from reports.curation.changes import Change, plan
+from reports.run.findings import Findings, Found, read_findings
+from reports.run.folder import CURATION, Run, RunError, replace_file
+
+Votes = tuple[int, int, int, int]  # yes, no, refused, unreadable
+Asked = Mapping[str, Mapping[str, Votes]]  # by feature, then by example
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the log. `asked` holds the votes that the change made necessary, so that they are not lost."""
+
+    at: str
+    action: str
+    arguments: dict[str, Any]
+    asked: dict[str, dict[str, Votes]] = field(default_factory=dict)
+    cost_usd: float = 0.0
+
+
+def curated_findings(run: Run) -> Findings:
+    return _applied(read_findings(run), read_log(run.folder), run.folder)
+
+
+def plan_change(run: Run, action: str, arguments: dict[str, Any]) -> Change:
+    """What the change would keep, ask and take away; nothing is written."""
+    return plan(run.findings, action, arguments)
+
+
+def record_change(run: Run, change: Change, asked: Asked | None = None, cost_usd: float = 0.0) -> Run:
+    """Enter the change into the log. Labels without votes in `asked` stay unknown."""
+    votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
+    _append(run.folder, Entry(_now(), change.action, change.arguments, votes, cost_usd))
+    return Run(run.folder)
+
+
+def undo(run: Run) -> Entry:
+    """Take the last change back; the log keeps both."""
+    entries = effective(read_log(run.folder))
+    if not entries:
+        raise RunError(f"{run.folder} has no change to undo: `features RUN log` shows what was changed")
+    _append(run.folder, Entry(_now(), "undo", {}))
+    return entries[-1]
+
+
+def effective(log: list[Entry]) -> list[Entry]:
+    """The changes that count: each undo takes back the last one before it."""
+    entries: list[Entry] = []
+    for entry in log:
+        if entry.action == "undo":
+            entries = entries[:-1]
+        else:
+            entries.append(entry)
+    return entries
+
+
+def read_log(folder: Path) -> list[Entry]:
+    path = folder / CURATION
+    if not path.exists():
+        return []
+    try:
+        return [Entry(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise RunError(f"{path} cannot be read ({error}): correct the line, or move the file away") from None
+
+
+def _applied(findings: Findings, log: list[Entry], folder: Path) -> Findings:
+    for entry in effective(log):
+        try:
+            after = plan(findings, entry.action, entry.arguments).after
+        except RunError as error:
+            raise RunError(
+                f"{folder / CURATION} does not fit this run any more ({error}): `features RUN undo`"
+            ) from None
+        rows = {name: row for row, name in enumerate(findings.ids)}
+        found = [_filled(feature, entry.asked.get(feature.name, {}), rows) for feature in after.found]
+        findings = replace(after, found=found)
+    return findings
+
+
+def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int]) -> Found:
+    """The feature with the votes that were asked again for a change."""
+    if not asked:
+        return feature
+    cast = feature.tally.cast.copy()
+    places = [rows[name] for name in asked if name in rows]
+    cast[:, places] = np.array([votes for name, votes in asked.items() if name in rows]).T
+    labels = feature.labels.copy()
+    labels[places] = majority_labels(cast[0, places], cast[1, places])
+    return replace(feature, labels=labels, tally=replace(feature.tally, cast=cast))
+
+
+def _append(folder: Path, entry: Entry) -> None:
+    path = folder / CURATION
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    line = json.dumps(entry.__dict__, ensure_ascii=False) + "\n"
+    replace_file(path, lambda file: file.write(before + line))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

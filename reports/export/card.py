@@ -1,0 +1,118 @@
+"""A data set card: where the labels come from, what they cost, and what they cannot do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from discovery.questions import UNKNOWN
+from reports.curation.log import effective, read_log
+from reports.drawing.number_formats import percent, usd
+from reports.run.findings import Findings
+from reports.run.folder import Run
+
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
+
+
+def plain(text: object) -> str:
+    """Any text as a line of Markdown that shows it and nothing else."""
+    return MARKDOWN.sub(r"\\\1", " ".join(str(text).split())).replace("://", ":\u200b//")
+
+
+def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
+    """Markdown with a YAML head, as HuggingFace reads it."""
+    findings, summary = run.findings, run.summary
+    name = summary["dataset"]["name"]
+    head = {
+        "pretty_name": f"{name} with discovered features",
+        "tags": ["twothirds", "feature-discovery", "machine-generated-labels"],
+        "size_categories": [_size(len(findings.ids))],
+        **(header or {}),
+    }
+    yaml = "\n".join(f"{key}: {json.dumps(value)}" for key, value in head.items())  # JSON is YAML
+    parts = [
+        f"---\n{yaml}\n---",
+        f"# {plain(name)} with discovered features",
+        f"{len(findings.found)} features of {len(findings.ids):,} examples. Each was named by an oracle that was shown "
+        "a few examples and asked what sets them apart; then every example was labelled with it: 1 has it, 0 lacks it, "
+        "empty is unknown.",
+        "## Features",
+        _features(findings),
+        "## Where the labels come from",
+        _provenance(run),
+        *(["## Changes by hand", _curation(run)] if read_log(run.folder) else []),
+        "## Limits",
+        _limits(run),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _features(findings: Findings) -> str:
+    lines = ["| feature | definition | have it | unknown | doubtful labels |", "|---|---|---|---|---|"]
+    for feature in findings.found:
+        yes, known = int((feature.labels == 1).sum()), int((feature.labels != UNKNOWN).sum())
+        lines.append(
+            f"| {plain(feature.name)} | {plain(feature.definition)} | {percent(yes / max(known, 1))} "
+            f"| {len(findings.ids) - known:,} | {int(feature.doubtful.sum()):,} |"
+        )
+    return "\n".join(lines)
+
+
+def _provenance(run: Run) -> str:
+    summary, settings = run.summary, run.summary["settings"]
+    oracle = summary["oracle"]
+    parameters = ", ".join(f"{key} {value}" for key, value in oracle["parameters"].items())
+    spent = sum(asked.cost for asked in run.findings.comparisons) + sum(run.findings.label_costs.values())
+    facts = {
+        "data set": f"{settings['dataset']}, {summary['dataset']['examples']:,} examples",
+        "content digest": summary["dataset"]["digest"],
+        "oracle": f"{oracle['kind']} {oracle['model']}".strip(),
+        "its parameters": parameters or "none",
+        "version of the prompts": oracle["prompts"] or "none: the oracle reads no prompts",
+        "how questions were chosen": f"{settings['strategy']}, seed {settings['seed']}",
+        "questions": f"{summary['queries']:,}, then {settings['votes']} votes per label at most, the majority counts",
+        "cost": f"{usd(spent / 1_000_000)} in all",
+        "finished": summary.get("finished_at", "unknown"),
+        "run": summary["run_id"],
+        "versions": ", ".join(f"{key} {value}" for key, value in summary["versions"].items()),
+    }
+    return "\n".join(f"- **{key}**: {plain(value)}" for key, value in facts.items())
+
+
+def _curation(run: Run) -> str:
+    return "\n".join(
+        f"- {entry.at[:10]} {entry.action}: {plain(json.dumps(entry.arguments, ensure_ascii=False))}"
+        for entry in effective(read_log(run.folder))
+    )
+
+
+def _limits(run: Run) -> str:
+    summary, findings = run.summary, run.findings
+    doubtful = sum(int(feature.doubtful.sum()) for feature in findings.found)
+    known = sum(int((feature.labels != UNKNOWN).sum()) for feature in findings.found)
+    lines = [
+        "Labels are the oracle's answers, not checked by anybody unless it says so above.",
+        f"{doubtful:,} of {known:,} labels are doubtful: a third of the votes or more went the other way, or nobody "
+        "could decide. `export --to doubtful` lists them.",
+        "The features are those that came up while telling examples apart. Nothing says that they are complete, and a "
+        "feature of one single example cannot come up in a question about two of three.",
+        "Features are correlated; a share says nothing about any other data set.",
+    ]
+    if summary["dataset"]["compared"] < summary["dataset"]["examples"]:
+        lines.append(
+            f"Only {summary['dataset']['compared']:,} of {summary['dataset']['examples']:,} examples were labelled."
+        )
+    if summary["oracle"]["kind"] == "simulated":
+        lines.append(
+            "The oracle is a simulated crowd that answers from known attributes: these labels are for testing."
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _size(n: int) -> str:
+    for limit, name in ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")):
+        if n < limit:
+            return name
+    return "1M<n<10M"

@@ -1,0 +1,136 @@
+"""The labels of a run as tables: one row per example, one row per label, and the labels in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discovery.questions import UNKNOWN
+from reports.run.findings import Findings, Found, names_of
+from sources.example import Example
+from sources.secrecy import without_secrets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def column_names(findings: Findings, taken: Collection[str]) -> dict[str, str]:
+    """The column of each feature in a table that has other columns too: a name that is taken is marked as a feature."""
+    columns: dict[str, str] = {}
+    for name in names_of(findings.found):
+        column = name
+        while column in taken or (column != name and column in names_of(findings.found)):
+            column += " (feature)"
+        columns[name] = column
+    return columns
+
+
+def wide_table(findings: Findings) -> pd.DataFrame:
+    """One row per example: `id`, then a nullable 0/1 column per feature."""
+    labels = findings.label_table()
+    return labels.rename(columns=column_names(findings, {"id"})).reset_index()
+
+
+def tidy_table(findings: Findings) -> pd.DataFrame:
+    """One row per label, unknown ones included, with the votes behind it."""
+    import pandas as pd
+
+    parts = [_label_rows(findings.ids, feature) for feature in findings.found]
+    if not parts:
+        return pd.DataFrame(columns=["id", "feature", "label", "yes", "no", "abstained", "probability", "doubtful"])
+    return pd.concat(parts, ignore_index=True)
+
+
+def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataFrame:
+    """The labels worth a second look, the most divided first, with an empty column for a person's label."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for feature in findings.found:
+        for row in np.flatnonzero(feature.doubtful | _contradicting(feature, findings.ids)):
+            rows.append(_doubt(feature, int(row), findings.ids[row], examples))
+    rows.sort(key=lambda row: -row["against"])
+    columns = [
+        "id",
+        "feature",
+        "definition",
+        "label",
+        "why",
+        "yes",
+        "no",
+        "abstained",
+        "probability",
+        "example",
+        "corrected",
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.astype({"label": "Int8", "yes": "Int32", "no": "Int32", "abstained": "Int32"})
+
+
+def json_rows(findings: Findings, examples: dict[str, Example]) -> list[dict[str, Any]]:
+    """One object per example; an unknown label is null."""
+    matrix = findings.matrix.T.tolist()
+    names = names_of(findings.found)
+    return [
+        {"id": name}
+        | ({"text": examples[name].text} if name in examples and examples[name].text is not None else {})
+        | {"labels": {key: None if value == UNKNOWN else value for key, value in zip(names, values, strict=True)}}
+        for name, values in zip(findings.ids, matrix, strict=True)
+    ]
+
+
+def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:
+    import pandas as pd
+
+    tally = feature.tally
+    return pd.DataFrame(
+        {
+            "id": ids,
+            "feature": feature.name,
+            "label": pd.arrays.IntegerArray(feature.labels.copy(), feature.labels == UNKNOWN),
+            "yes": tally.yes,
+            "no": tally.no,
+            "abstained": tally.abstained,
+            "probability": tally.probability,
+            "doubtful": feature.doubtful,
+        }
+    )
+
+
+def _contradicting(feature: Found, ids: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Of a feature whose labels contradict its own question, the examples of that question."""
+    asked = feature.asked
+    if feature.consistent or asked is None:
+        return np.zeros(len(ids), np.bool_)
+    return np.isin(np.array(ids, dtype=object), [*asked.examples, *asked.without])
+
+
+def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) -> dict[str, Any]:
+    yes, no, abstained = (int(side[row]) for side in (feature.tally.yes, feature.tally.no, feature.tally.abstained))
+    label = None if feature.labels[row] == UNKNOWN else int(feature.labels[row])
+    probability = float(feature.tally.probability[row])
+    example = examples.get(name)
+    return {
+        "id": name,
+        "feature": feature.name,
+        "definition": feature.definition,
+        "label": label,
+        "why": _why(feature, row, label, yes, no),
+        "yes": yes,
+        "no": no,
+        "abstained": abstained,
+        "probability": None if np.isnan(probability) else round(probability, 4),
+        "example": (example.text or without_secrets(example.image or "")) if example else None,
+        "corrected": None,
+        "against": 0.5 if label is None else min(yes, no) / max(yes + no, 1),
+    }
+
+
+def _why(feature: Found, row: int, label: int | None, yes: int, no: int) -> str:
+    if label is None:
+        return "undecided"
+    if not feature.doubtful[row]:
+        return "contradicts the question that brought the feature out"
+    return "divided votes" if min(yes, no) else "probability near a half"

@@ -1,0 +1,100 @@
+"""Thumbnails that travel inside the page.
+
+The data that the page's own script reads: labels, votes, names and pictures of the examples it carries."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from reports.run.findings import Findings
+from sources.errors import DatasetError
+from sources.example import Example
+from sources.images import open_image
+
+MIME = "image/webp"
+SIDES = ((300, 224), (1000, 128))  # up to so many pictures, so many pixels on the longer side
+SMALLEST = 96
+QUALITY = 75
+
+
+def side_for(count: int) -> int:
+    """Large where there are few, so that the page stays small where there are many."""
+    return next((side for limit, side in SIDES if count <= limit), SMALLEST)
+
+
+def thumbnails(examples: Sequence[Example | None]) -> list[str]:
+    """One WebP picture each, in base64; empty where there is none or it cannot be read any more."""
+    side = side_for(len(examples))
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        return list(pool.map(lambda example: _thumbnail(example, side), examples))
+
+
+def _thumbnail(example: Example | None, side: int) -> str:
+    if example is None or example.image is None:
+        return ""
+    try:
+        picture = open_image(example, longest_side=side)
+    except DatasetError:
+        return ""
+    written = io.BytesIO()
+    picture.save(written, "WEBP", quality=QUALITY, method=2)
+    return base64.b64encode(written.getvalue()).decode("ascii")
+
+
+FIRST_CODE = 0x30  # votes are coded as one character each, from "0" on
+TEXT_LIMIT = 4_000  # characters of one text; all texts together get TEXTS_LIMIT
+TEXTS_LIMIT = 4_000_000
+SPELLED = np.array(["0", "1", "-"])  # -1, unknown, is the last
+
+
+def browser_data(
+    findings: Findings, rows: NDArray[np.intp], texts: list[str | None], pictures: list[str]
+) -> dict[str, Any]:
+    """Labels and votes of a feature are strings with one character per example: small, and quick to read."""
+    codes: dict[tuple[int, int, int], str] = {}
+    votes = []
+    for feature in findings.found:
+        tally = feature.tally
+        cast = zip(tally.yes[rows].tolist(), tally.no[rows].tolist(), tally.abstained[rows].tolist(), strict=True)
+        votes.append("".join(codes.setdefault(one, chr(_code(len(codes)))) for one in cast))
+    shown = [texts[row] for row in rows]
+    limit = min(TEXT_LIMIT, TEXTS_LIMIT // max(len(shown), 1))
+    return {
+        "ids": [findings.ids[row] for row in rows],
+        "texts": [cut(text, limit) if text else "" for text in shown] if any(shown) else None,
+        "features": [{"name": feature.name, "definition": feature.definition} for feature in findings.found],
+        "labels": ["".join(SPELLED[feature.labels[rows]]) for feature in findings.found],
+        "votes": votes,
+        "tallies": {code: list(one) for one, code in codes.items()},
+        "doubtful": [np.flatnonzero(feature.doubtful[rows]).tolist() for feature in findings.found],
+        "mime": MIME,
+        "pictured": any(pictures),
+    }
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, nor begin a comment or another element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)  # noqa: S704 - no character is left that HTML gives a meaning to
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def _code(number: int) -> int:
+    """Characters that JSON writes as they are: neither quotation mark nor backslash, and nothing below them."""
+    code = FIRST_CODE + number
+    return code if code < 0x5C else code + 1

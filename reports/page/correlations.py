@@ -1,0 +1,107 @@
+"""Which features go together: correlations over the examples, ordered so that neighbours are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN
+from discovery.twins import ENOUGH_OF_EACH, ENOUGH_ROWS
+from reports.drawing.svg import element
+
+CELL = 16
+FAINT = 0.05  # correlations below are left white
+STRONG = 0.4  # and above are told in words
+MOST_TOLD = 12
+
+
+@dataclass(frozen=True)
+class Together:
+    a: int
+    b: int
+    correlation: float
+
+
+def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Features × features, all at once; `discovery.twins.correlation` says the same of one pair.
+
+    0 where too little is known of both."""
+    known, ones = (matrix != UNKNOWN).astype(np.float64), (matrix == 1).astype(np.float64)
+    both = known @ known.T  # examples labelled with both features
+    a = ones @ known.T  # of these, those that have the row's feature
+    b, shared = a.T, ones @ ones.T
+    spread = np.sqrt(a * (both - a)) * np.sqrt(b * (both - b))
+    rarer = np.minimum.reduce([a, both - a, b, both - b])
+    told = (both >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
+    table: NDArray[np.float64] = np.where(told, (both * shared - a * b) / np.where(told, spread, 1.0), 0.0)
+    np.fill_diagonal(table, 1.0)
+    return table
+
+
+def strongest(table: NDArray[np.float64]) -> list[Together]:
+    a, b = np.triu_indices(len(table), 1)
+    pairs = [Together(int(i), int(j), float(table[i, j])) for i, j in zip(a, b, strict=True)]
+    told = [pair for pair in pairs if abs(pair.correlation) >= STRONG]
+    return sorted(told, key=lambda pair: -abs(pair.correlation))[:MOST_TOLD]
+
+
+def ordered(table: NDArray[np.float64]) -> list[int]:
+    """A chain in which each feature is followed by the one left that is most like it."""
+    left = list(range(len(table)))
+    chain: list[int] = []
+    while left:
+        last = table[chain[-1]] if chain else np.abs(table).sum(axis=0)
+        chain.append(left.pop(int(np.argmax([last[place] for place in left]))))
+    return chain
+
+
+def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
+    """Rows are named; columns carry the number under which the feature was discovered."""
+    order = ordered(table)
+    label = 8 + min(max((len(name) for name in names), default=0), 26) * 6.2
+    size = CELL * len(order)
+    parts: list[Markup] = []
+    for row, a in enumerate(order):
+        y = 18 + CELL * row
+        text = names[a] if len(names[a]) <= 26 else names[a][:25] + "…"
+        parts.append(element("text", text, x=label - 6, y=y + 11.5, class_="tick", text_anchor="end"))
+        parts.append(
+            element(
+                "text", str(a + 1), x=label + CELL * row + CELL / 2, y=12, class_="tick place", text_anchor="middle"
+            )
+        )
+        for column, b in enumerate(order):
+            if a == b or abs(table[a, b]) >= FAINT:
+                parts.append(
+                    _cell(label + CELL * column, y, names[a], names[b], 1.0 if a == b else table[a, b], a == b)
+                )
+    box = element("rect", x=label, y=18, width=size, height=size, class_="frame")
+    return element(
+        "svg",
+        element("title", "Correlation between features"),
+        box,
+        *parts,
+        viewBox=f"0 0 {label + size + 4:.0f} {size + 24}",
+        width=f"{label + size + 4:.0f}",
+        role="img",
+        class_="heat",
+    )
+
+
+def _cell(x: float, y: float, a: str, b: str, value: float, same: bool) -> Markup:
+    style = "self" if same else "together" if value > 0 else "apart"
+    title = [] if same else [element("title", f"{a} × {b}: {value:+.2f}")]
+    return element(
+        "rect",
+        *title,
+        x=x + 0.5,
+        y=y + 0.5,
+        width=CELL - 1,
+        height=CELL - 1,
+        class_=style,
+        fill_opacity=round(min(1.0, abs(value) ** 0.7), 2),
+    )

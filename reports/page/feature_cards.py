@@ -1,0 +1,250 @@
+"""Minimal pairs: an example that has a feature beside the most similar one that lacks it.
+
+What the page shows of each feature: its question, its extent, its votes and its minimal pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from discovery.metrics import interesting, interesting_and_distinct
+from discovery.questions import UNKNOWN, Kind
+from discovery.twins import SAME_LABELS, find_twin
+from reports.drawing.svg import share_bar
+from reports.page.correlations import correlations
+from reports.page.truth import AgainstTruth, Matched
+from reports.run.findings import MICRO, Findings, Found, names_of
+
+CANDIDATES = 200
+
+
+@dataclass(frozen=True)
+class MinimalPair:
+    having: int  # rows of the examples
+    lacking: int
+    differing: list[int]  # the other features in which the two are known to differ
+
+
+def minimal_pairs(
+    matrix: NDArray[np.int8], feature: int, doubtful: NDArray[np.bool_], wanted: int = 3
+) -> list[MinimalPair]:
+    """The pairs that differ in the feature and in as few others as possible; no example is used twice.
+
+    Of pairs that are equally close, those with undoubted labels come first. `matrix` is features × examples."""
+    labels = matrix[feature]
+    having, lacking = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    if not having.size or not lacking.size:
+        return []
+    others = np.delete(matrix, feature, axis=0)
+    ones, zeros = (others == 1).astype(np.float32), (others == 0).astype(np.float32)
+    unknown = (others == UNKNOWN).astype(np.float32).sum(axis=0)
+    distance = ones[:, having].T @ zeros[:, lacking] + zeros[:, having].T @ ones[:, lacking]
+    distance += (0.25 * doubtful + 0.5 * unknown)[having][:, None] + (0.25 * doubtful + 0.5 * unknown)[lacking][None, :]
+    flat = distance.ravel()
+    nearest = np.argpartition(flat, min(CANDIDATES, flat.size) - 1)[:CANDIDATES]
+    pairs: list[MinimalPair] = []
+    used: set[int] = set()
+    for place in sorted(nearest.tolist(), key=lambda place: (flat[place], place)):
+        a, b = int(having[place // lacking.size]), int(lacking[place % lacking.size])
+        if a in used or b in used:
+            continue
+        used |= {a, b}
+        pairs.append(MinimalPair(a, b, _differing(matrix, a, b, feature)))
+        if len(pairs) == wanted:
+            break
+    return pairs
+
+
+def _differing(matrix: NDArray[np.int8], a: int, b: int, feature: int) -> list[int]:
+    known = (matrix[:, a] != UNKNOWN) & (matrix[:, b] != UNKNOWN)
+    return [row for row in np.flatnonzero(known & (matrix[:, a] != matrix[:, b])).tolist() if row != feature]
+
+
+STRIP = 12  # examples of either side in a card
+ASKED_FOR = {
+    Kind.TWO_OF_THREE: "What do two of the three share that the third lacks?",
+    Kind.PAIR: "What does one of the two have that the other lacks?",
+    Kind.ONE_OF_THREE: "What does one of the three have that the other two lack?",
+    Kind.LEFT_RIGHT: "What do all on the left have that none on the right has?",
+    Kind.TAG: "What is there to say about this one?",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An example in a card: its place in the page's data, and whether the votes contradict where it stands."""
+
+    place: int
+    name: str
+    text: str
+    contradicted: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    having: Shown
+    lacking: Shown
+    differing: list[str]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    order: int
+    found: Found
+    question: str
+    having: list[Shown]
+    lacking: list[Shown]
+    yes: int
+    no: int
+    unknown: int
+    bar: Markup
+    positives: list[Shown]
+    negatives: list[Shown]
+    pairs: list[Pair]
+    votes: int
+    voted_twice: int  # examples with two votes or more
+    unanimous: int  # of these
+    abstained: int
+    doubtful_labels: int
+    marks: list[tuple[str, str]] = field(default_factory=list)  # style and words
+    truth: Matched | None = None
+
+    @property
+    def share(self) -> float:
+        return self.yes / max(self.yes + self.no, 1)
+
+    @property
+    def usd(self) -> float:
+        return self.found.cost / MICRO
+
+
+class Gallery:
+    """Places the examples that the page carries; an example that it does not carry has place -1."""
+
+    def __init__(self, names: list[str], texts: list[str | None], rows: NDArray[np.intp]) -> None:
+        self._names, self._texts = names, texts
+        self._place = {int(row): place for place, row in enumerate(rows)}
+        self._row_of = {name: row for row, name in enumerate(names)}
+
+    def row(self, name: str) -> int | None:
+        return self._row_of.get(name)
+
+    def show(self, row: int, contradicted: bool = False) -> Shown:
+        return Shown(self._place.get(row, -1), self._names[row], self._texts[row] or "", contradicted)
+
+    def carries(self, row: int) -> bool:
+        return row in self._place
+
+
+@dataclass(frozen=True, eq=False)
+class Exhibition:
+    """All features of a run, and the examples that the page carries."""
+
+    findings: Findings
+    gallery: Gallery
+    carried: NDArray[np.intp]
+    truth: AgainstTruth | None
+
+    def all(self) -> list[Exhibit]:
+        counting = interesting_and_distinct(self.findings.matrix[:, self._compared])
+        return [self._exhibit(number, counts) for number, counts in enumerate(counting)]
+
+    @cached_property
+    def _compared(self) -> NDArray[np.bool_]:
+        return self.findings.compared
+
+    @cached_property
+    def _in_page(self) -> NDArray[np.int8]:
+        return self.findings.matrix[:, self.carried]
+
+    @cached_property
+    def _twins(self) -> list[tuple[str, str]]:
+        """For each feature a word and the earlier feature that it repeats or inverts, or two empty ones."""
+        names, labels = names_of(self.findings.found), list(self.findings.matrix[:, self._compared])
+        likeness = np.abs(correlations(np.array(labels))) if labels else np.empty((0, 0))
+        twins = []
+        for n, name in enumerate(names):
+            alike = bool(
+                (likeness[n, :n] >= SAME_LABELS).any()
+            )  # else only words can tell, and labels are not looked at
+            twins.append(find_twin(name, labels[n] if alike else None, names[:n], labels[:n]))
+        words = {"same": "the same as", "complement": "the opposite of"}
+        return [(words[twin.kind], names[twin.other]) if twin else ("", "") for twin in twins]
+
+    def _exhibit(self, number: int, counts: bool) -> Exhibit:
+        found = self.findings.found[number]
+        tally, labels = found.tally, found.labels
+        yes, no = int((labels == 1).sum()), int((labels == 0).sum())
+        unknown = int((labels[self._compared] == UNKNOWN).sum())
+        several = tally.yes + tally.no >= 2
+        having, lacking = _question(found, self.gallery)
+        return Exhibit(
+            order=number + 1,
+            found=found,
+            question=ASKED_FOR.get(found.asked.kind, "") if found.asked else "",
+            having=having,
+            lacking=lacking,
+            yes=yes,
+            no=no,
+            unknown=unknown,
+            bar=share_bar(yes, no, unknown),
+            positives=self._strip(number, 1),
+            negatives=self._strip(number, 0),
+            pairs=self._pairs(number),
+            votes=int(tally.votes.sum()),
+            voted_twice=int(several.sum()),
+            unanimous=int((several & (np.minimum(tally.yes, tally.no) == 0)).sum()),
+            abstained=int(tally.abstained.sum()),
+            doubtful_labels=int(found.doubtful.sum()),
+            marks=_marks(found, interesting(labels[self._compared]), counts, self._twins[number]),
+            truth=self.truth.matches[number] if self.truth else None,
+        )
+
+    def _pairs(self, number: int) -> list[Pair]:
+        doubtful = self.findings.found[number].doubtful[self.carried]
+        return [
+            Pair(
+                self.gallery.show(int(self.carried[pair.having])),
+                self.gallery.show(int(self.carried[pair.lacking])),
+                [self.findings.found[other].name for other in pair.differing],
+            )
+            for pair in minimal_pairs(self._in_page, number, doubtful)
+        ]
+
+    def _strip(self, number: int, value: int) -> list[Shown]:
+        """A few at random, the same on every writing."""
+        rows = self.carried[self._in_page[number] == value]
+        chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:STRIP]
+        return [self.gallery.show(int(rows[place])) for place in sorted(chosen)]
+
+
+def _question(found: Found, gallery: Gallery) -> tuple[list[Shown], list[Shown]]:
+    """The examples asked about: those said to have the feature, and those said to lack it."""
+    asked = found.asked
+    if asked is None:
+        return [], []
+    rows = {name: row for name in (*asked.examples, *asked.without) if (row := gallery.row(name)) is not None}
+    having = asked.having or [name for name, row in rows.items() if found.labels[row] == 1]
+    lacking = [name for name in rows if name not in having]
+    return (
+        [gallery.show(rows[name], bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
+        [gallery.show(rows[name], bool(found.labels[rows[name]] == 1)) for name in lacking],
+    )
+
+
+def _marks(found: Found, is_interesting: bool, counts: bool, twin: tuple[str, str]) -> list[tuple[str, str]]:
+    marks = [("good", "interesting") if is_interesting else ("plain", "rare or nearly always")]
+    relation, other = twin
+    if relation:
+        marks.append(("plain", f"{relation} “{other}”"))
+    elif is_interesting:
+        marks.append(("good", "distinct") if counts else ("plain", "much like an earlier one"))
+    if found.is_doubtful:
+        marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))
+    if found.made:
+        marks.append(("plain", found.made))
+    return marks

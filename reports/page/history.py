@@ -1,0 +1,110 @@
+"""How a discovery went, question by question: features, g and money, and what one more feature would take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeVar
+
+from markupsafe import Markup
+
+from reports.drawing.svg import Series, curve, data_url
+from reports.run.findings import MICRO, Findings
+from reports.run.folder import Run, RunError
+
+Number = TypeVar("Number", int, float)
+
+RECENT = 10  # questions that tell the present rate
+
+
+@dataclass(frozen=True)
+class History:
+    """One value per question asked; money is what the answers cost when they were first given."""
+
+    features: list[int]
+    counting: list[int]  # of these, interesting and distinct
+    g: list[float]
+    usd: list[float]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the last questions brought, and at that rate the next feature. None where they brought nothing."""
+
+    questions: int
+    features: int
+    counting: int
+    questions_each: float | None
+    usd_each: float | None
+
+
+def history_of(run: Run, findings: Findings) -> History:
+    table = run.found_features
+    counts = dict(zip(table["name"], table["distinct"].astype(bool), strict=True))
+    seen: set[str] = set()
+    new, counting, costs = [], [], []
+    for asked in findings.comparisons:
+        name = asked.feature
+        first = name in counts and name not in seen
+        cost = asked.cost
+        if first and name is not None:
+            seen.add(name)
+            cost += findings.label_costs.get(name, 0)
+        new.append(int(first))
+        counting.append(int(first and counts[name]))
+        costs.append(cost)
+    curve = run.summary["g_curve"]
+    if len(curve) < len(new):
+        had = f"g_curve has {len(curve)} values for {len(new)} comparisons"
+        raise RunError(f"{run.folder / 'run.json'} does not fit answers.jsonl ({had}): run discover again")
+    return History(
+        features=list(accumulate(new)),
+        counting=list(accumulate(counting)),
+        g=[float(value) for value in curve[: len(new)]],
+        usd=[total / MICRO for total in accumulate(costs)],
+    )
+
+
+def outlook_of(history: History, recent: int = RECENT) -> Outlook | None:
+    """None before anything was asked."""
+    asked = len(history.features)
+    if not asked:
+        return None
+    last = min(recent, asked)
+    features = _gain(history.features, last)
+    usd = _gain(history.usd, last)
+    return Outlook(
+        questions=last,
+        features=features,
+        counting=_gain(history.counting, last),
+        questions_each=last / features if features else None,
+        usd_each=usd / features if features else None,
+    )
+
+
+def curves_of(history: History) -> list[tuple[str, Markup]]:
+    """Titles and drawings: against questions and, where answers cost something, against dollars."""
+    asked = list(range(1, len(history.features) + 1))
+    if not asked:
+        return []
+
+    def both(x: list[Any], label: str) -> list[tuple[str, Markup]]:
+        lines = [Series("all features", x, history.features, "faint")]
+        lines.append(Series("interesting and distinct", x, history.counting))
+        return [
+            (f"Features against {label}", curve(f"Features found against {label}", label, lines)),
+            (f"g against {label}", curve(f"g against {label}", label, [Series("g", x, history.g)], start=1.0)),
+        ]
+
+    return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
+
+
+def picture_of(run: Run) -> str:
+    """The curves against questions as a data URL, for pages that are not ours."""
+    drawings = curves_of(history_of(run, run.findings))[:2]
+    return data_url(drawings) if drawings else ""
+
+
+def _gain(totals: Sequence[Number], last: int) -> Number:
+    return totals[-1] - (totals[-last - 1] if last < len(totals) else 0)

@@ -1,0 +1,205 @@
+"""report.html: one file that holds the whole story of a run, and a browser of its examples by their features."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN
+from reports.analysis.groups import GroupsResult, compare_groups, compare_runs
+from reports.analysis.target import TargetResult, predict_target
+from reports.curation.log import effective, read_log
+from reports.drawing.template import render_template
+from reports.page.browser_data import browser_data, script_json, thumbnails
+from reports.page.correlations import correlations, heat_map, strongest
+from reports.page.feature_cards import Exhibition, Gallery
+from reports.page.history import curves_of, history_of, outlook_of
+from reports.page.problems import tree_of, troubles_of
+from reports.page.truth import AgainstTruth, against_truth
+from reports.run.findings import Findings, names_of
+from reports.run.folder import Run, replace_file
+from sources.dataset import Dataset, Truth
+from sources.errors import DatasetError
+from sources.example import Example
+from sources.load import load_dataset
+
+if TYPE_CHECKING:
+    pass
+
+UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
+HOW_CHOSEN = {
+    "auto": ", each of which asked for something other than what was known by then",
+    "adaptive-triple": UNANSWERABLE,
+    "adaptive-pair": UNANSWERABLE,
+    "random-triple": " about examples drawn at random",
+    "tagging": " about one example each",
+}
+STOPPED = {
+    "queries": "questions used up",
+    "budget": "budget used up",
+    "oracle-unavailable": "the oracle could not be asked any more",
+    "target-g": "wanted g reached",
+    "nones": "NONE after NONE",
+    "nothing-unresolved": "nothing unresolved",
+}
+MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that was written; a notebook shows it in a frame."""
+
+    path: Path
+    target: TargetResult | None = None
+    groups: GroupsResult | None = None
+
+    def _repr_html_(self) -> str:
+        content = html.escape(self.path.read_text(encoding="utf-8"))
+        return f'<iframe srcdoc="{content}" style="width:100%;height:820px;border:1px solid #8886"></iframe>'
+
+
+def write_page(
+    run: Run,
+    *,
+    dataset: Dataset | str | None = None,
+    path: Path | None = None,
+    target: str | None = None,
+    tagging: Run | None = None,
+    by: str | None = None,
+    against: Run | None = None,
+) -> Page:
+    """Write the report of a run.
+
+    `dataset` says where the data set is now, if not where the run found it. `target` is a column to predict from the
+    features, with `tagging` for a control; `by` a column whose groups are compared, or `against` another run."""
+    read, problem = dataset_of(run, dataset)
+    context = page_context(run, read)
+    context["notices"] = [notice for notice in (problem, *context["notices"]) if notice]
+    if target is not None:
+        context["target"] = predict_target(run.findings, read, target, tagging.findings if tagging else None)
+    if by is not None:
+        context["groups"] = compare_groups(run.findings, read, by)
+    elif against is not None:
+        context["groups"] = compare_runs(run.findings, _name(run), against.findings, _name(against))
+    written = path or run.folder / "report.html"
+    replace_file(written, lambda file: file.write(render(context)))
+    return Page(written, context["target"], context["groups"])
+
+
+def _name(run: Run) -> str:
+    return str(run.summary["dataset"]["name"])
+
+
+def dataset_of(run: Run, given: Dataset | str | None) -> tuple[Dataset | None, str]:
+    """The run's data set, or None and why there is none: a report can do without pictures."""
+    if isinstance(given, Dataset):
+        return given, ""
+    spec = given or str(run.summary["settings"]["dataset"])
+    try:
+        return load_dataset(spec), ""
+    except DatasetError as error:
+        if given:
+            raise
+        return None, f"The examples are not shown, because their data set cannot be read: {error}"
+
+
+def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
+    """Everything that the template shows, the results of further analyses apart."""
+    findings = run.findings
+    examples = _examples(findings, dataset)
+    carried = _carried(findings, run.summary["dataset"]["digest"])
+    texts = [example.text if example else None for example in examples]
+    pictures = thumbnails([examples[row] for row in carried])
+    matrix = findings.matrix
+    truth = _truth(findings, dataset)
+    history = history_of(run, findings)
+    related = correlations(matrix[:, findings.compared])
+    gallery = Gallery(findings.ids, texts, carried)
+    return {
+        "summary": run.summary,
+        "spent": history.usd[-1] if history.usd else 0.0,
+        "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
+        "how_chosen": HOW_CHOSEN.get(run.summary["settings"]["strategy"], ""),
+        "stopped": STOPPED.get(run.summary["stopped_because"], run.summary["stopped_because"]),
+        "findings": findings,
+        "exhibits": Exhibition(findings, gallery, carried, truth).all(),
+        "history": history,
+        "outlook": outlook_of(history),
+        "curves": curves_of(history),
+        "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
+        "together": strongest(related),
+        "tree": tree_of(findings),
+        "truth": truth,
+        "troubles": troubles_of(run, findings),
+        "curation": effective(read_log(run.folder)),
+        "kind": "texts" if any(texts) else "images",
+        "gallery": gallery,
+        "carried": len(carried),
+        "notices": _notices(findings, examples, carried, dataset, run),
+        "data": script_json(browser_data(findings, carried, texts, pictures)),
+        "pictures": script_json(pictures if any(pictures) else []),
+        "target": None,
+        "groups": None,
+    }
+
+
+def render(context: dict[str, Any]) -> str:
+    return render_template("report.html", context, ("report.css",), ("elements.js", "browser.js", "report.js"))
+
+
+def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:
+    by_id = {example.id: example for example in dataset.examples} if dataset else {}
+    return [by_id.get(name) for name in findings.ids]
+
+
+def _carried(findings: Findings, digest: str) -> NDArray[np.intp]:
+    """The rows that the page carries: all, or those of the questions and others at random, the same every time."""
+    n = len(findings.ids)
+    if n <= MOST_EXAMPLES:
+        return np.arange(n)
+    row_of = {name: row for row, name in enumerate(findings.ids)}
+    needed = {
+        row_of[name]
+        for feature in findings.found
+        if feature.asked
+        for name in (*feature.asked.examples, *feature.asked.without)
+        if name in row_of
+    }
+    shuffled = np.random.default_rng(int(digest[:8], 16)).permutation(n)
+    labelled = findings.compared
+    rest = sorted((int(row) for row in shuffled if int(row) not in needed), key=lambda row: not labelled[row])
+    chosen = [*sorted(needed), *rest][:MOST_EXAMPLES]
+    return np.array(sorted(chosen), np.intp)
+
+
+def _truth(findings: Findings, dataset: Dataset | None) -> AgainstTruth | None:
+    if dataset is None or dataset.truth is None or not findings.found:
+        return None
+    row_of = {example.id: row for row, example in enumerate(dataset.examples)}
+    rows = [row_of.get(name, -1) for name in findings.ids]
+    known = np.where(np.array(rows)[:, None] >= 0, dataset.truth.matrix[rows], np.int8(UNKNOWN))
+    truth = Truth(dataset.truth.columns, known.astype(np.int8))
+    return against_truth(names_of(findings.found), findings.matrix, truth)
+
+
+def _notices(
+    findings: Findings, examples: list[Example | None], carried: NDArray[np.intp], dataset: Dataset | None, run: Run
+) -> list[str]:
+    """What the reader must know before believing the page."""
+    notices = []
+    if len(carried) < len(findings.ids):
+        notices.append(
+            f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "
+            "others at random. Pictures, strips and the browser are of these; all other figures count every example."
+        )
+    missing = sum(example is None for example in examples)
+    if dataset is not None and missing:
+        notices.append(f"{missing:,} examples of the run are no longer in the data set and are shown by their ids.")
+    elif dataset is not None and dataset.digest != run.summary["dataset"]["digest"]:
+        notices.append("The data set has changed since the run: what is shown is what it holds now.")
+    return notices

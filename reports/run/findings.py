@@ -1,0 +1,160 @@
+"""The features of a run with all that is known of each: labels, votes, and the question that brought it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.metrics import interesting, interesting_and_distinct
+from discovery.questions import UNKNOWN, Labels
+from reports.run.answers import Asked, Tally, read_answers
+from reports.run.folder import FEATURE_COLUMNS, Run, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MICRO = 1_000_000
+UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
+UNSURE_PROBABILITY = (0.35, 0.65)
+DOUBTFUL_SHARE = 0.2  # of a feature's labels in doubt, from which the feature is
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """One feature, as discovered or as curated."""
+
+    name: str
+    definition: str
+    labels: Labels
+    tally: Tally
+    asked: Asked | None  # None where the feature was made by hand
+    consistent: bool  # the labels of the examples asked about show what the question asked for
+    question: str
+    examples: str
+    made: str = ""  # how curation made it what it is
+
+    @property
+    def cost(self) -> int:
+        return self.tally.cost + (self.asked.cost if self.asked else 0)
+
+    @property
+    def doubtful(self) -> NDArray[np.bool_]:
+        """Labels that were nearly otherwise: unknown after votes, narrowly voted, or an undecided probability."""
+        tally = self.tally
+        cast = tally.yes + tally.no
+        against = np.minimum(tally.yes, tally.no) / np.maximum(cast, 1)
+        low, high = UNSURE_PROBABILITY
+        undecided = (tally.probability > low) & (tally.probability < high)
+        asked = tally.votes > 0
+        doubtful: NDArray[np.bool_] = ((self.labels == UNKNOWN) & asked) | (against >= UNSURE_SHARE) | undecided
+        return doubtful
+
+    @property
+    def is_doubtful(self) -> bool:
+        labelled = max(int((self.labels != UNKNOWN).sum()), 1)
+        return not self.consistent or int(self.doubtful.sum()) > DOUBTFUL_SHARE * labelled
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything a report or an export needs of a run, its data set's content apart."""
+
+    ids: list[str]
+    found: list[Found]
+    comparisons: list[Asked]
+    label_costs: dict[str, int]  # micro-dollars, by the name under which a feature was discovered
+
+    @property
+    def matrix(self) -> NDArray[np.int8]:
+        """Features × examples."""
+        if not self.found:
+            return np.empty((0, len(self.ids)), np.int8)
+        return np.stack([feature.labels for feature in self.found])
+
+    @property
+    def compared(self) -> NDArray[np.bool_]:
+        """The examples that the discovery labelled: in a large data set a random subset."""
+        compared: NDArray[np.bool_] = (self.matrix != UNKNOWN).any(axis=0)
+        return compared
+
+    def feature_table(self) -> pd.DataFrame:
+        """The columns of features.csv."""
+        import pandas as pd
+
+        flags = interesting_and_distinct(self.matrix[:, self.compared])
+        rows = [
+            (
+                order,
+                feature.name,
+                feature.definition,
+                feature.question,
+                feature.examples,
+                int((feature.labels == 1).sum()),
+                interesting(feature.labels[self.compared]),
+                flag,
+                feature.consistent,
+                feature.cost / MICRO,
+            )
+            for order, (feature, flag) in enumerate(zip(self.found, flags, strict=True), start=1)
+        ]
+        return pd.DataFrame(rows, columns=list(FEATURE_COLUMNS))
+
+    def label_table(self) -> pd.DataFrame:
+        """One row per example, one nullable 0/1 column per feature."""
+        import pandas as pd
+
+        columns = {feature.name: _nullable(feature.labels) for feature in self.found}
+        return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
+
+
+def read_findings(run: Run) -> Findings:
+    """As discovered, before any curation. Raises RunError where the files hold what discover does not write."""
+    try:
+        return _read_findings(run)
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise RunError(f"{run.folder} holds what discover does not write ({reason}): run discover again") from error
+
+
+def _read_findings(run: Run) -> Findings:
+    table, labels = run.found_features, run.found_labels
+    ids = [str(name) for name in labels.index]
+    answers = read_answers(Path(run.folder), ids)
+    first: dict[str, Asked] = {}
+    for asked in answers.comparisons:
+        if asked.feature is not None:
+            first.setdefault(asked.feature, asked)
+    found = [
+        Found(
+            name=str(row.name),
+            definition=str(row.definition),
+            labels=_plain(labels[str(row.name)]),
+            tally=answers.tallies.get(str(row.name)) or Tally.empty(len(ids)),
+            asked=first.get(str(row.name)),
+            consistent=str(row.consistent) == "True",
+            question=str(row.question),
+            examples=str(row.examples),
+        )
+        for row in table.itertuples(index=False)
+    ]
+    costs = {name: tally.cost for name, tally in answers.tallies.items()}
+    return Findings(ids, found, answers.comparisons, costs)
+
+
+def names_of(found: Sequence[Found]) -> list[str]:
+    return [feature.name for feature in found]
+
+
+def _plain(column: pd.Series[int]) -> Labels:
+    return np.asarray(column.fillna(UNKNOWN), np.int8)
+
+
+def _nullable(labels: Labels) -> pd.arrays.IntegerArray:
+    import pandas as pd
+
+    return pd.arrays.IntegerArray(labels.copy(), labels == UNKNOWN)
