@@ -19,7 +19,7 @@ from flows.compare import run_comparison
 from flows.compare_preparation import PreparedComparison, prepare_comparison
 from flows.compare_settings import CompareSettings
 from models.oracle import Feature
-from models.polling import Poll, SheetWriter
+from models.voting import Poll, SheetWriter
 from reports.compare.comparison import Comparison, compare_oracles
 from reports.compare.exports import write_comparison
 

@@ -80,7 +80,7 @@ def labels_per_second(model: Path, rounds: list[list[Any]]) -> list[float]:
 
     The first loads the model and tries what it can share. Each round begins with another way, so that a machine that
     slows down does so for all, and no round has a picture of an earlier one, so that none is still in memory."""
-    from models.local_vlm import LocalVlmConfig, LocalVlmOracle
+    from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 
     oracles = [LocalVlmOracle(LocalVlmConfig(model=str(model), least_mass=0.0, **way)) for way in WAYS]
     seconds: list[list[float]] = [[] for _ in WAYS]

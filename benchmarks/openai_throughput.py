@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import heading
-from models.openai_api import OpenAIOracle
-from models.openai_bounds import Bounds
-from models.openai_config import Grouping, OpenAIConfig, Output
-from models.openai_probe import Abilities, response_format
+from models.openai.bounds import Bounds
+from models.openai.config import Grouping, OpenAIConfig, Output
+from models.openai.oracle import OpenAIOracle
+from models.openai.probe import Abilities, response_format
 from models.oracle import Answer, Feature, Label, Oracle, Verdict
 from models.prices import Price
-from models.prompts import label_messages, label_schema
+from models.prompting.prompts import label_messages, label_schema
 from models.recorded import Recorded
 from sources.example import Example, picture_at
 from store import Store

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine import heading
-from models.openai_bounds import Bounds
-from models.openai_config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai_probe import Abilities
+from models.openai.bounds import Bounds
+from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
+from models.openai.probe import Abilities
 from models.oracle import MICRO, Feature, Label
 from sources.load import load_dataset
 

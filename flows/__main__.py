@@ -96,11 +96,11 @@ def _explain(error: Exception) -> tuple[int, str]:
     from flows.local_server import ServerError
     from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
-    from models.redaction import redacted
     from reports.run.folder import RunError
     from sources.dataset import DatasetError
     from sources.location import printable
     from sources.secrecy import without_secrets
+    from sources.secrets import redacted
     from store import StoreError
 
     said = without_secrets(redacted(" ".join(str(error).split()), Environment.read().secrets))

@@ -17,10 +17,9 @@ from flows.display import display
 from flows.loop import StopReason
 from flows.outcome import Outcome
 from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle, OracleError, OracleUnavailable
-from models.polling import Poll, SheetWriter
+from models.people.recorded_votes import RecordedVotes
 from models.recorded import Recorded
-from models.recorded_votes import RecordedVotes
-from models.voting import Elicited, Labelled, Panel
+from models.voting import Elicited, Labelled, Panel, Poll, SheetWriter
 from reports.compare.study import Contender, Discovered, Named
 
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory

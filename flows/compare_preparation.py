@@ -21,7 +21,7 @@ from flows.oracles import build_oracle
 from flows.preparation import Prepared
 from flows.settings import DiscoverSettings, Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
-from models.recorded_votes import RecordedVotes
+from models.people.recorded_votes import RecordedVotes
 from reports.run.folder import check_writable
 from sources.dataset import Dataset
 from sources.example import Example

@@ -25,9 +25,9 @@ from flows.rest import label_rest
 from flows.running import run_with_api
 from flows.settings import DiscoverSettings
 from flows.waiting import raise_if_waiting, suspended, wait_for_people
-from models.mixed import recorded_by
 from models.oracle import MICRO, AnswersPending, Compare, Feature
-from models.patient import Patient
+from models.people.human import Patient
+from models.people.mixed import recorded_by
 from models.recorded import Recorded
 from models.sentences import sentence_closeness
 from models.voting import Elicited, Labelled, Panel

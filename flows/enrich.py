@@ -25,8 +25,8 @@ from flows.enrich_summary import joined, summarise, told
 from flows.enrichment import Enrichment, Submit
 from flows.given_features import read_features
 from flows.running import run_with_api
-from models.booking import taken_over
 from models.oracle import AnswersPending, BudgetExhausted, Feature, Oracle, OracleLost, OracleUnavailable
+from models.recorded import taken_over
 from reports.label_table import Meaning, read_table, write_table
 from reports.run.folder import check_writable, replace_file
 from sources.find import find_rows, name_of

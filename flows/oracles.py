@@ -80,7 +80,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> O
     elicits = build(settings.oracle if settings.labeller is not None else labeller)
     if settings.labeller is None and not ask_people:
         return elicits
-    from models.mixed import MixedCrowd, Mixture
+    from models.people.mixed import MixedCrowd, Mixture
 
     labels = build(labeller) if settings.labeller is not None else elicits
     people = build(settings.people) if ask_people else None
@@ -89,7 +89,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> O
 
 def _simulated(spec: Spec) -> Oracle:
     from discovery.crowds import CROWDS
-    from models.simulated import Behaviour, SimulatedOracle
+    from models.people.simulated import Behaviour, SimulatedOracle
 
     truth = spec.dataset.truth
     if truth is None:
@@ -132,7 +132,7 @@ class _ContrastiveParameters:
 
 
 def _contrastive(spec: Spec) -> Oracle:
-    from models.contrastive import ContrastiveOracle
+    from models.contrastive.oracle import ContrastiveOracle
 
     chosen = spec.config(_ContrastiveParameters, {})
     words: Path | list[str] | None = None
@@ -150,8 +150,8 @@ def _contrastive(spec: Spec) -> Oracle:
 
 
 def _openai(spec: Spec) -> Oracle:
-    from models.openai_api import OpenAIOracle
-    from models.openai_config import OpenAIConfig
+    from models.openai.config import OpenAIConfig
+    from models.openai.oracle import OpenAIOracle
     from models.prices import parse_price, read_prices
 
     environment = spec.environment
@@ -167,7 +167,7 @@ def _openai(spec: Spec) -> Oracle:
 
 
 def _vlm(spec: Spec) -> Oracle:
-    from models.local_vlm import LocalVlmConfig, LocalVlmOracle
+    from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 
     if not spec.model:
         raise OracleError("oracle 'vlm' names no model: say which, as in vlm:PATH_OR_HUB_ID")
@@ -175,7 +175,7 @@ def _vlm(spec: Spec) -> Oracle:
 
 
 def _human(spec: Spec) -> Oracle:
-    from models.human import HumanOracle, HumanTerms
+    from models.people.human import HumanOracle, HumanTerms
 
     if spec.store is None:
         raise OracleError(f"oracle {spec.text!r} needs a store in which questions can wait for people")
@@ -184,7 +184,7 @@ def _human(spec: Spec) -> Oracle:
 
 
 def _recorded(spec: Spec) -> Oracle:
-    from models.recorded_votes import RecordedVotes
+    from models.people.recorded_votes import RecordedVotes
     from reports.run.csv_cells import restore
 
     if not spec.model:

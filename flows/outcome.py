@@ -16,8 +16,8 @@ from discovery.questions import UNKNOWN, Comparison, Labels
 from discovery.twins import normalised
 from flows.loop import Finding, Progress, StopReason
 from flows.settings import DiscoverSettings
-from models.mixed import Books, RecordedCrowd
 from models.oracle import MICRO, Answer, Compare
+from models.people.mixed import Books, RecordedCrowd
 from models.voting import Ballot
 from reports.run.folder import Run, write_run
 from sources.dataset import Dataset

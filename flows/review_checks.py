@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 
 from flows.options import UsageError
-from models.human import check_of
 from models.oracle import Feature, Label
+from models.people.human import check_of
 from sources.example import Example
 from sources.load import load_dataset
 from store import Store

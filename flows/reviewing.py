@@ -18,7 +18,7 @@ from flows.mturk_terms import PRODUCTION, SANDBOX
 from flows.options import UsageError
 from flows.printing import LOGGING
 from flows.settings import state_folder
-from models.names import clean, name_problem
+from models.prompting.feature_names import clean, name_problem
 from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
 from review.config import ReviewConfig

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from discovery.questions import Strategy, StrategyError
 from flows.unsecret import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, Oracle, digest_of
-from models.redaction import words_of
+from sources.secrets import words_of
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset

@@ -13,8 +13,8 @@ from typing import Any
 
 from flows.display import display
 from flows.mturk_publish import claim_keys
+from models.keys import kept_key
 from models.oracle import MICRO, NO_QUESTION, Answer
-from models.question_keys import kept_key
 from store import Store
 from store.answers import identity_digest
 from store.audit import StoredAnswer

@@ -6,7 +6,8 @@ OracleError
 │   └── ExampleChanged  a picture is gone, or not what it was when the data set was read
 ├── BudgetExhausted     the next question might cost more than is left
 └── AnswersPending      people have yet to answer; run again later
-"""
+
+Pictures that are no longer what they were when the data set was read."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 import orjson
 
 from discovery.questions import Kind
+from sources.errors import Vanished
 from sources.example import Example
 
 MICRO = 1_000_000
@@ -285,3 +287,12 @@ def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
     except TypeError:  # a lone surrogate
         text = canonical_json(content).encode("utf-8", "surrogatepass")
     return hashlib.sha256(b"[%b,%b]" % (who.encode("utf-8", "surrogatepass"), text)).hexdigest()
+
+
+@contextmanager
+def seen_as_it_was() -> Iterator[None]:
+    """Nothing is recorded of a picture that has changed or is gone: whoever asks may go on without it."""
+    try:
+        yield
+    except Vanished as problem:
+        raise ExampleChanged(str(problem)) from None

@@ -1,4 +1,8 @@
-"""Cache, budget and ledger around any oracle: an answer that is kept is never paid for again.
+"""How answers, and what they cost, are written into the books.
+
+Whether this process is asked to end: nothing more is sent then, and what is under way is waited for a moment.
+
+Cache, budget and ledger around any oracle: an answer that is kept is never paid for again.
 
 A question that is not known is claimed and its upper-bound price reserved, then marked as sent (in the same transaction
 where it is sent next), asked with no lock held, and its answer, charge and release written in another transaction."""
@@ -9,15 +13,54 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
-from models.booking import LEASE_SECONDS, record_of, taken_over
-from models.oracle import MICRO, Answer, AnswersPending, BudgetExhausted, Money, Oracle, OracleIdentity, Question
-from models.question_keys import QuestionKeys
-from models.stopping import stopping
+from models.keys import QuestionKeys
+from models.oracle import (
+    MICRO,
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Introduced,
+    Money,
+    Oracle,
+    OracleIdentity,
+    Question,
+)
 from store import AnswerRecord, Request, Store, new_owner
+
+LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
+
+
+def taken_over(oracle: Oracle, store: Store, run_id: str, budget: Money | None) -> Money:
+    """What it has cost to find out who answers, where no other run pays for that already."""
+    return store.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, Introduced) else 0
+
+
+def record_of(
+    answer: Answer, key: str, fence: int, question: Mapping[str, Any], oracle: str, identity: Mapping[str, Any]
+) -> AnswerRecord:
+    return AnswerRecord(
+        key=key,
+        fence=fence,
+        oracle=oracle,
+        kind=question["kind"],
+        question=question,
+        answer=answer.to_json(),
+        cost=answer.cost - answer.booked,
+        requests=answer.usage.requests,
+        input_tokens=answer.usage.input_tokens,
+        output_tokens=answer.usage.output_tokens,
+        seconds=answer.seconds,
+        identity=identity,
+    )
+
+
+stopping = threading.Event()
+
 
 POLL_SECONDS = 0.1
 LINGER_SECONDS = 0.01  # answers that arrive so close together are committed together

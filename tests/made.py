@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.packed import PackedLabels
-from models.simulated import Behaviour, SimulatedOracle
+from models.people.simulated import Behaviour, SimulatedOracle
 from sources.example import Example
 
 FACES = Path(__file__).parents[1] / "datasets" / "faces"

@@ -22,8 +22,8 @@ import pytest
 import uvicorn
 
 from flows.reviewing import PageSettings, invite, make_app
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Question
+from models.people.human import HumanOracle
 from store import Store
 
 START_SECONDS = 120.0  # a busy machine may take so long

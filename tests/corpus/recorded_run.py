@@ -13,7 +13,7 @@ from flows.discover import run_discovery
 from flows.preparation import Prepared
 from flows.settings import DiscoverSettings
 from models.oracle import Answer, Compare, Feature, Money, Oracle, Question
-from models.simulated import SimulatedOracle
+from models.people.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Truth
 from sources.example import Example

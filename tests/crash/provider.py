@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from types import TracebackType
 
+from models.keys import QuestionKeys
 from models.oracle import Answer, Money, OracleIdentity, Question
-from models.question_keys import QuestionKeys
-from models.simulated import SimulatedOracle
+from models.people.simulated import SimulatedOracle
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
 
 PRICE = 1_000

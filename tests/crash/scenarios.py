@@ -25,14 +25,14 @@ from flows.preparation import Prepared
 from flows.remembered import Remembered
 from flows.reviewing import PageSettings, serve
 from flows.settings import DiscoverSettings
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
-from models.openai_wire import Reply, Wire
+from models.keys import QuestionKeys
+from models.openai.client import Reply, Wire
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, Feature, Oracle, Question
+from models.people.simulated import SimulatedOracle
 from models.prices import Price
-from models.question_keys import QuestionKeys
 from models.recorded import Recorded
-from models.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Truth
 from store import Store

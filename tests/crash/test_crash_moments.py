@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Feature, Label
+from models.people.human import HumanOracle
 from models.prices import read_usage, settled
 from store import Store
 from tests.crash.conftest import Places

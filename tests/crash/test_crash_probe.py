@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from models.openai_account import account_of
-from models.openai_config import OpenAIConfig
+from models.openai.config import OpenAIConfig
+from models.openai.probe_account import account_of
 from store import PROBE, Store
 from store.schema import LIVE, PAID, UNKNOWN, charges
 from tests.crash.boundaries import PAID_CALL

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, expect
 
 from flows.discover import run_discovery
 from flows.preparation import Prepared, prepare
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Feature, Label
+from models.people.human import HumanOracle
 from sources.load import load_dataset
 from store import Store
 from store.queue import Shown, Terms

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Feature, Label
+from models.people.human import HumanOracle
 from review.access import SECRET, TASK, Signer
 from sources.load import load_dataset
 from store import Store

@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image
 
 from discovery.questions import Kind
-from models.prompts import COMPARISONS
+from models.prompting.prompts import COMPARISONS
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
 SIGNATURE = (8, 8)

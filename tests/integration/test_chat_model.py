@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from models.chat_model import ChatModel, device_and_dtype
-from models.model_files import find_model
-from models.prompts import Message, Picture
+from models.local.chat_model import ChatModel, device_and_dtype
+from models.local.files import find_model
+from models.prompting.prompts import Message, Picture
 from sources.example import picture_at
 from tests.tiny_models import CHAT_TEMPLATE, save_tiny_instruct, save_tiny_llava
 

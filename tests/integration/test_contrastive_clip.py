@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.contrastive import ContrastiveOracle
-from models.embeddings import Embedder
-from models.model_files import find_model
+from models.contrastive.embeddings import Embedder
+from models.contrastive.oracle import ContrastiveOracle
+from models.local.files import find_model
 from models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
 from sources.example import Example, picture_at
 

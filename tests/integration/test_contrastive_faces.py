@@ -12,15 +12,15 @@ from PIL import Image
 from discovery.metrics import interesting_and_distinct, matches_with_truth
 from discovery.questions import Kind, Labels
 from discovery.strategies import make_strategy
-from models.contrastive import SHIPPED, ContrastiveOracle
-from models.embeddings import Embedder
-from models.faces.architecture import held_out_paraphrases, words_of
-from models.faces.evaluate import evaluate
-from models.faces.splits import choosing_faces, held_out_faces, shipped_faces, training_faces
-from models.faces.truth import ATTRIBUTES
-from models.model_files import find_model
+from models.contrastive.embeddings import Embedder
+from models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from models.contrastive.vocabulary import read
+from models.faces.training.architecture import held_out_paraphrases, words_of
+from models.faces.training.evaluate import evaluate
+from models.faces.training.splits import choosing_faces, held_out_faces, shipped_faces, training_faces
+from models.faces.training.truth import ATTRIBUTES
+from models.local.files import find_model
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
-from models.vocabulary import read
 from models.voting import Panel
 from sources.example import Example
 from sources.load import load_dataset

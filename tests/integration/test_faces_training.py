@@ -7,17 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.contrastive import ContrastiveOracle
-from models.embeddings import Embedder
-from models.faces import train as training
-from models.faces.architecture import FOLDER, build_tokenizer
-from models.faces.draw import png
-from models.faces.pictures import DRAWN_SIZE, seen_pixels
-from models.faces.splits import training_faces
-from models.faces.train import Course, Phrasing, roughened, train
-from models.model_files import find_model
+from models.contrastive.embeddings import Embedder
+from models.contrastive.oracle import ContrastiveOracle
+from models.contrastive.vocabulary import read
+from models.faces.training import train as training
+from models.faces.training.architecture import FOLDER, build_tokenizer
+from models.faces.training.draw import DRAWN_SIZE, png, seen_pixels
+from models.faces.training.splits import training_faces
+from models.faces.training.train import Course, Phrasing, roughened, train
+from models.local.files import find_model
 from models.oracle import Feature, Label, Verdict
-from models.vocabulary import read
 from sources.example import picture_at
 from sources.images import open_image
 

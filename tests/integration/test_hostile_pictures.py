@@ -17,7 +17,7 @@ import pytest
 from PIL import Image, ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from models.media import Pictures, most_frames
+from models.prompting.pictures import Pictures, most_frames
 from reports.page.browser_data import thumbnails
 from review.media import Pictures as Shown
 from sources.dataset import Dataset
@@ -225,10 +225,10 @@ def test_what_is_no_picture_any_more_is_shown_as_none(tmp_path: Path) -> None:
 
 
 def test_a_local_model_is_given_pixels_of_every_good_picture(corpus: Dataset, tmp_path: Path) -> None:
-    from models.chat_model import ChatModel
-    from models.model_files import find_model
+    from models.local.chat_model import ChatModel
+    from models.local.files import find_model
     from models.oracle import Feature, Label
-    from models.prompts import yes_no_messages
+    from models.prompting.prompts import yes_no_messages
 
     save_tiny_llava(tmp_path)
     model = ChatModel(find_model(str(tmp_path), None), device="cpu", dtype="float32", longest_side=64)

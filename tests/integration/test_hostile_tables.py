@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from models.names import clean
+from models.prompting.feature_names import clean
 from reports.run.folder import Run, write_run
 from sources.dataset import DatasetError
 from sources.load import load_dataset

@@ -12,7 +12,6 @@ from flows.discover import run_discovery
 from flows.oracles import build_oracle
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings, Environment
-from models.human import HumanOracle, HumanTerms
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -24,6 +23,7 @@ from models.oracle import (
     Question,
     Verdict,
 )
+from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded
 from sources.load import load_dataset
 from store import Store

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.local_vlm import LocalVlmConfig, LocalVlmOracle
+from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, Question, Verdict
 from sources.example import Example, picture_at
 from tests.tiny_models import save_tiny_instruct, save_tiny_llava, save_tiny_mamba

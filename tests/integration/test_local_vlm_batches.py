@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from models import prompts
-from models.chat_model import ChatModel, Prompt
-from models.each_text_once import EachTextOnce
-from models.model_files import find_model
+from models.local.chat_model import ChatModel, EachTextOnce, Prompt
+from models.local.files import find_model
+from models.local.yes_no import YesNoReader
 from models.oracle import Feature, Label
-from models.yes_no import YesNoReader
+from models.prompting import prompts
 from sources.example import Example, picture_at
 from tests.tiny_models import save_tiny_llava
 

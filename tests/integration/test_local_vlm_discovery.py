@@ -11,7 +11,7 @@ from PIL import Image
 
 from discovery.strategies import make_strategy
 from flows.loop import Limits, Loop, Progress
-from models.local_vlm import LocalVlmConfig, LocalVlmOracle
+from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Feature
 from models.recorded import Recorded
 from models.voting import Panel

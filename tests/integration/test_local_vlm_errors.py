@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.local_vlm import LocalVlmConfig, LocalVlmOracle
+from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, OracleError, OracleUnavailable, Question, Verdict
 from sources.example import Example, picture_at
 from tests.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava
@@ -155,7 +155,7 @@ def test_a_picture_that_is_gone_ends_the_run_and_is_not_recorded(llava: Path, tm
 def test_a_batch_too_large_for_the_memory_is_halved(instruct: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from models.yes_no import YesNoReader
+    from models.local.yes_no import YesNoReader
 
     read, sizes = YesNoReader.read, []
 

@@ -12,9 +12,9 @@ from discovery.questions import Kind
 from flows.discover import run_discovery
 from flows.preparation import prepare
 from flows.settings import DiscoverSettings
-from models.mixed import MixedCrowd, Mixture
 from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Money, OracleIdentity, Question, Verdict
-from models.patient import Patient
+from models.people.human import Patient
+from models.people.mixed import MixedCrowd, Mixture
 from models.voting import Panel
 from tests.made import texts
 from tests.people import TruthfulPerson

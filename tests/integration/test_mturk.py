@@ -16,8 +16,8 @@ from flows.mturk_collect import collect
 from flows.mturk_publish import Plan, claim_keys, plan_tasks, post_planned, publish
 from flows.mturk_terms import PRODUCTION, HitTerms
 from flows.options import UsageError
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Compare, Feature, Label, Question
+from models.people.human import HumanOracle
 from models.recorded import Recorded
 from store import Store
 from store.queue import Hit, Terms

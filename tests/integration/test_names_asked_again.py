@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from discovery.questions import Kind
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, Verdict
 from models.prices import Price
 from models.recorded import Recorded

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select
 
 from flows.store_check import check
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, OracleUnavailable
 from models.prices import Price
 from models.recorded import Recorded

@@ -17,11 +17,11 @@ from pydantic import SecretStr
 
 from discovery.questions import Kind
 from flows.remembered import Remembered
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.keys import question_key
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, Compare, Label, Oracle, OracleUnavailable, Question, Verdict
 from models.prices import Price
-from models.question_keys import question_key
 from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, texts, wrong
 

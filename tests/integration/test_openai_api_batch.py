@@ -10,8 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import Answer, AnswersPending, Compare, OracleUnavailable, Question, Verdict
 from models.prices import Price
 from tests.fake_openai import CHAT, BatchManners, FakeOpenAI

@@ -11,8 +11,8 @@ from decimal import Decimal
 import pytest
 from pydantic import SecretStr
 
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import OracleError, OracleUnavailable
 from models.prices import Price, UnknownPrice
 from tests.fake_openai import Abilities, FakeOpenAI
@@ -88,8 +88,8 @@ def test_a_closed_oracle_leaves_no_thread_behind() -> None:
 def test_an_oracle_that_nobody_closes_ends_with_the_program_and_without_a_word() -> None:
     program = """
 from tests.fake_openai import FakeOpenAI
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
+from models.openai.config import OpenAIConfig
 with FakeOpenAI() as server:
     oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url))
     print(oracle.identity)
@@ -99,7 +99,7 @@ with FakeOpenAI() as server:
 
 
 def test_the_sdk_is_not_imported_until_it_is_used() -> None:
-    program = "import models.openai_api, sys; print('openai' in sys.modules, 'genai_prices' in sys.modules)"
+    program = "import models.openai.oracle, sys; print('openai' in sys.modules, 'genai_prices' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "False False"
 

@@ -14,10 +14,10 @@ from PIL import Image
 from pydantic import SecretStr
 
 from discovery.questions import Kind
-from models.media import Pictures, data_url, frames_of
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
+from models.prompting.pictures import Pictures, data_url, frames_of
 from sources.errors import DatasetError
 from sources.example import Example, picture_at
 from tests.fake_openai import CHAT, Abilities, FakeOpenAI, Mind

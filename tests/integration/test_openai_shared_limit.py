@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from models.openai_api import OpenAIOracle
-from models.openai_config import OpenAIConfig
+from models.openai.client import SharedLimit
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
 from models.prices import Price
-from models.shared_limit import SharedLimit
 from store import Rate, Store
 from tests.fake_openai import CHAT, FakeOpenAI, Mind
 from tests.fake_openai.examples import WORDS, labels, texts, wrong

@@ -23,8 +23,8 @@ from models.oracle import (
     Question,
     Verdict,
 )
+from models.people.simulated import SimulatedOracle
 from models.recorded import Recorded, _Errand
-from models.simulated import SimulatedOracle
 from store import AnswerRecord, Store
 from store.schema import SENT, charges
 from tests.made import crowd_of, random_truth, texts

@@ -9,7 +9,7 @@ import pytest
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, OracleError, Question, Verdict
-from models.recorded_votes import RecordedVotes
+from models.people.recorded_votes import RecordedVotes
 from tests.made import texts
 
 TABLE = """example,feature,worker,label

@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 
 from discovery.questions import Kind
 from flows.reviewing import PageSettings, invite, link_of, make_app
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Compare, Feature, Label
+from models.people.human import HumanOracle
 from review.access import LINK, SECRET, Signer
 from sources.load import load_dataset
 from store import Store

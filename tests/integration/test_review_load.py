@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from flows.reviewing import invite
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Feature, Label, Question
+from models.people.human import HumanOracle
 from store import Store
 from tests.made import texts
 from tests.review_crowd import Crowd

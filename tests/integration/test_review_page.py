@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.human import check_of
 from models.oracle import Compare, Feature, Label
+from models.people.human import check_of
 from sources.dataset import Dataset
 from sources.example import Example, picture_at
 from sources.load import load_dataset

@@ -15,8 +15,8 @@ from schemathesis.core.result import Ok
 
 from discovery.questions import Kind
 from flows.reviewing import PageSettings, invite, make_app
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Compare, Feature, Label
+from models.people.human import HumanOracle
 from store import Store
 from tests.made import texts
 

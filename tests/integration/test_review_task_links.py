@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from models.human import HumanOracle
 from models.oracle import AnswersPending, Feature, Label
+from models.people.human import HumanOracle
 from review.access import SECRET, TASK, Signer
 from store import Store
 from store.queue import Hit, Terms

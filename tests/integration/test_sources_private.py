@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from models.human import _shown
+from models.people.human import _shown
 from review.media import Pictures
 from sources.dataset import DatasetError
 from sources.load import load_dataset

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.chat_model import ChatModel
-from models.model_files import find_model
+from models.local.chat_model import ChatModel
+from models.local.files import find_model
 from models.oracle import Compare, Feature, Label
-from models.prompts import Message, compare_messages, repair_messages, yes_no_messages
+from models.prompting.prompts import Message, compare_messages, repair_messages, yes_no_messages
 from sources.example import Example, picture_at
 from tests.tiny_models import save_tiny_instruct, save_tiny_llava
 

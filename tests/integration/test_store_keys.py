@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 
 from discovery.questions import Kind
 from flows.store_check import check
-from models.human import HumanOracle, HumanTerms
 from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Oracle, Question, digest_of
+from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded
 from store import Store, StoreError, new_owner
 from store.connect import connect

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.faces.face import DARK_GLASSES, NO, Face, sample
-from models.faces.truth import ATTRIBUTES, visible
+from models.faces.training.face import DARK_GLASSES, NO, Face, sample
+from models.faces.training.truth import ATTRIBUTES, visible
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
-from models.names import clean, name_problem
-from models.openai_decisions import answers_by_place
-from models.openai_wire import Reply
+from models.openai.client import Reply
+from models.openai.decisions import answers_by_place
 from models.oracle import Compare, Verdict
 from models.prices import read_usage
-from models.prompts import letter, shown_order
-from models.replies import DEFINITION_LIMIT, json_objects, parse_feature, parse_labels, parse_yes_no
+from models.prompting.feature_names import clean, name_problem
+from models.prompting.prompts import letter, shown_order
+from models.prompting.replies import DEFINITION_LIMIT, json_objects, parse_feature, parse_labels, parse_yes_no
 from sources.example import Example
 
 JSON = st.recursive(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.names import clean, is_negation, name_problem
+from models.prompting.feature_names import clean, is_negation, name_problem
 
 
 @pytest.mark.parametrize("name", ["not red", "no hat", "non-smoker", "hat missing", "doesn't smile", "never open"])

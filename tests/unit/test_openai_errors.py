@@ -7,8 +7,8 @@ import openai
 import pytest
 from pydantic import SecretStr
 
-from models.openai_config import OpenAIConfig
-from models.openai_errors import Declined, Passing, TooLong, Unsupported, fault_of
+from models.openai.config import OpenAIConfig
+from models.openai.errors import Declined, Passing, TooLong, Unsupported, fault_of
 from models.oracle import OracleError, OracleUnavailable
 
 KEY = "sk-marked-secret"

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from models.openai.errors import Retry, retry_after
 from models.rate_limit import RateLimit
-from models.retry import Retry, retry_after
 
 
 class Clock:

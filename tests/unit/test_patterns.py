@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discovery.questions import Kind
+from models.contrastive.scoring import best_fit, patterns_of
 from models.oracle import Compare
-from models.patterns import best_fit, patterns_of
 from sources.example import Example
 
 FIVE = tuple(Example(str(number), str(number), image=f"{number}.png") for number in range(5))

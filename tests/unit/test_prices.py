@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.billing import Bill, charge
-from models.image_tokens import image_tokens, text_tokens
+from models.openai.bounds import image_tokens, text_tokens
+from models.openai.session import Bill, charge
 from models.oracle import Feature, Label, OracleError, Verdict
 from models.prices import (
     Price,

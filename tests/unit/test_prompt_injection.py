@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
-from models.openai_desk import CHAT
+from models.openai.session import CHAT
 from models.oracle import Compare, Feature, Label
-from models.prompts import (
+from models.prompting.prompts import (
     Message,
     Picture,
     compare_messages,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, Verdict
-from models.prompts import (
+from models.prompting.prompts import (
     Message,
     Picture,
     arranged,
@@ -28,7 +28,7 @@ from models.prompts import (
     shown_order,
     yes_no_messages,
 )
-from models.replies import parse_feature, parse_labels
+from models.prompting.replies import parse_feature, parse_labels
 from sources.example import Example
 
 KINDS = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.ONE_OF_THREE: 3, Kind.LEFT_RIGHT: 2, Kind.TAG: 1}

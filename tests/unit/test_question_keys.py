@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
+from models.keys import question_key
 from models.oracle import Compare, Feature, Label, OracleIdentity, Question
-from models.question_keys import question_key
 from sources.example import Example
 from sources.load import digest_of_text
 from store.keys import LENGTH, PLACE
@@ -113,7 +113,7 @@ def test_different_texts_have_different_digests(texts: list[str]) -> None:
 PRINTED = """
 from discovery.questions import Kind
 from models.oracle import (Compare,Feature,Label,OracleIdentity)
-from models.question_keys import question_key
+from models.keys import question_key
 from sources.example import Example
 who = OracleIdentity("openai", "m", (("b", 1), ("a", 0.5), ("é", None), ("z", True)), "1")
 a, b, c = (Example(n, n * 64, text="") for n in "abc")

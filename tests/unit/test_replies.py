@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Verdict
-from models.prompts import letter, shown_order
-from models.replies import Reading, is_refusal, json_objects, parse_feature, parse_labels, parse_yes_no
+from models.prompting.prompts import letter, shown_order
+from models.prompting.replies import Reading, is_refusal, json_objects, parse_feature, parse_labels, parse_yes_no
 from sources.example import Example
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, OracleError, Verdict
-from models.simulated import Behaviour
+from models.people.simulated import Behaviour
 from tests.made import crowd_of, random_truth, texts
 
 TRUTH = random_truth(12, 8)

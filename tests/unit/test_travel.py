@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.openai.dispatch import Departures, Grouping
 from models.oracle import Feature, Label
-from models.prompts import label_messages
-from models.travel import Departures, Grouping
+from models.prompting.prompts import label_messages
 from sources.example import Example
 
 EXAMPLES = [Example(str(number), digest=str(number), text=str(number)) for number in range(50)]

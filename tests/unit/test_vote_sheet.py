@@ -6,7 +6,7 @@ import pytest
 from discovery.questions import Kind
 from discovery.vote_sheet import VoteSheet
 from models.oracle import Answer, Compare, Feature, Label, Verdict
-from models.polling import SheetWriter
+from models.voting import SheetWriter
 from tests.made import texts
 
 FEATURES = (Feature("hat"), Feature("scarf"))

@@ -1,0 +1,199 @@
+"""Vectors kept between runs: one file per model, from the digest of an example to its vector.
+
+Pictures and phrases as unit vectors of one CLIP or SigLIP model, each computed once."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.local.files import ModelFiles
+from models.oracle import OracleError, OracleUnavailable, seen_as_it_was
+from sources.example import Example
+from sources.images import open_image
+
+Vector = NDArray[np.float32]
+
+
+class EmbeddingFile:
+    """It only saves time: a file that cannot be read counts as empty, one that cannot be written is left out."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, Vector]:
+        try:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                digests, vectors = kept["digests"], kept["vectors"]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return {}
+        if vectors.ndim != 2 or len(digests) != len(vectors):
+            return {}
+        return dict(zip(digests.tolist(), vectors.astype(np.float32), strict=True))
+
+    def add(self, new: Mapping[str, Vector]) -> None:
+        """Another process may add at the same time: the file is always whole, and at worst lacks some vectors."""
+        every = self.read() | dict(new)
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
+                whole = Path(folder) / self.path.name
+                np.savez(whole, digests=np.array(list(every)), vectors=np.stack(list(every.values())))
+                whole.replace(self.path)
+
+
+Vectors = NDArray[np.float32]  # one unit vector per row
+BATCH = 64
+
+
+class Embedder:
+    """A loaded model. `sigmoid` is true of SigLIP, whose logits are log-odds; CLIP's only say which text fits best."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        import torch
+
+        transformers: Any = import_module("transformers")
+        transformers.utils.logging.set_verbosity_error()
+        transformers.utils.logging.disable_progress_bar()
+        self.name = files.name
+        with _explained(f"model {files.name!r} cannot be loaded"):
+            source = {"revision": files.revision} if files.revision else {}
+            config = transformers.AutoConfig.from_pretrained(files.location, **source)
+            if not (hasattr(config, "text_config") and hasattr(config, "vision_config")):
+                raise _not_contrastive(files.name, config.model_type)
+            model = transformers.AutoModel.from_pretrained(files.location, dtype=torch.float32, **source)
+            if not (hasattr(model, "logit_scale") and hasattr(model, "get_image_features")):
+                raise _not_contrastive(files.name, config.model_type)
+            self._model: Any = model.eval()
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(files.location, **source)
+            processor = transformers.AutoImageProcessor
+            self._pixels: Any = processor.from_pretrained(files.location, backend="pil", **source)
+        self.sigmoid = hasattr(self._model, "logit_bias")
+        self.scale = float(self._model.logit_scale.detach().exp())
+        self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0
+        self._length = int(self._model.config.text_config.max_position_embeddings)
+
+    def problem_with(self, text: str) -> str | None:
+        """Why the model cannot understand a text: a word it does not know would get an answer that means nothing."""
+        tokens = self._tokenizer(text)["input_ids"]
+        if len(tokens) > self._length:
+            return f"longer than the {self._length} tokens that {self.name} reads"
+        unknown = self._tokenizer.unk_token_id
+        if unknown is None or unknown in (self._tokenizer.eos_token_id, self._tokenizer.pad_token_id):
+            return None  # made of pieces of words: everything can be spelt
+        if unknown in tokens or not tokens:
+            strange = [word for word in text.split() if unknown in self._tokenizer(word)["input_ids"]]
+            return f"{self.name} does not know {', '.join(map(repr, strange)) or 'any word of it'}"
+        return None
+
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        """SigLIP pools the last position, so every text is padded to the full length."""
+        parts = [np.empty((0, 0), np.float32)]
+        for batch in _batches(texts):
+            padding = "max_length" if self.sigmoid else True
+            encoded = self._tokenizer(
+                batch, padding=padding, max_length=self._length, truncation=True, return_tensors="pt"
+            )
+            if self.sigmoid:
+                encoded.pop("attention_mask", None)
+            parts.append(self._vectors(self._model.get_text_features, encoded))
+        return np.concatenate(parts[1:] or parts)
+
+    def images(self, examples: Sequence[Example]) -> Vectors:
+        parts = [np.empty((0, 0), np.float32)]
+        for batch in _batches(examples):
+            with seen_as_it_was():
+                pictures = [open_image(example) for example in batch]
+            with _explained(f"model {self.name!r} cannot take the pictures"):
+                encoded = self._pixels(images=pictures, return_tensors="pt")
+            parts.append(self._vectors(self._model.get_image_features, encoded))
+        return np.concatenate(parts[1:] or parts)
+
+    def _vectors(self, features: Any, encoded: Any) -> Vectors:
+        import torch
+
+        with torch.inference_mode(), _explained(f"model {self.name!r} fails"):
+            output = features(**encoded)
+            pooled = output if isinstance(output, torch.Tensor) else output.pooler_output
+            unit: Vectors = torch.nn.functional.normalize(pooled, dim=-1).float().numpy()
+        return unit
+
+
+class Embeddings:
+    """The vectors of examples and texts, from memory, from the file of an earlier run, or from the model.
+
+    Safe to use from several threads; the model is loaded when something is asked that no file holds."""
+
+    def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
+        self._files = files
+        self._kept = EmbeddingFile(folder / f"{version}.npz") if folder is not None else None
+        self._images: dict[str, NDArray[np.float32]] = {}
+        self._texts: dict[str, NDArray[np.float32]] = {}
+        self._problems: dict[str, str | None] = {}
+        self._embedder: Embedder | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def embedder(self) -> Embedder:
+        with self._lock:
+            if self._embedder is None:
+                self._embedder = Embedder(self._files)
+            return self._embedder
+
+    def images(self, examples: Sequence[Example]) -> Vectors:
+        with self._lock:
+            missing = {example.digest: example for example in examples if example.digest not in self._images}
+            if missing and self._kept is not None:
+                self._images |= self._kept.read()
+                missing = {digest: example for digest, example in missing.items() if digest not in self._images}
+            if missing:
+                new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
+                self._images |= new
+                if self._kept is not None:
+                    self._kept.add(new)
+            return np.stack([self._images[example.digest] for example in examples])
+
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        with self._lock:
+            missing = [text for text in dict.fromkeys(texts) if text not in self._texts]
+            if missing:
+                self._texts |= dict(zip(missing, self.embedder.texts(missing), strict=True))
+            return np.stack([self._texts[text] for text in texts])
+
+    def problem_with(self, text: str) -> str | None:
+        with self._lock:
+            if text not in self._problems:
+                self._problems[text] = self.embedder.problem_with(text)
+            return self._problems[text]
+
+
+def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(items), BATCH):
+        yield list(items[start : start + BATCH])
+
+
+def _not_contrastive(name: str, kind: str) -> OracleUnavailable:
+    return OracleUnavailable(
+        f"model {name!r} is a {kind}, not a CLIP or SigLIP: use it as vlm:{name}, or choose another"
+    )
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OracleError:
+        raise
+    except Exception as error:  # model libraries raise anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise OracleUnavailable(f"{what} ({reason}): check its files, or choose another model") from error

@@ -1,0 +1,199 @@
+"""Any CLIP or SigLIP model as an oracle: it labels by similarity, and names features out of a vocabulary.
+
+Every picture is embedded once per model, every phrase once; a question is then a matter of a few dot products and
+costs nothing. Voters differ by how they say a phrase: its name, its paraphrases, then prompt templates."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.contrastive.embeddings import Embeddings
+from models.contrastive.scoring import best_fit, closeness, log_odds, patterns_of, probability
+from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
+from models.local.files import ModelFiles, find_model
+from models.oracle import (
+    Answer,
+    Compare,
+    Feature,
+    Label,
+    Money,
+    OracleIdentity,
+    OracleUnavailable,
+    Question,
+    Usage,
+    Verdict,
+    charging_nothing,
+)
+from sources.example import Example
+
+SHIPPED = Path(__file__).resolve().parents[1] / "faces"
+WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "merges.txt", "*processor*.json")
+THRESHOLD = 0.5  # how probable it must be that a named feature holds where it is said to, and only there
+SYNONYM = 0.9  # cosine from which two phrases count as one
+PROMPTS = "1"
+
+
+class ContrastiveOracle:
+    """`model` is a folder or a hub id, by default the model that ships; `vocabulary` a file, words, or None for the one
+    beside the weights; `cache` a folder for the vectors of pictures, or None to keep them in memory only."""
+
+    width = 512
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        vocabulary: Path | Sequence[str] | None = None,
+        threshold: float = THRESHOLD,
+        synonym: float = SYNONYM,
+        cache: Path | None = None,
+        revision: str | None = None,
+    ) -> None:
+        for name, value in (("threshold", threshold), ("synonym", synonym)):
+            if not 0 < value <= 1:
+                raise OracleUnavailable(f"contrastive: {name}={value} must be above 0 and at most 1")
+        self._threshold = threshold
+        self._synonym = synonym
+        files = find_model(str(model or SHIPPED), revision)
+        version = files.revision or _weights_digest(Path(files.location))
+        self._vocabulary = _vocabulary(files, vocabulary)
+        self._embeddings = Embeddings(files, version, cache)
+        self._sayable: dict[str, tuple[str, ...]] = {}
+        chosen = {"weights": version, "threshold": threshold, "synonym": synonym}
+        chosen["vocabulary"] = self._vocabulary.digest if self._vocabulary else ""
+        self.identity = OracleIdentity("contrastive", files.name, tuple(sorted(chosen.items())), PROMPTS)
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        return [0] * len(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        pulled = iter(questions)
+        while batch := list(islice(pulled, self.width)):
+            started = time.perf_counter()
+            with charging_nothing(batch):
+                answers = self._label([question for question in batch if isinstance(question, Label)])
+                answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
+            each = (time.perf_counter() - started) / len(batch)
+            yield from (replace(answer, seconds=each, usage=Usage(requests=1)) for answer in answers)
+
+    def _label(self, questions: Sequence[Label]) -> list[Answer]:
+        answers: list[Answer] = []
+        understood: list[tuple[Label, str]] = []
+        for question in questions:
+            problem = self._embeddings.problem_with(question.feature.name)
+            if problem is None:
+                understood.append((question, self._prompt(question.feature.name, question.voter)))
+            else:
+                answers.append(self._answer(question, Verdict.REFUSED, note=problem))
+        if not understood:
+            return answers
+        examples = _pictures(question.example for question, _ in understood)
+        prompts = list(dict.fromkeys(prompt for _, prompt in understood))
+        table = probability(log_odds(self._embeddings, list(examples.values()), prompts))
+        rows = {digest: row for row, digest in enumerate(examples)}
+        columns = {prompt: column for column, prompt in enumerate(prompts)}
+        for question, prompt in understood:
+            likely = float(table[rows[question.example.digest], columns[prompt]])
+            verdict = Verdict.YES if likely > 0.5 else Verdict.NO
+            answers.append(self._answer(question, verdict, probability=likely, raw=prompt))
+        return answers
+
+    def _compare(self, question: Compare) -> Answer:
+        shown = [*question.examples, *question.without]
+        _pictures(shown)
+        phrases = self._phrases()
+        prompts = [self._prompt(phrase.name, question.voter) for phrase in phrases]
+        odds = log_odds(self._embeddings, shown, prompts)
+        fit = best_fit(odds, patterns_of(question), self._allowed(phrases, question.known))
+        if fit is None:
+            return self._answer(question, Verdict.NONE, raw="every phrase of the vocabulary is known")
+        raw = f"{prompts[fit.phrase]}: {fit.probability:.4f}"
+        if fit.probability < self._threshold:
+            return self._answer(question, Verdict.NONE, raw=raw)
+        phrase = phrases[fit.phrase]
+        feature = Feature(phrase.name, phrase.definition)
+        return self._answer(question, Verdict.FEATURE, feature=feature, shown=fit.shown, raw=raw)
+
+    def _answer(
+        self,
+        question: Question,
+        verdict: Verdict,
+        *,
+        feature: Feature | None = None,
+        shown: tuple[int, ...] = (),
+        probability: float | None = None,
+        raw: str = "",
+        note: str = "",
+    ) -> Answer:
+        return Answer(question, verdict, str(self.identity), feature, shown, probability, raw=raw, note=note)
+
+    def _phrases(self) -> list[Phrase]:
+        """The phrases whose names the model understands."""
+        if self._vocabulary is None:
+            raise OracleUnavailable(
+                f"model {self.identity.model!r} comes without a vocabulary to name features from: "
+                "give one, as a file with a phrase on each line"
+            )
+        phrases = [p for p in self._vocabulary.phrases if self._embeddings.problem_with(p.name) is None]
+        if not phrases:
+            problem = self._embeddings.problem_with(self._vocabulary.phrases[0].name)
+            raise OracleUnavailable(f"no phrase of the vocabulary can be used ({problem}): give other phrases")
+        return phrases
+
+    def _prompt(self, name: str, voter: int) -> str:
+        """What a voter says for a feature; ways to say it that the model does not understand are left out."""
+        if name not in self._sayable:
+            phrase = self._vocabulary.phrase(name) if self._vocabulary else Phrase(name)
+            prompts = (name, *phrase.prompts[1:])
+            self._sayable[name] = tuple(p for p in prompts if self._embeddings.problem_with(p) is None)
+        ways = self._sayable[name]
+        return ways[voter % len(ways)]
+
+    def _allowed(self, phrases: Sequence[Phrase], known: Sequence[str]) -> NDArray[np.bool_]:
+        """Neither a known feature nor another way to say one."""
+        taken = {fold(name) for name in known}
+        allowed = np.array([taken.isdisjoint(map(fold, phrase.prompts)) for phrase in phrases])
+        understood = [name for name in known if self._embeddings.problem_with(name) is None]
+        if understood:
+            names = [phrase.name for phrase in phrases]
+            allowed &= (closeness(self._embeddings, names, understood) < self._synonym).all(axis=1)
+        return allowed
+
+
+def _pictures(examples: Iterable[Example]) -> dict[str, Example]:
+    """By digest, each once."""
+    found: dict[str, Example] = {}
+    for example in examples:
+        if example.image is None:
+            raise OracleUnavailable(
+                f"example {example.id!r} is a text, and a contrastive oracle looks at pictures: "
+                "use a data set of images, or an oracle that reads"
+            )
+        found[example.digest] = example
+    return found
+
+
+def _vocabulary(files: ModelFiles, wanted: Path | Sequence[str] | None) -> Vocabulary | None:
+    if isinstance(wanted, Path):
+        return read(wanted)
+    if wanted is not None:
+        return given(wanted)
+    beside = Path(files.location) / FILE_NAME
+    return read(beside) if beside.is_file() else None
+
+
+def _weights_digest(folder: Path) -> str:
+    """Of what decides a vector: weights, tokenizer and image processor, wherever the folder lies."""
+    whole = hashlib.sha256()
+    for path in sorted({path for pattern in WEIGHT_FILES for path in folder.glob(pattern) if path.is_file()}):
+        whole.update(path.name.encode())
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]

@@ -1,0 +1,255 @@
+"""An oracle that is a transformers model on this machine: comparisons by generation, labels by P(yes)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+from models.local.chat_model import ChatModel, ContextOverflow, Prompt, Reply, device_and_dtype, explained
+from models.local.files import find_model
+from models.local.yes_no import YesNo, YesNoReader
+from models.oracle import (
+    MICRO,
+    Answer,
+    Compare,
+    Label,
+    Money,
+    OracleError,
+    OracleIdentity,
+    OracleUnavailable,
+    Question,
+    Usage,
+    Verdict,
+    charging_nothing,
+    seen_as_it_was,
+)
+from models.prompting import prompts
+from models.prompting.replies import note_of, parse_feature
+from sources.errors import DatasetError
+
+MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
+Asked = TypeVar("Asked", Compare, Label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalVlmConfig:
+    model: str  # a folder made by save_pretrained, or a hub id
+    revision: str | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    batch: int = 16  # questions at a time
+    longest_side: int = 768  # of a picture, in pixels; larger ones are scaled down
+    max_new_tokens: int = 256  # of an answer to a comparison
+    least_mass: float = 0.25  # probability on yes and no together below which a label is unreadable
+    feature_first: bool = False  # put the feature before the example: shares more where one feature meets many examples
+    share_prefix: bool = True
+    price_per_hour: float = 0.0  # USD for this machine
+    seconds_per_label: float | None = None  # at most; measured where a price is given and this is not
+    seconds_per_comparison: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch", 1), ("longest_side", 16), ("max_new_tokens", 1), ("price_per_hour", 0)):
+            if getattr(self, name) < least:
+                raise OracleError(f"vlm: {name}={getattr(self, name)} is too small: give at least {least}")
+        if not 0 <= self.least_mass <= 1:
+            raise OracleError(f"vlm: least_mass={self.least_mass} is not a probability: give a value from 0 to 1")
+
+
+class LocalVlmOracle:
+    """Loads its model when it is first asked. Safe to use from several threads, which then take turns."""
+
+    def __init__(self, config: LocalVlmConfig) -> None:
+        self.config = config
+        self.width = config.batch
+        self._files = find_model(config.model, config.revision)
+        self._device, self._dtype = device_and_dtype(config.device, config.dtype)
+        self.identity = OracleIdentity(
+            kind="vlm",
+            model=self._files.name,
+            parameters=(
+                ("version", self._files.version),
+                ("dtype", self._dtype),
+                ("longest_side", config.longest_side),
+                ("max_new_tokens", config.max_new_tokens),
+                ("least_mass", config.least_mass),
+                ("feature_first", config.feature_first),
+            ),
+            prompts=prompts.VERSION,
+        )
+        self._turn = threading.Lock()
+        self._loaded: tuple[ChatModel, YesNoReader] | None = None
+        self._bounds: dict[type, Money] = {}
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        waiting = iter(questions)
+        while batch := list(islice(waiting, self.width)):
+            with self._turn, charging_nothing(batch):
+                answers = self._answered(batch)
+            yield from (self._charged(answer) for answer in answers)
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        """Seconds at most, as configured, or else as measured on the first question of each kind, times the price.
+
+        A question that takes longer than that costs no more."""
+        if not self.config.price_per_hour:
+            return [0] * len(questions)
+        return [self._bound(question) for question in questions]
+
+    def _bound(self, question: Question) -> Money:
+        kind = type(question)
+        if kind not in self._bounds:
+            seconds = self.config.seconds_per_label if kind is Label else self.config.seconds_per_comparison
+            if seconds is None:
+                with self._turn:
+                    self._model()
+                    seconds = MEASURED_MARGIN * self._answered([question])[0].seconds
+            self._bounds[kind] = self._price(seconds)
+        return self._bounds[kind]
+
+    def _price(self, seconds: float) -> Money:
+        return round(seconds * self.config.price_per_hour * MICRO / 3600)
+
+    def _charged(self, answer: Answer) -> Answer:
+        cost = self._price(answer.seconds)
+        return answer.with_cost(min(cost, self._bounds.get(type(answer.question), cost)))
+
+    def _model(self) -> tuple[ChatModel, YesNoReader]:
+        if self._loaded is None:
+            side = self.config.longest_side
+            model = ChatModel(self._files, device=self._device, dtype=self._dtype, longest_side=side)
+            self._loaded = model, YesNoReader(model, share_prefix=self.config.share_prefix)
+        return self._loaded
+
+    def _answered(self, questions: list[Question]) -> list[Answer]:
+        labels = [question for question in questions if isinstance(question, Label)]
+        comparisons = [question for question in questions if isinstance(question, Compare)]
+        self._model()  # loading is not part of any question's time
+        return [
+            *(self._timed(labels, self._label) if labels else []),
+            *(self._timed(comparisons, self._compare) if comparisons else []),
+        ]
+
+    def _timed(
+        self, questions: list[Asked], answer: Callable[[list[Asked], list[Prompt]], list[Answer]]
+    ) -> list[Answer]:
+        """Each answer takes an equal share of the batch's time."""
+        started = time.perf_counter()
+        with explained(f"model {self._files.name!r} failed"):
+            answers = self._in_parts(questions, answer)
+        share = (time.perf_counter() - started) / len(questions)
+        return [replace(one, seconds=share) for one in answers]
+
+    def _in_parts(
+        self, questions: list[Asked], answer: Callable[[list[Asked], list[Prompt]], list[Answer]]
+    ) -> list[Answer]:
+        """In one batch; without what the model cannot take, and in halves where the memory is too small for it."""
+        import torch
+
+        refused: list[Answer] = []
+        ready: list[tuple[Asked, Prompt]] = []
+        for question in questions:
+            try:
+                with seen_as_it_was():
+                    ready.append((question, self._prompt(question)))
+            except DatasetError as problem:
+                refused.append(self._refusal(question, str(problem)))
+        while ready:
+            try:
+                return [*refused, *answer([question for question, _ in ready], [prompt for _, prompt in ready])]
+            except ContextOverflow as overflow:
+                refused += [self._too_long(ready[place][0], tokens) for place, tokens in overflow.lengths.items()]
+                ready = [pair for place, pair in enumerate(ready) if place not in overflow.lengths]
+            except torch.OutOfMemoryError:
+                if len(ready) == 1:
+                    raise OracleUnavailable(
+                        f"model {self._files.name!r} runs out of memory on one question: "
+                        "choose a smaller model or dtype, or a smaller longest_side"
+                    ) from None
+                left, middle = [question for question, _ in ready], len(ready) // 2
+                return refused + self._in_parts(left[:middle], answer) + self._in_parts(left[middle:], answer)
+        return refused
+
+    def _prompt(self, question: Question) -> Prompt:
+        model, _ = self._model()
+        if isinstance(question, Compare):
+            return model.prompt(prompts.compare_messages(question))
+        return model.prompt(prompts.yes_no_messages(question, feature_first=self.config.feature_first))
+
+    def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
+        _, reader = self._model()
+        # Behind a feature no two labels begin alike; behind an example its features and voters do.
+        about = [place if self.config.feature_first else label.example.digest for place, label in enumerate(labels)]
+        readings = reader.read(ready, about)
+        return [self._vote(label, reading) for label, reading in zip(labels, readings, strict=True)]
+
+    def _vote(self, label: Label, reading: YesNo) -> Answer:
+        raw = f"P(yes)={reading.probability:.6f} mass={reading.mass:.6f}"
+        usage = Usage(1, reading.tokens, 1, reading.shared)
+        answer = Answer(label, Verdict.YES, self._files.name, usage=usage, raw=raw)
+        if reading.mass < self.config.least_mass:
+            note = f"yes and no together have a probability of {reading.mass:.3g} only"
+            return replace(answer, verdict=Verdict.UNREADABLE, note=note)
+        verdict = Verdict.YES if reading.probability >= 0.5 else Verdict.NO
+        return replace(answer, verdict=verdict, probability=reading.probability)
+
+    def _compare(self, comparisons: list[Compare], ready: list[Prompt]) -> list[Answer]:
+        """What cannot be read is asked once more, with what was wrong."""
+        model, _ = self._model()
+        replies = [[reply] for reply in model.generate(ready, self.config.max_new_tokens)]
+        answers = [self._reading(question, said) for question, said in zip(comparisons, replies, strict=True)]
+        again = {
+            place: prompts.repair_messages(prompts.compare_messages(answer.question), answer.raw, answer.note)
+            for place, answer in enumerate(answers)
+            if answer.verdict is Verdict.UNREADABLE and isinstance(answer.question, Compare)
+        }
+        for place, second in self._second_replies(again).items():
+            answers[place] = self._reading(comparisons[place], [*replies[place], second])
+        return answers
+
+    def _second_replies(self, again: dict[int, list[prompts.Message]]) -> dict[int, Reply]:
+        """Without those whose question would be too long with the first reply in it."""
+        model, _ = self._model()
+        ready = {place: model.prompt(messages) for place, messages in again.items()}
+        while ready:
+            try:
+                return dict(zip(ready, model.generate([*ready.values()], self.config.max_new_tokens), strict=True))
+            except ContextOverflow as overflow:
+                long = {place for row, place in enumerate(ready) if row in overflow.lengths}
+                ready = {place: prompt for place, prompt in ready.items() if place not in long}
+        return {}
+
+    def _reading(self, question: Compare, replies: list[Reply]) -> Answer:
+        readings = [parse_feature(reply.text, question) for reply in replies]
+        reading = readings[-1]
+        usage = Usage(
+            requests=len(replies),
+            input_tokens=sum(reply.input_tokens for reply in replies),
+            output_tokens=sum(reply.output_tokens for reply in replies),
+        )
+        raw = "\n".join(reply.text for reply in replies)
+        return Answer(
+            question,
+            reading.verdict,
+            self._files.name,
+            reading.feature,
+            reading.shown,
+            None,
+            usage,
+            raw=raw,
+            note=note_of(readings),
+        )
+
+    def _too_long(self, question: Question, tokens: int) -> Answer:
+        model, _ = self._model()
+        return self._refusal(
+            question,
+            f"its {tokens} tokens and room for an answer exceed the model's {model.context}: shorten the texts, "
+            "choose a smaller longest_side, or a model that reads more",
+        )
+
+    def _refusal(self, question: Question, why: str) -> Answer:
+        return Answer(question, Verdict.REFUSED, self._files.name, note=why)

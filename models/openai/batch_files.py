@@ -1,0 +1,176 @@
+"""The files of a batch: its requests, the list of the questions in them, and its results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from models.openai.chat import label_body
+from models.openai.session import Bill, Desk
+from models.oracle import OracleUnavailable, Question, digest_of
+from sources.secrets import redacted
+
+ENDPOINT: Final = "/v1/chat/completions"
+ASKED_BY = "twothirds"  # metadata: the digest of the oracle's identity
+QUESTIONS = "twothirds_questions"  # metadata: the file that lists the questions
+LINES_LIMIT = 50_000
+BYTES_LIMIT = 150_000_000
+UPLOAD_SECONDS = 900.0
+KEPT_SECONDS = 30 * 86_400  # results are gone after that
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One request of a batch: the digests of its questions in the order they were numbered, and their weights."""
+
+    custom_id: str
+    questions: tuple[tuple[str, int], ...]
+
+
+def asked_by(desk: Desk) -> str:
+    return digest_of(desk.identity.to_json())[:32]
+
+
+async def batches_of(desk: Desk) -> AsyncIterator[dict[str, Any]]:
+    """Our batches at the provider, newest first, but for those of which nothing can be had."""
+    from openai import omit
+
+    after: str | None = None
+    while True:
+        send = partial(desk.wire.client.batches.with_raw_response.list, limit=100, after=after or omit)
+        page = await desk.wire.fetch(send)
+        listed = page.get("data")
+        batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        for batch in batches:
+            ours = _metadata(batch).get(ASKED_BY) == asked_by(desk)
+            if ours and isinstance(batch.get("id"), str) and batch.get("status") not in ("failed", "cancelled"):
+                yield batch
+        if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") in (None, after):
+            return
+        after = str(batches[-1]["id"])
+
+
+def _metadata(batch: dict[str, Any]) -> dict[str, Any]:
+    metadata = batch.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _is_old(batch: dict[str, Any]) -> bool:
+    made = batch.get("created_at")
+    return isinstance(made, int | float) and made < time.time() - KEPT_SECONDS
+
+
+async def lines_of(desk: Desk, batch: dict[str, Any]) -> list[Line]:
+    """What a batch asks; nothing where its list is gone or is not ours to read."""
+    lines = []
+    for entry in await _entries(desk, _metadata(batch).get(QUESTIONS)):
+        name, questions = entry.get("custom_id"), entry.get("questions")
+        if isinstance(name, str) and isinstance(questions, list):
+            with contextlib.suppress(ValueError, TypeError):
+                lines.append(Line(name, tuple((str(digest), int(weight)) for digest, weight in questions)))
+    return lines
+
+
+async def results_of(desk: Desk, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Results by the id they bear, in whatever order they come. Of two that differ neither is believed, but paid."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in ("output_file_id", "error_file_id"):
+        for entry in await _entries(desk, batch.get(name)):
+            custom_id = entry.get("custom_id")
+            if isinstance(custom_id, str):
+                found[custom_id] = _agreed(found[custom_id], entry) if custom_id in found else entry
+    return found
+
+
+def _agreed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    bodies = [body_of(entry) for entry in (one, other)]
+    if None in bodies or bodies[0] == bodies[1]:
+        return one if bodies[0] is not None else other
+    usage = {key: value for key, value in (bodies[0] or {}).items() if key == "usage"}
+    return {**one, "response": {"status_code": 200, "body": usage}}
+
+
+def body_of(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Of a line that was answered."""
+    response = result.get("response")
+    body = response.get("body") if isinstance(response, dict) and response.get("status_code") == 200 else None
+    return body if isinstance(body, dict) else None
+
+
+async def create_batch(
+    desk: Desk, groups: Sequence[list[Bill]], digest: Callable[[Question], str]
+) -> AsyncIterator[tuple[str, list[Line]]]:
+    """Send groups of labels, as many in a batch as a provider takes; each batch's id and lines."""
+    requests, lines, size = list[bytes](), list[Line](), 0
+    for group in groups:
+        questions = tuple((digest(bill.question), bill.weight) for bill in group)
+        line = Line(digest_of(questions)[:32], questions)
+        body = await label_body(desk, group)
+        request = {"custom_id": line.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
+        encoded = json.dumps(request, ensure_ascii=False).encode()
+        if requests and (size + len(encoded) > BYTES_LIMIT or len(requests) == LINES_LIMIT):
+            yield await _send(desk, requests, lines), lines
+            requests, lines, size = [], [], 0
+        requests.append(encoded)
+        lines.append(line)
+        size += len(encoded) + 1
+    if requests:
+        yield await _send(desk, requests, lines), lines
+
+
+async def _send(desk: Desk, requests: Sequence[bytes], lines: Sequence[Line]) -> str:
+    listed = [{"custom_id": line.custom_id, "questions": line.questions} for line in lines]
+    questions = await _upload(desk, b"\n".join(json.dumps(entry).encode() for entry in listed), "questions.jsonl")
+    metadata = {ASKED_BY: asked_by(desk), QUESTIONS: questions}
+    file = await _upload(desk, b"\n".join(requests), "requests.jsonl")
+
+    async def made_before() -> dict[str, Any] | None:
+        """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
+        async for batch in batches_of(desk):
+            if _metadata(batch).get(QUESTIONS) == questions:
+                return batch
+        return None
+
+    batches = desk.wire.client.batches.with_raw_response
+    create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
+    return _id_of(await desk.wire.fetch(create, instead=made_before), desk)
+
+
+async def _upload(desk: Desk, content: bytes, name: str) -> str:
+    files = desk.wire.client.files.with_raw_response
+    send = partial(files.create, file=(name, content), purpose="batch", timeout=UPLOAD_SECONDS)
+    return _id_of(await desk.wire.fetch(send), desk)
+
+
+def _id_of(made: dict[str, Any], desk: Desk) -> str:
+    if not isinstance(made.get("id"), str):
+        raise OracleUnavailable(f"{desk.config.host} takes a batch but does not say its id: ask without provider_batch")
+    return str(made["id"])
+
+
+async def _entries(desk: Desk, file: object) -> list[dict[str, Any]]:
+    """The JSON objects of a file of lines. Lines that are none are left out: what they answered counts as missing."""
+    import openai
+
+    from models.openai.errors import Unsupported
+
+    if not isinstance(file, str):
+        return []
+    try:
+        content = await desk.wire.persist(lambda: desk.wire.client.files.content(file, timeout=UPLOAD_SECONDS))
+    except (Unsupported, openai.NotFoundError):
+        return []
+    entries = []
+    for line in redacted(content.content.decode("utf-8", "replace"), desk.config.secrets).split("\n"):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict):
+            entries.append(entry)
+    return entries

@@ -1,0 +1,193 @@
+"""How long to wait before a request is tried again. No other layer retries: the SDK's own is turned off.
+
+What a failed request means: try again, a question that cannot be asked, or an oracle that cannot be used.
+
+Fault
+├── Passing        the server may do better in a moment
+├── TooLong        these questions do not fit into one request
+└── Declined       the server will not process these questions
+OracleUnavailable
+└── Unsupported    the server does not know a parameter or an endpoint"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import random
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models.openai.config import OpenAIConfig
+from models.oracle import OracleUnavailable
+from sources.secrets import redacted
+
+LONGEST_DELAY = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    attempts: int
+    longest_wait: float
+    first_delay: float = 0.5
+
+    def delay(self, attempt: int, asked_for: float | None, dice: random.Random) -> float | None:
+        """Seconds until the next try after the failed one numbered `attempt` (from 1); None to give up.
+
+        A server that names a time is believed up to `longest_wait`; else the delay doubles, with chance in it so that
+        requests that failed together do not come back together."""
+        if attempt >= self.attempts:
+            return None
+        if asked_for is not None:
+            return asked_for if asked_for <= self.longest_wait else None
+        doubled: float = min(self.first_delay * 2 ** (attempt - 1), LONGEST_DELAY)
+        return doubled * dice.uniform(0.5, 1.0)
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """What Retry-After says, in seconds from now: a number, a date, or OpenAI's own milliseconds."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None:
+        return seconds
+    moment = email.utils.parsedate_tz(value) if value else None
+    if moment is None:
+        return None
+    return max(0.0, email.utils.mktime_tz(moment) - (time.time() if now is None else now))
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+_TOO_LONG = re.compile(
+    r"context.?length|maximum context|context window|too many (input )?tokens|prompt is too long|too large"
+    r"|reduce the length|exceeds? the (model|available|max)\S*.{0,40}(context|tokens)|at most [1-9]\d* image",
+    re.IGNORECASE,
+)
+_POLICY = re.compile(r"content.?(policy|filter|management)|moderation|safety|usage polic", re.IGNORECASE)
+_BAD_IMAGE = re.compile(
+    r"(invalid|unsupported|corrupt\w*|could not|cannot|unable to|failed to)\W+(?:\w+\W+){0,5}image"
+    r"|image.?(parse|format|type)|invalid_image|image.{0,40}(invalid|corrupt|could not be)",
+    re.IGNORECASE,
+)
+_NO_IMAGES = re.compile(
+    r"(not|n['’]t) (support|accept|allow)\w*( \w+){0,3} (image|vision|multimodal)|not a (multimodal|vision)"
+    r"|image\w*(?! (format|type))( \w+){0,2} (is|are) (not (supported|accepted|allowed)|only supported)|at most 0 image"
+    r"|missing data required for image",
+    re.IGNORECASE,
+)
+
+
+class Fault(Exception):
+    """One line about one request."""
+
+
+class Passing(Fault):
+    def __init__(
+        self,
+        message: str,
+        wait: float | None = None,
+        *,
+        limited: bool = False,
+        tries: int = 1,
+        in_doubt: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.in_doubt = in_doubt  # it may have been answered, and charged
+        self.wait = wait  # what the server asked for
+        self.limited = limited  # a rate limit: it holds for every request
+        self.tries = tries  # a time-out costs as much patience as two quick failures
+
+
+class TooLong(Fault):
+    pass
+
+
+class Declined(Fault):
+    pass
+
+
+class Unsupported(OracleUnavailable):
+    """`about` holds all that the server said, to find the parameter that it does not know."""
+
+    def __init__(self, message: str, status: int, about: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.about = about
+
+
+def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
+    """The fault, or the OracleUnavailable, that an SDK error stands for."""
+    import httpx2
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        message = f"{config.host} did not answer within {config.timeout:g} s: raise the timeout or run again later"
+        return Passing(message, tries=2, in_doubt=not isinstance(error.__cause__, httpx2.ConnectTimeout))
+    if isinstance(error, openai.APIStatusError):
+        return _of_status(error, config)
+    cause = error.__cause__ or error
+    reason = one_line(str(cause) or type(cause).__name__, config)
+    message = f"{config.host} cannot be reached ({reason}): check that the server runs and the base URL is right"
+    return Passing(message, in_doubt=not isinstance(cause, httpx2.ConnectError))
+
+
+def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:
+    return redacted(" ".join(text.split()), config.secrets)[:limit].rstrip(". ")
+
+
+def _of_status(error: Any, config: OpenAIConfig) -> Exception:
+    status, said = error.status_code, _said(error, config)
+    if status == 429 and _is_quota(error, said):
+        return OracleUnavailable(f"the account at {config.host} has no quota left ({said}): add credit and run again")
+    if status in (408, 409, 425, 429) or (status >= 500 and status != 501):
+        limited = status == 429
+        remedy = "lower concurrency or set requests_per_minute" if limited else "run again later"
+        message = f"{config.host} answers {status} ({said}): {remedy}; what was answered is kept"
+        return Passing(message, retry_after(error.response.headers), limited=limited)
+    if status == 401:
+        return OracleUnavailable(f"{config.host} does not accept the API key: set OPENAI_API_KEY to a valid one")
+    if status == 403:
+        return OracleUnavailable(f"{config.host} does not allow this ({said}): check what the API key may use")
+    return _of_request(error, status, said, config)
+
+
+def _of_request(error: Any, status: int, said: str, config: OpenAIConfig) -> Exception:
+    about = " ".join(str(part) for part in (error.code, error.type, error.param, said) if part)
+    if status == 413 or _TOO_LONG.search(about):
+        return TooLong(f"longer than {config.model} takes in one request")
+    if _POLICY.search(about):
+        return Declined(f"declined by {config.host}: {said}")
+    if _NO_IMAGES.search(about):
+        remedy = "choose a model that sees"
+        return OracleUnavailable(f"model {config.model!r} does not accept images ({said}): {remedy}")
+    if _BAD_IMAGE.search(about):
+        return Declined(f"image not accepted by {config.host}: {said}")
+    if status == 404 and re.search(r"model", about, re.IGNORECASE):
+        where = f"its models are listed at {config.host}/v1/models"
+        return OracleUnavailable(f"model {config.model!r} is not known to {config.host}: choose another, {where}")
+    if status in (404, 405, 501):
+        message = f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1"
+        return Unsupported(message, status, about)
+    message = f"{config.host} does not accept the request ({said}): see docs/oracles.md for the options"
+    return Unsupported(message, status, about)
+
+
+def _said(error: Any, config: OpenAIConfig) -> str:
+    body = error.body if isinstance(error.body, dict) else {}
+    message = body.get("message") or body.get("detail") or error.message
+    return one_line(str(message), config)
+
+
+def _is_quota(error: Any, said: str) -> bool:
+    return "insufficient_quota" in (error.code, error.type) or "exceeded your current quota" in said

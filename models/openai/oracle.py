@@ -1,0 +1,139 @@
+"""An oracle behind any OpenAI-compatible server: OpenAI, vLLM, Ollama, llama.cpp, transformers serve, …"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from models.background import Background
+from models.openai.batch import BatchErrand
+from models.openai.bounds import Bounds
+from models.openai.client import Wire
+from models.openai.config import OpenAIConfig
+from models.openai.dispatch import Errand
+from models.openai.errors import Fault
+from models.openai.probe import Abilities, probe, probe_key
+from models.openai.probe_account import Account, account_of
+from models.openai.session import Desk
+from models.oracle import Answer, Forecast, Money, OracleIdentity, OracleUnavailable, Question
+from models.prompting.pictures import Pictures
+from models.prompting.prompts import VERSION
+from store import Store
+
+
+class OpenAIOracle:
+    """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run asks.
+    Processes with one `store` share the limits of the server, and asking what it can do is booked there, within
+    `budget`, for the first run that asks to take over."""
+
+    def __init__(
+        self,
+        config: OpenAIConfig,
+        remembered: MutableMapping[str, Any] | None = None,
+        store: Store | None = None,
+        budget: Money | None = None,
+    ) -> None:
+        self.config = config
+        self.account = account_of(config)
+        self._store = store
+        self._budget = budget
+        self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
+        self._lock = threading.Lock()
+        self._background: Background | None = None
+        self._desk: Desk | None = None
+        Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
+        grouped = 1 if config.grouping == "none" else config.labels_per_request
+        ready = max(
+            config.concurrency, grouped
+        )  # waiting for a place, so that none stays empty while others are pulled
+        self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped + ready
+
+    @property
+    def identity(self) -> OracleIdentity:
+        """Asks the server what it can do unless that is remembered."""
+        return self._opened()[0].identity
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        bounds = self._opened()[0].bounds
+        return [bounds.price(question) for question in questions]
+
+    @property
+    def introduced(self) -> bool:
+        return self._known_abilities() is not None
+
+    def forecast(self, questions: Sequence[Question]) -> Forecast:
+        """About what the questions will take. Sends nothing: it takes the server for the plainest kind."""
+        return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        errand = BatchErrand if self.config.provider_batch else Errand
+        return errand(*self._opened(), self.width).run(iter(questions))
+
+    def close(self) -> None:
+        """End the connections and the thread. The oracle cannot be asked afterwards."""
+        with self._lock:
+            if self._background is not None:
+                self._background.close()
+
+    def __enter__(self) -> OpenAIOracle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"OpenAIOracle({self.config.model!r} at {self.config.host})"
+
+    def _opened(self) -> tuple[Desk, Background]:
+        with self._lock:
+            if self._background is None:
+                self._background = Background("openai")
+            if self._desk is None:
+                self._desk = self._background.start(self._open(self._background)).result()
+            return self._desk, self._background
+
+    async def _open(self, background: Background) -> Desk:
+        """Connect, and find out what the server can do."""
+        wire = Wire(self.config, self._store)
+        background.at_close(wire.close)
+        abilities = self._known_abilities()
+        if abilities is None:
+            abilities = await self._found_out(wire)
+            self._remembered[probe_key(self.config)] = abilities.to_json()
+        bounds = Bounds.of(self.config, abilities)
+        pictures = Pictures(self.config.image_size, self.config.frames)
+        return Desk(self.config, abilities, bounds, wire, pictures, identity_of(bounds))
+
+    async def _found_out(self, wire: Wire) -> Abilities:
+        account = Account(Bounds.of(self.config, Abilities()), self._store, self._budget)
+        try:
+            return await probe(wire, account)
+        except Fault as fault:
+            raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
+        finally:
+            account.close()
+
+    def _known_abilities(self) -> Abilities | None:
+        known = self._remembered.get(probe_key(self.config))
+        return None if known is None else Abilities.from_json(known)
+
+
+def identity_of(bounds: Bounds) -> OracleIdentity:
+    config, abilities = bounds.config, bounds.abilities
+    asked = {
+        "format": abilities.format,
+        "labels": "decisions" if bounds.labels_by_decisions else "chat",
+        "missing": ",".join(abilities.missing),
+        "temperature": config.temperature,
+        "reasoning_effort": config.reasoning_effort,
+        "image_size": config.image_size,
+        "detail": config.detail,
+        "frames": config.frames,
+        "grouping": config.grouping,
+        "labels_per_request": config.labels_per_request,
+    }
+    return OracleIdentity("openai", config.model, tuple(asked.items()), VERSION)

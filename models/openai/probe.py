@@ -1,0 +1,169 @@
+"""What a server can do is found out once, by asking it, and remembered: it is part of who answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
+
+from models.openai.client import Reply, Wire
+from models.openai.config import OpenAIConfig
+from models.openai.errors import Unsupported
+from models.oracle import OracleUnavailable, digest_of
+from models.prices import Tokens
+from models.prompting.replies import json_objects
+
+PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
+CHANCES = 3  # one bad reply must not decide what a server can do
+FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
+OPTIONAL = ("temperature", "seed", "reasoning_effort")
+_SCHEMA = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "enum": ["twothirds"]}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    decisions: bool = False  # probabilities for many predicates in one call
+    format: str = ""  # json_schema is enforced, json_object is enforced, or neither
+    limit: str = "max_completion_tokens"  # how the length of a reply is limited
+    missing: tuple[str, ...] = ()  # parameters that the server rejects
+    reasoning: bool = False  # thinks before it answers, in tokens that are paid for
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"missing": list(self.missing)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Abilities | None:
+        """None for what `to_json` did not write."""
+        try:
+            return cls(**(data | {"missing": tuple(data["missing"])}))
+        except (TypeError, KeyError):
+            return None
+
+
+Endpoint = Literal["chat", "decisions"]
+
+
+class Payer(Protocol):
+    """Books what a request costs."""
+
+    async def pay(self, endpoint: Endpoint, send: Callable[[], Awaitable[Reply]]) -> Reply: ...
+
+
+async def probe(wire: Wire, payer: Payer) -> Abilities:
+    """What the server can do."""
+    return await _Probe(wire, payer).abilities()
+
+
+class _Probe:
+    def __init__(self, wire: Wire, payer: Payer) -> None:
+        self._wire = wire
+        self._payer = payer
+        self._thinks = False
+        self._config = wire.config
+        self._limit = "max_completion_tokens"
+        self._missing: set[str] = set()
+
+    async def abilities(self) -> Abilities:
+        form = await self._form()
+        wanted = self._config.output
+        decisions = wanted in ("auto", "decisions") and await self._has_decisions()
+        if wanted == "decisions" and not decisions:
+            place, model = self._config.host, self._config.model
+            raise OracleUnavailable(f"{place} has no decisions endpoint for {model!r}: use output=auto")
+        return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks)
+
+    async def _form(self) -> str:
+        """The strictest format that the server accepts and heeds; the last one is taken as it is."""
+        *strict, last = FORMATS.get(self._config.output, ("json_schema", "json_object", ""))
+        for form in strict:
+            for _ in range(CHANCES):
+                reply = await self._chat(form, may_fail=True)
+                if reply is None:
+                    break
+                if _heeded(reply, form):
+                    return form
+        await self._chat(last, may_fail=False)
+        return last
+
+    async def _chat(self, form: str, *, may_fail: bool) -> Reply | None:
+        while True:
+            try:
+                send = partial(self._wire.chat, self._body(form), PROBE_TOKENS.input)
+                reply = await self._payer.pay("chat", send)
+            except Unsupported as fault:
+                if self._can_do_without(fault):
+                    continue
+                if may_fail and fault.status in (400, 422):
+                    return None
+                raise
+            self._thinks |= reply.tokens is not None and reply.tokens.reasoning > 0
+            return reply
+
+    def _can_do_without(self, fault: Unsupported) -> bool:
+        """Whether the server names a parameter that can be spelled differently or left out."""
+        named = next((name for name in ("max_completion_tokens", *OPTIONAL) if name in fault.about), None)
+        if named is None or named in self._missing:
+            return False
+        if named == "max_completion_tokens":
+            changed = self._limit != "max_tokens"
+            self._limit = "max_tokens"
+            return changed
+        self._missing.add(named)
+        return True
+
+    def _body(self, form: str) -> dict[str, Any]:
+        """The prompt asks for something that the format does not allow: only an enforced one changes the answer."""
+        config = self._config
+        prompt = "Say hello. Answer in JSON." if form == "json_object" else "Say hello."
+        body: dict[str, Any] = {
+            "model": config.model,
+            "messages": [{"role": "user", "content": prompt}],
+            self._limit: PROBE_TOKENS.output,
+            "seed": 1,
+        }
+        if config.temperature is not None:
+            body["temperature"] = config.temperature
+        if config.reasoning_effort is not None:
+            body["reasoning_effort"] = config.reasoning_effort
+        if form:
+            body["response_format"] = response_format(form, "probe", _SCHEMA)
+        return {name: value for name, value in body.items() if name not in self._missing}
+
+    async def _has_decisions(self) -> bool:
+        statement = [{"type": "input_text", "text": "It is a greeting."}]
+        question = {"type": "predicate", "name": "1", "instructions": statement}
+        body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
+        for _ in range(CHANCES):
+            try:
+                reply = await self._payer.pay("decisions", partial(self._wire.decide, body, PROBE_TOKENS.input))
+            except OracleUnavailable:
+                return False
+            answers = (reply.data or {}).get("answers")
+            if isinstance(answers, list) and len(answers) == 1:
+                return True
+        return False
+
+
+def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    if form == "json_schema":
+        return {"type": form, "json_schema": {"name": name, "schema": schema, "strict": True}}
+    return {"type": form}
+
+
+def _heeded(reply: Reply, form: str) -> bool:
+    found = json_objects(reply.said.text)
+    if form == "json_schema":
+        return any(item.get("word") == "twothirds" for item in found)
+    return bool(found)
+
+
+def probe_key(config: OpenAIConfig) -> str:
+    """Under which name the abilities are remembered: whatever could change them, and no secret."""
+    asked = [config.url, config.model, config.output, config.temperature is not None, config.reasoning_effort]
+    return digest_of(asked)

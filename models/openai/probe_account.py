@@ -1,0 +1,110 @@
+"""Finding out about a server is booked like any question: each request is claimed, sent and paid for.
+
+No run is there yet: who is asked is part of what makes a run the same. So it is booked to an account in the name of the
+server, and the first run that asks this oracle takes it over, be it a later one because this one was killed."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+
+from models.keys import kept_key
+from models.openai.bounds import Bounds
+from models.openai.client import Reply
+from models.openai.config import OpenAIConfig
+from models.openai.errors import Fault
+from models.openai.probe import PROBE_TOKENS, Endpoint, probe_key
+from models.oracle import (
+    MICRO,
+    NO_QUESTION,
+    Answer,
+    BudgetExhausted,
+    Money,
+    OracleIdentity,
+    OracleUnavailable,
+    Usage,
+    Verdict,
+)
+from models.prices import Tariff, Tokens, bound, settled
+from models.recorded import LEASE_SECONDS, record_of
+from store import PROBE, Request, Store, new_owner
+
+
+def account_of(config: OpenAIConfig) -> str:
+    return f"{PROBE} {probe_key(config)}"
+
+
+class Account:
+    """One introduction. Nothing is booked where there is no store."""
+
+    def __init__(self, bounds: Bounds, store: Store | None, budget: Money | None) -> None:
+        self._bounds = bounds
+        self._config = bounds.config
+        self._store = store
+        self._budget = budget
+        self._owner = new_owner()
+        self._run_id = ""
+        self._asked = uuid.uuid4().hex  # whoever asks again pays again
+        self._count = 0
+        self.identity = OracleIdentity("openai", self._config.model, prompts=PROBE)
+
+    async def pay(self, endpoint: Endpoint, send: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Send a request and book what it cost. Raises BudgetExhausted where even this may cost more than allowed."""
+        if self._store is None:
+            return await send()
+        tariff = self._bounds.decisions if endpoint == "decisions" else self._bounds.chat
+        question = {"kind": PROBE, "server": probe_key(self._config), "asked": f"{self._asked}/{self._count}"}
+        self._count += 1
+        key = kept_key(self.identity.to_json(), question)
+        fence = self._claim(self._store, key, bound(tariff, PROBE_TOKENS))
+        started = time.monotonic()
+        try:
+            reply = await send()
+        except BaseException as error:
+            rejected = isinstance(error, Fault | OracleUnavailable) and not getattr(error, "in_doubt", False)
+            (self._store.release if rejected else self._store.lost)(self._owner, [key])
+            raise
+        answer = self._answer(reply, tariff, round(time.monotonic() - started, 6))
+        record = record_of(answer, key, fence, question, str(self.identity), self.identity.to_json())
+        self._store.answer(self._run_id, self._owner, [record])
+        return reply
+
+    def close(self) -> None:
+        if self._store is not None and self._run_id:
+            self._store.end_run(self._run_id, "done", {})
+
+    def _claim(self, store: Store, key: str, most: Money) -> int:
+        scope, place = account_of(self._config), f"{self.identity} at {self._config.host}"
+        if not self._run_id:
+            self._run_id = str(uuid.uuid4())
+            about = {"name": place, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
+            store.begin_run(self._run_id, scope, **about, settings={})
+        request = Request(key, most, str(self.identity), PROBE)
+        claimed = store.claim(
+            self._run_id,
+            scope,
+            [request],
+            owner=self._owner,
+            lease_seconds=LEASE_SECONDS,
+            budget=self._budget,
+            sending=1,
+        )
+        if claimed.refused:
+            raise BudgetExhausted(
+                f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {place} can do may take "
+                f"{most / MICRO:.6f} USD more: raise --budget and run again"
+            )
+        return claimed.granted[key]
+
+    def _answer(self, reply: Reply, tariff: Tariff, seconds: float) -> Answer:
+        """As for questions: a reply that says no usage costs the most it can, what is no JSON is not the model's."""
+        cost, tokens = 0, reply.tokens or Tokens()
+        if reply.tokens is not None:
+            cost = settled(tariff, tokens)
+        elif reply.data is not None:
+            tokens, cost = PROBE_TOKENS, bound(tariff, PROBE_TOKENS)
+        usage = Usage(1, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
+        about = "asked what it can do"
+        by = str(self.identity)
+        return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=about)

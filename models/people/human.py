@@ -1,0 +1,216 @@
+"""People as an oracle: what is not known yet waits in the review queue, what they have answered is given out.
+
+An oracle around one whose answers take their time: it waits for them instead of giving up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models.keys import question_key
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    Feature,
+    Label,
+    Money,
+    Oracle,
+    OracleError,
+    OracleIdentity,
+    Question,
+    Verdict,
+    canonical_json,
+    digest_of,
+)
+from sources.example import Example
+from sources.secrecy import without_secrets
+from store.queue import Ask, Queue, Standing
+from store.review_items import Vote
+from store.review_votes import MOST_PAID_SECONDS
+
+AT_ONCE = 5_000  # questions that are entered together
+
+
+@dataclass(frozen=True, slots=True)
+class HumanTerms:
+    """Under which people are asked. None of it is part of the oracle's identity: it changes no answer."""
+
+    price: Money = 0  # per vote
+    hourly: Money = 0  # per hour of work
+    deadline: float | None = None  # hours from when a question is first asked
+    priority: int = 0
+    skips: int = 2  # so many people skip a question, and it is given up
+
+    def __post_init__(self) -> None:
+        if self.price < 0 or self.hourly < 0:
+            raise OracleError("human: price and hourly must not be negative")
+        if self.skips < 1 or (self.deadline is not None and self.deadline <= 0):
+            raise OracleError("human: skips must be at least 1 and deadline a positive number of hours")
+
+
+class HumanOracle:
+    """Never waits: raises AnswersPending after all that has been answered was yielded. Asking again goes on."""
+
+    width = AT_ONCE
+
+    def __init__(
+        self, queue: Queue, name: str = "", terms: HumanTerms | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._queue = queue
+        self._terms = terms or HumanTerms()
+        self._clock = clock
+        self._name = name or "main"
+        self.identity = OracleIdentity(kind="human", model=self._name)
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        most = self._terms.price + round(self._terms.hourly * MOST_PAID_SECONDS / 3600)
+        return [most] * len(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        listed = list(questions)
+        digests = [self._digest(question) for question in listed]
+        standing = self._entered(listed, digests)
+        taken, answers = dict[int, str](), list[Answer]()
+        for question, digest in zip(listed, digests, strict=True):
+            answer, vote = _answer(question, standing[digest])
+            if answer is not None:
+                answers.append(answer)
+            if vote is not None:
+                taken[vote.id] = question_key(self.identity, question)
+        self._queue.take(taken)
+        yield from answers
+        if len(answers) < len(listed):
+            raise self._pending(standing)
+
+    def _entered(self, questions: Sequence[Question], digests: Sequence[str]) -> dict[str, Standing]:
+        """How far each question is; those that nobody was asked, or too few people, are entered."""
+        wanted: dict[str, int] = {}
+        for question, digest in zip(questions, digests, strict=True):
+            wanted[digest] = max(wanted.get(digest, 0), question.voter + 1)
+        standing = self._queue.standing(list(wanted))
+        asks = [
+            self._ask(question, digest, wanted[digest])
+            for digest, question in dict(zip(digests, questions, strict=True)).items()
+            if digest not in standing or standing[digest].votes < wanted[digest]
+        ]
+        if asks:
+            self._queue.enqueue(asks)
+            standing = self._queue.standing(list(wanted))
+        return standing
+
+    def _digest(self, question: Question) -> str:
+        return digest_of([self._name, _content(question)])
+
+    def _ask(self, question: Question, digest: str, votes: int) -> Ask:
+        terms = self._terms
+        examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
+        return Ask(
+            digest=digest,
+            queue=self._name,
+            kind=question.kind.value,
+            question=_content(question),
+            examples={example.digest: _shown(example) for example in examples},
+            page=_page(self._name, question),
+            votes=votes,
+            patience=terms.skips,
+            priority=terms.priority,
+            deadline=None if terms.deadline is None else self._clock() + 3600 * terms.deadline,
+            price=terms.price,
+            hourly=terms.hourly,
+        )
+
+    def _pending(self, standing: dict[str, Standing]) -> AnswersPending:
+        open_ones = [one for one in standing.values() if not one.given_up and len(one.given) < one.votes]
+        missing = sorted({one.votes - len(one.given) for one in open_ones})
+        votes = f"{missing[0]} to {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
+        message = (
+            f"{len(open_ones)} question{'s wait' if len(open_ones) > 1 else ' waits'} for {votes} "
+            f"vote{'s' if missing[-1] > 1 else ''}{' each' if len(open_ones) > 1 else ''}: run `python -m flows review`"
+        )
+        return AnswersPending(message, items=[one.item for one in open_ones])
+
+
+def check_of(queue: str, label: Label, expected: str) -> Ask:
+    """An attention check: a label whose answer is known, shown among others of its feature."""
+    return Ask(
+        digest=digest_of([queue, "check", _content(label)]),
+        queue=queue,
+        kind=label.kind.value,
+        question=_content(label),
+        examples={label.example.digest: _shown(label.example)},
+        page=_page(queue, label),
+        expected=expected,
+    )
+
+
+def _content(question: Question) -> dict[str, Any]:
+    """What is asked, whoever is asked."""
+    return {name: value for name, value in question.content.items() if name != "voter"}
+
+
+def _page(queue: str, question: Question) -> str:
+    """Labels of one feature stand on one page; a comparison stands alone."""
+    return digest_of([queue, question.content["feature"]]) if isinstance(question, Label) else ""
+
+
+def _shown(example: Example) -> dict[str, str | None]:
+    """As the store keeps it: the page reads the picture later, so an address that may not be kept is of no use."""
+    if example.image is not None and example.image != (kept := without_secrets(example.image)):
+        raise OracleError(
+            f"the picture {kept!r} of example {example.id!r} is behind a secret, and the review page would have "
+            "to keep it: download the pictures and give the folder"
+        )
+    home = {} if example.home is None else {"home": example.home}
+    return {"id": example.id, "text": example.text, "image": example.image} | home
+
+
+def _answer(question: Question, standing: Standing) -> tuple[Answer | None, Vote | None]:
+    vote = standing.given.get(question.voter)
+    if vote is not None:
+        return _of_vote(question, vote), vote
+    if standing.given_up:
+        return Answer(question, Verdict.REFUSED, "nobody", note="skipped, or not answered by the deadline"), None
+    return None, None
+
+
+def _of_vote(question: Question, vote: Vote) -> Answer:
+    said = vote.answer
+    verdict = Verdict(said["verdict"])
+    named = verdict is Verdict.FEATURE
+    return Answer(
+        question,
+        verdict,
+        vote.by,
+        feature=Feature(said["name"], said.get("definition", "")) if named else None,
+        shown=tuple(said.get("shown", ())),
+        cost=vote.cost,
+        booked=vote.cost if vote.prepaid else 0,
+        seconds=vote.seconds,
+        raw=canonical_json(said),
+    )
+
+
+class Patient:
+    """Asks again for what is missing whenever `wait` returns. `wait` is told what is pending, and may raise."""
+
+    def __init__(self, oracle: Oracle, wait: Callable[[AnswersPending], None]) -> None:
+        self._oracle = oracle
+        self._wait = wait
+        self.identity = oracle.identity
+        self.width = oracle.width
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        return self._oracle.estimate(questions)
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        missing = dict.fromkeys(questions)
+        while missing:
+            try:
+                for answer in self._oracle.ask(list(missing)):
+                    missing.pop(answer.question, None)
+                    yield answer
+                return
+            except AnswersPending as pending:
+                self._wait(pending)

@@ -1,0 +1,198 @@
+"""What a model's reply says: parsed, checked against the rules of the question, and never trusted.
+
+A reply that breaks a rule is UNREADABLE with the rule it broke, in words that can be put back to the model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discovery.questions import Kind
+from models.oracle import Compare, Feature, Verdict
+from models.prompting.feature_names import NAME_LIMIT, clean, name_problem, sounds_like_an_instruction
+from models.prompting.prompts import letter, shown_order
+
+REPLY_LIMIT = 200_000  # characters that are looked at
+OBJECTS_LIMIT = 40  # opening braces that are tried
+DEFINITION_LIMIT = 400
+
+_REFUSAL = re.compile(
+    r"^\W*(i['’]?m (really |very )?sorry|sorry\b|i (can ?not|can['’]t|could ?n['’]t|am (not able|unable)|won['’]t)"
+    r"|i['’]m (not able|unable)|i must decline|as an ai\b|unfortunately,? i )",
+    re.IGNORECASE,
+)
+_TRUE = {"true", "yes", "y", "1", "has it"}
+_FALSE = {"false", "no", "n", "0", "lacks it"}
+_NOTHING = {"", "none", "null", "n/a", "na", "nothing", "no feature"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply to a comparison comes to; `problem` says what is wrong when it is UNREADABLE or REFUSED."""
+
+    verdict: Verdict
+    feature: Feature | None = None
+    shown: tuple[int, ...] = ()
+    problem: str = ""
+    named: str = ""  # the name that is UNREADABLE
+
+
+def parse_feature(reply: str, question: Compare) -> Reading:
+    data = _object_with(reply, ("found", "name"))
+    if data is None:
+        if is_refusal(reply):
+            return Reading(Verdict.REFUSED, problem="the model declined to answer")
+        return _unreadable("it holds no JSON object with the keys found, name, definition, have and lack")
+    raw_name, raw_definition = data.get("name"), data.get("definition")
+    name = clean(raw_name).rstrip(".") if isinstance(raw_name, str) else ""
+    if data.get("found") is False or (data.get("found") is not True and name.casefold() in _NOTHING):
+        return Reading(Verdict.NONE)
+    if not isinstance(raw_name, str) or not isinstance(raw_definition, str):
+        return _unreadable("name and definition must be texts")
+    problem = name_problem(name, question.known)
+    if problem:
+        return _unreadable(problem, name)
+    definition = _one_sentence(clean(raw_definition))
+    problem = _definition_problem(definition)
+    if problem:
+        return _unreadable(problem, name)
+    shown = _who_has_it(data, question)
+    if isinstance(shown, str):
+        return _unreadable(shown, name)
+    return Reading(Verdict.FEATURE, Feature(name, definition), shown)
+
+
+def parse_labels(reply: str, count: int) -> dict[int, bool]:
+    """Positions (from 0) that the reply answers, by the key it gave: what it leaves out or garbles is left out."""
+    keys = [str(number) for number in range(1, count + 1)]
+    data = _object_with(reply, keys)
+    if data is None:
+        alone = parse_yes_no(reply) if count == 1 else None
+        return {} if alone is None else {0: alone}
+    answers = {place: _truth(data.get(key)) for place, key in enumerate(keys)}
+    return {place: value for place, value in answers.items() if value is not None}
+
+
+def parse_yes_no(reply: str) -> bool | None:
+    """A reply that is one word, or starts with it: "Yes", "no.", "Yes, because…"."""
+    word = re.match(r"\W*([A-Za-z]+)\b", _without_thoughts(reply[:REPLY_LIMIT]))
+    return _truth(word.group(1)) if word else None
+
+
+def is_refusal(reply: str) -> bool:
+    return _REFUSAL.match(_without_thoughts(reply[:REPLY_LIMIT])) is not None
+
+
+def json_objects(reply: str) -> list[dict[str, Any]]:
+    """The JSON objects in a reply, outermost only, whatever surrounds them."""
+    text = _without_thoughts(reply[:REPLY_LIMIT])
+    decoder = json.JSONDecoder(object_pairs_hook=_unambiguous)
+    found: list[dict[str, Any]] = []
+    position = text.find("{")
+    for _ in range(OBJECTS_LIMIT):
+        if position < 0:
+            break
+        try:
+            value, position = decoder.raw_decode(text, position)
+            found.append(value)
+        except (ValueError, RecursionError):
+            position += 1
+        position = text.find("{", position)
+    return found
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that is given two different values says nothing."""
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
+    first: dict[str, Any] = {}
+    contradicted = {key for key, value in pairs if first.setdefault(key, value) != value}
+    return {key: value for key, value in values.items() if key not in contradicted}
+
+
+def _object_with(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
+    """The last object that has one of the keys: a reply that repeats the prompt answers after it."""
+    for candidate in reversed(json_objects(reply)):
+        for value in (candidate, *candidate.values()):
+            if isinstance(value, dict) and any(key in value for key in keys):
+                return value
+    return None
+
+
+def _without_thoughts(reply: str) -> str:
+    """Reasoning models may think aloud before they answer; what they consider there is not their answer."""
+    return reply.rpartition("</think>")[2].partition("<think>")[0].strip()
+
+
+def _truth(value: object) -> bool | None:
+    if isinstance(value, dict):
+        value = value.get("answer", value.get("value"))
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str | int):
+        word = str(value).strip().casefold()[:20]
+        return True if word in _TRUE else False if word in _FALSE else None
+    return None
+
+
+def _one_sentence(definition: str) -> str:
+    if len(definition) <= DEFINITION_LIMIT:
+        return definition
+    end = re.search(r"[.!?](?=\s)", definition[:DEFINITION_LIMIT])
+    return definition[: end.end()] if end else definition
+
+
+def _definition_problem(definition: str) -> str:
+    if not any(character.isalpha() for character in definition):
+        return "the definition is empty"
+    if len(definition) > DEFINITION_LIMIT:
+        return f"the definition is longer than {DEFINITION_LIMIT} characters"
+    if sounds_like_an_instruction(definition):
+        return "the definition is an instruction, not a description"
+    return ""
+
+
+def _who_has_it(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
+    """Positions in `question.examples`, or what is wrong."""
+    order = shown_order(question)
+    have, lack = _positions(data.get("have"), order), _positions(data.get("lack"), order)
+    asked = len(question.examples)
+    everyone = set(range(asked + len(question.without)))
+    if question.kind in (Kind.LEFT_RIGHT, Kind.TAG):
+        group = set(range(asked))
+        if (have and have != group) or lack & group:
+            return "the feature must hold for all examples of the first group and for none of the others"
+        return tuple(sorted(group))
+    wanted = 2 if question.kind is Kind.TWO_OF_THREE else 1
+    if len(have) != wanted:
+        return f'"have" must hold the letters of exactly {wanted} of the {asked} examples'
+    if lack and lack != everyone - have:
+        return '"have" and "lack" must together name each example once'
+    return tuple(sorted(have))
+
+
+def _positions(value: object, order: tuple[int, ...]) -> set[int]:
+    """Letters in any form ("A and B", ["Example A"]) as positions in the question."""
+    items = value if isinstance(value, list) else [value]
+    words = " ".join(item for item in items[: len(order) + 1] if isinstance(item, str))
+    places = {letter(place): position for place, position in enumerate(order)}
+    return {places[word] for word in re.findall(r"\b[A-Z]{1,2}\b", words[:1000]) if word in places}
+
+
+def _unreadable(problem: str, name: str = "") -> Reading:
+    return Reading(Verdict.UNREADABLE, problem=problem, named=name[:NAME_LIMIT])
+
+
+def note_of(readings: Sequence[Reading]) -> str:
+    """What is recorded with the last of the readings: what was wrong with it, or with those before it."""
+    *before, last = readings
+    rejected = list(dict.fromkeys(_rejected(reading) for reading in before if reading.problem))
+    return last.problem or (f"asked again: {'; '.join(rejected)}" if rejected else "")
+
+
+def _rejected(reading: Reading) -> str:
+    return f"{reading.named!r}: {reading.problem}" if reading.named else reading.problem
