@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, at_least_one, found, made_up, of_matrix, table
 from benchmarks.machine import heading
-from discovery.rehearsal import Labelling
-from discovery.worlds import SKEWED
+from discovery.simulation.rehearsal import Labelling
+from discovery.simulation.worlds import SKEWED
 
 BANDIT = (("sample", True), ("imagine", False))
 VARIANTS = [

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, at_least_one, found, of_matrix, table
 from benchmarks.machine import heading
-from discovery.auto import SIZE
-from discovery.crowds import Matrix, WeightedCrowd
-from discovery.imagined import NOT_NONE, Bits, Floats, answers
 from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Labels
-from discovery.rehearsal import History, rehearse
-from discovery.worlds import World
+from discovery.simulation.crowds import Matrix, WeightedCrowd
+from discovery.simulation.rehearsal import History, rehearse
+from discovery.simulation.worlds import World
+from discovery.strategies.auto import SIZE
+from discovery.strategies.hypothetical import NOT_NONE, Bits, Floats, answers
 
 DRAWN = 1_000  # comparisons of each kind, of which the most promising is asked
 OTHERS = [Variant(name, name) for name in ("auto", "adaptive-triple")]

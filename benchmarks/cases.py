@@ -12,12 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.crowds import Matrix
 from discovery.metrics import interesting_and_distinct
 from discovery.questions import UNKNOWN
-from discovery.rehearsal import TRUTHFUL, History, Labelling, rehearse
+from discovery.simulation.crowds import Matrix
+from discovery.simulation.rehearsal import TRUTHFUL, History, Labelling, rehearse
+from discovery.simulation.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 from discovery.strategies import make_strategy
-from discovery.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = [ROOT / "datasets" / "zoo" / "truth.csv", ROOT / "datasets" / "faces" / "truth.csv"]

@@ -20,12 +20,12 @@ from importlib.util import find_spec
 
 import numpy as np
 
-import discovery.compiled
+import discovery.unresolved.compiled
 from benchmarks.machine import heading
-from discovery.packed import PackedLabels
 from discovery.questions import Labels
-from discovery.survey import count_unresolved_triples
-from discovery.triples import UnresolvedTriples
+from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.survey import count_unresolved_triples
+from discovery.unresolved.triples import UnresolvedTriples
 
 SEED = 1
 HALF = (0.5, 0.5)  # every feature is true of half the examples: the fewest triples stay unresolved
@@ -86,7 +86,7 @@ def labels_of(case: Case) -> Iterator[Labels]:
 
 def run(case: Case) -> Result:
     if not case.compiled:
-        discovery.compiled.WORTH_COMPILING = sys.maxsize
+        discovery.unresolved.compiled.WORTH_COMPILING = sys.maxsize
     triples = UnresolvedTriples(case.n, np.random.default_rng(SEED))
     updates, draws = [], []
     for labels in labels_of(case):

@@ -88,7 +88,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> O
 
 
 def _simulated(spec: Spec) -> Oracle:
-    from discovery.crowds import CROWDS
+    from discovery.simulation.crowds import CROWDS
     from models.people.simulated import Behaviour, SimulatedOracle
 
     truth = spec.dataset.truth

@@ -13,8 +13,8 @@ import numpy as np
 from prefect import flow
 from prefect.runtime import flow_run
 
-from discovery.adaptive import adaptive_triple
 from discovery.questions import Comparison, Kind, Labels
+from discovery.strategies.adaptive import adaptive_triple
 from discovery.twins import find_twin
 from flows.display import display
 from flows.enrich_batches import opened

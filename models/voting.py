@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import Labels
-from discovery.vote_sheet import VoteSheet
-from discovery.votes import majority_labels, votes_to_ask
+from discovery.votes import VoteSheet, majority_labels, votes_to_ask
 from models.oracle import (
     Answer,
     AnswersPending,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.agreement import krippendorff_alpha
-from discovery.dawid_skene import dawid_skene, why_not
 from discovery.questions import UNKNOWN
+from discovery.statistics.agreement import krippendorff_alpha
+from discovery.statistics.dawid_skene import dawid_skene, why_not
 from discovery.votes import majority_labels
 from reports.run.csv_cells import defuse
 

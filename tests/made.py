@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.packed import PackedLabels
+from discovery.unresolved.packed_labels import PackedLabels
 from models.people.simulated import Behaviour, SimulatedOracle
 from sources.example import Example
 

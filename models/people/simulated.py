@@ -11,8 +11,8 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from discovery.crowds import make_crowd
 from discovery.questions import Comparison, Labels
+from discovery.simulation.crowds import make_crowd
 from models.oracle import (
     Answer,
     Compare,

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.enough_votes import chance_after_first
-from discovery.escalation import Setting, Side, alone, cheapest, escalated, frontier
 from discovery.questions import UNKNOWN
+from discovery.statistics.escalation import Setting, Side, alone, chance_after_first, cheapest, escalated, frontier
 from reports.compare.labels import chances_of_right
 from reports.compare.study import Contender, Reference, Study
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from discovery.alt_test import EPSILON
-from discovery.estimates import Estimate
 from discovery.questions import UNKNOWN
+from discovery.statistics.alt_test import EPSILON
+from discovery.statistics.intervals import Estimate
 from reports.compare.advice import Advice, advice
 from reports.compare.discoveries import Matched, SameQuestions, Yield, matched, same_questions, yields
 from reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities

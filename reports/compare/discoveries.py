@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from discovery.estimates import Estimate, share
-from discovery.matching import best_matches, distinct_selections, order_agreement
 from discovery.metrics import interesting_and_distinct
+from discovery.statistics.intervals import Estimate, share
+from discovery.statistics.matching import best_matches, distinct_selections, order_agreement
 from discovery.twins import SAME_LABELS, same_name
 from reports.compare.study import Contender, Discovered, Study
 from reports.page.correlations import correlations

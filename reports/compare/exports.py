@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from discovery.estimates import Estimate
 from discovery.questions import UNKNOWN
-from discovery.vote_sheet import NOBODY
+from discovery.statistics.intervals import Estimate
+from discovery.votes import NOBODY
 from reports.compare.comparison import Comparison
 from reports.run.csv_cells import defuse
 from reports.run.folder import replace_file

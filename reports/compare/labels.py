@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.agreement import OF_PAIRS, OF_VOTES, pair_columns, vote_columns
-from discovery.bootstrap import estimates
-from discovery.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
-from discovery.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
-from discovery.enough_votes import chance_of_right, enough, odd_numbers
-from discovery.estimates import Estimate
 from discovery.questions import UNKNOWN
-from discovery.refits import refitted
+from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, pair_columns, vote_columns
+from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
+from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
+from discovery.statistics.escalation import chance_of_right, enough, odd_numbers
+from discovery.statistics.intervals import Estimate, estimates, refitted
 from reports.compare.study import Contender, Reference, Study
 
 IS_REFERENCE = "its majority is the reference"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discovery.alt_test import EPSILON
-from discovery.estimates import Estimate
+from discovery.statistics.alt_test import EPSILON
+from discovery.statistics.intervals import Estimate
 from reports.compare.comparison import Comparison, Disagreement
 from reports.compare.labels import Quality
 from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_told, votes_plot

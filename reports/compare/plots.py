@@ -11,8 +11,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from discovery.correctness import Calibration
-from discovery.escalation import Setting, frontier
+from discovery.statistics.correctness import Calibration
+from discovery.statistics.escalation import Setting, frontier
 from reports.compare.advice import Advice
 from reports.compare.comparison import Comparison
 from reports.compare.labels import Quality

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.bootstrap import Resamples
 from discovery.questions import UNKNOWN
-from discovery.vote_sheet import VoteSheet
+from discovery.statistics.intervals import Resamples
+from discovery.votes import VoteSheet
 
 LabelMatrix = NDArray[np.int8]  # features × examples
 

@@ -4,9 +4,9 @@ The comparison in a few sentences, for the top of the page and the terminal."""
 
 from __future__ import annotations
 
-from discovery.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL
-from discovery.estimates import Estimate
-from discovery.matching import ALIKE
+from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL
+from discovery.statistics.intervals import Estimate
+from discovery.statistics.matching import ALIKE
 from reports.compare.advice import Advice
 from reports.compare.comparison import Comparison
 from reports.compare.study import Contender, Reference, Study

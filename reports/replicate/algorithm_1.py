@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery.rehearsal import rehearse
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import SKEWED, skewed_world
 from discovery.strategies import make_strategy
-from discovery.triples import UnresolvedTriples
-from discovery.worlds import SKEWED, skewed_world
+from discovery.unresolved.triples import UnresolvedTriples
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import mean, percent, proportion
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discovery.crowds import Matrix, make_crowd
-from discovery.rehearsal import rehearse
+from discovery.simulation.crowds import Matrix, make_crowd
+from discovery.simulation.rehearsal import rehearse
 from discovery.strategies import make_strategy
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import mean

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discovery.rehearsal import rehearse
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import World
 from discovery.strategies import make_strategy
-from discovery.worlds import World
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import Estimate, number, percent, proportion
 

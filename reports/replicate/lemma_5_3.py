@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.crowds import make_crowd
 from discovery.questions import Comparison, Kind
-from discovery.rehearsal import rehearse
+from discovery.simulation.crowds import make_crowd
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import independent_features
 from discovery.strategies import make_strategy
-from discovery.worlds import independent_features
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import mean, number
 

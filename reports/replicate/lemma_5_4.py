@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.worlds import independent_features
+from discovery.simulation.worlds import independent_features
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import Estimate, mean, number

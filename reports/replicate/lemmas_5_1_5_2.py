@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discovery.triples import UnresolvedTriples
-from discovery.worlds import independent_features
+from discovery.simulation.worlds import independent_features
+from discovery.unresolved.triples import UnresolvedTriples
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import Estimate, number, percent, proportion

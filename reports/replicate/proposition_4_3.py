@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.crowds import Crowd, Matrix
 from discovery.questions import Comparison, Kind
-from discovery.rehearsal import rehearse
+from discovery.simulation.crowds import Crowd, Matrix
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import leafy_tree
 from discovery.strategies import make_strategy
-from discovery.worlds import leafy_tree
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import Estimate, number, percent, proportion
 

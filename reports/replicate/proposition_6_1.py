@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discovery.crowds import Matrix, valid_columns
 from discovery.questions import Comparison, Kind
-from discovery.worlds import binary_tree, left_right_world
+from discovery.simulation.crowds import Matrix, valid_columns
+from discovery.simulation.worlds import binary_tree, left_right_world
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import percent, proportion
 

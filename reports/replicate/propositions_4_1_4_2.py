@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.crowds import Matrix, RankedCrowd, WeightedCrowd
-from discovery.draws import all_triples
-from discovery.rehearsal import rehearse
+from discovery.simulation.crowds import Matrix, RankedCrowd, WeightedCrowd
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import BINARY_SHAPES, binary_tree
 from discovery.strategies import make_strategy
-from discovery.worlds import BINARY_SHAPES, binary_tree
+from discovery.unresolved.sources import all_triples
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
 from reports.replicate.estimates import Estimate, median, number, percent, proportion

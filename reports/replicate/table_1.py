@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery.crowds import Matrix
-from discovery.rehearsal import rehearse
+from discovery.simulation.crowds import Matrix
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import SKEWED, World, skewed_world
 from discovery.strategies import STRATEGIES, make_strategy
-from discovery.worlds import SKEWED, World, skewed_world
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict
 from reports.replicate.estimates import Estimate, Z, median, number, percent, proportion, ratio, standard_error

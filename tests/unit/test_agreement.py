@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from discovery.agreement import (
+from discovery.statistics.agreement import (
     OF_PAIRS,
     OF_VOTES,
     Statistic,
@@ -27,7 +27,7 @@ from discovery.agreement import (
     raw_agreement,
     vote_columns,
 )
-from discovery.bootstrap import Resamples, estimates
+from discovery.statistics.intervals import Resamples, estimates
 from tests.made_votes import annotated, joint, made_truth
 
 LABELS = arrays(np.int8, 40, elements=st.sampled_from([-1, 0, 1]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.alt_test import EPSILON, alt_test
+from discovery.statistics.alt_test import EPSILON, alt_test
 from tests.made_votes import annotated, made_truth
 
 

@@ -10,9 +10,9 @@ import pytest
 from benchmarks import attainable, strategies
 from benchmarks.attainable import Seer, all_knowing, half_knowing
 from benchmarks.cases import SHIPPED, SHORT, Case, Variant, found, of_matrix, parts_of
-from discovery.crowds import Matrix
-from discovery.rehearsal import rehearse
-from discovery.worlds import World
+from discovery.simulation.crowds import Matrix
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import World
 
 FACES = SHIPPED[1]
 

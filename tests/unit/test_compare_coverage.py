@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discovery.estimates import Estimate
-from discovery.refits import refitted
-from discovery.vote_sheet import VoteSheet
+from discovery.statistics.intervals import Estimate, refitted
+from discovery.votes import VoteSheet
 from reports.compare.labels import Quality, qualities
 from reports.compare.study import Contender, Study, reference_of
 from tests.made_votes import annotated, made_truth

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.agreement import pair_columns
-from discovery.bootstrap import Resamples, estimates
-from discovery.correctness import BRIER, OF_CORRECTNESS, brier_columns, calibration
+from discovery.statistics.agreement import pair_columns
+from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, brier_columns, calibration
+from discovery.statistics.intervals import Resamples, estimates
 from tests.made_votes import annotated, made_truth
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.dawid_skene import dawid_skene, why_not
+from discovery.statistics.dawid_skene import dawid_skene, why_not
 from discovery.votes import majority_labels
 from tests.made_votes import annotated, made_truth
 

@@ -5,8 +5,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discovery.enough_votes import chance_of_right, enough, odd_numbers
-from discovery.escalation import Side, alone, cheapest, escalated, frontier
+from discovery.statistics.escalation import (
+    Side,
+    alone,
+    chance_of_right,
+    cheapest,
+    enough,
+    escalated,
+    frontier,
+    odd_numbers,
+)
 
 
 @pytest.mark.parametrize("drawn", [1, 2, 3, 5])

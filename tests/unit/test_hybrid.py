@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discovery.crowds import make_crowd
-from discovery.hybrid import AdaptiveHybrid
 from discovery.questions import Kind, StrategyError
-from discovery.rehearsal import Labelling, rehearse
+from discovery.simulation.crowds import make_crowd
+from discovery.simulation.rehearsal import Labelling, rehearse
+from discovery.simulation.worlds import World, independent_features, leafy_tree
 from discovery.strategies import make_strategy
-from discovery.worlds import World, independent_features, leafy_tree
+from discovery.strategies.hybrid import AdaptiveHybrid
 
 CROWDS = ["generalist", "specifist", "homogeneous", "heterogeneous"]
 DELTA = 0.1

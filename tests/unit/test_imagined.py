@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.crowds import valid_columns
-from discovery.imagined import CHANCE, Imagination, answers
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels
-from discovery.worlds import independent_features
+from discovery.simulation.crowds import valid_columns
+from discovery.simulation.worlds import independent_features
+from discovery.strategies.hypothetical import CHANCE, Imagination, answers
 
 SIZE = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.TAG: 1}
 EVERYONE = np.arange(40)

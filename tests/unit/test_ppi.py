@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.ppi import corrected_share
+from discovery.statistics.ppi import corrected_share
 from tests.made_votes import annotated, made_truth
 
 

@@ -9,9 +9,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from discovery.crowds import Matrix, RankedCrowd, valid_columns
 from discovery.questions import Comparison, Kind
-from discovery.worlds import binary_tree, independent_features, left_right_world
+from discovery.simulation.crowds import Matrix, RankedCrowd, valid_columns
+from discovery.simulation.worlds import binary_tree, independent_features, left_right_world
 from reports.replicate.claim import TRIAL, Topic, Verdict
 from reports.replicate.lemma_4_4 import TOPICS as FIRST_FEATURE
 from reports.replicate.lemma_4_4 import least_answered, lone_feature, most_nones

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from discovery.worlds import leafy_tree
+from discovery.simulation.worlds import leafy_tree
 from reports.drawing.plots import Line, Panel, Plot, svg_of
 from reports.replicate.claim import TRIAL, Finding, Table, Verdict, jobs_of, run_jobs
 from reports.replicate.page import TOPICS, page_of

@@ -6,12 +6,12 @@ from math import comb
 import numpy as np
 import pytest
 
-from discovery.crowds import Matrix, make_crowd
-from discovery.nonadaptive import triple_of_rank
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, Strategy, StrategyError
-from discovery.rehearsal import Labelling, rehearse
+from discovery.simulation.crowds import Matrix, make_crowd
+from discovery.simulation.rehearsal import Labelling, rehearse
+from discovery.simulation.worlds import BINARY_SHAPES, binary_tree, independent_features
 from discovery.strategies import STRATEGIES, make_strategy
-from discovery.worlds import BINARY_SHAPES, binary_tree, independent_features
+from discovery.strategies.nonadaptive import triple_of_rank
 
 
 def some_labels(n: int, rng: np.random.Generator, missing: float = 0.0) -> Labels:

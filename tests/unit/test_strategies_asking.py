@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discovery.asking import as_left_right, as_two_of_three
-from discovery.crowds import Matrix, make_crowd, valid_columns
 from discovery.questions import UNKNOWN, Comparison, Kind
-from discovery.rehearsal import rehearse
+from discovery.simulation.crowds import Matrix, make_crowd, valid_columns
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import binary_tree, left_right_world
 from discovery.strategies import make_strategy
-from discovery.worlds import binary_tree, left_right_world
+from discovery.strategies.rephrased import as_left_right, as_two_of_three
 
 
 def some_truth(seed: int) -> Matrix:

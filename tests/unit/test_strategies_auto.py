@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discovery.auto import Auto
-from discovery.crowds import Matrix, make_crowd
 from discovery.questions import Comparison, Kind, StrategyError
-from discovery.rehearsal import History, Labelling, rehearse
+from discovery.simulation.crowds import Matrix, make_crowd
+from discovery.simulation.rehearsal import History, Labelling, rehearse
+from discovery.simulation.worlds import World, binary_tree, independent_features, skewed_world
 from discovery.strategies import make_strategy
-from discovery.worlds import World, binary_tree, independent_features, skewed_world
+from discovery.strategies.auto import Auto
 
 
 def found(name: str, world: World, seed: int, queries: int, **options: Any) -> int:

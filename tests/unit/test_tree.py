@@ -7,8 +7,8 @@ import pytest
 
 from discovery.metrics import LabelMatrix
 from discovery.questions import UNKNOWN
+from discovery.simulation.worlds import BINARY_SHAPES, ROOT, binary_tree, independent_features, leafy_tree
 from discovery.tree import FeatureTree, Implication, as_dot, as_json, as_text, feature_tree, implications
-from discovery.worlds import BINARY_SHAPES, ROOT, binary_tree, independent_features, leafy_tree
 
 
 def parents(tree: FeatureTree, features: int) -> list[int]:

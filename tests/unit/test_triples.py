@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import discovery.draws
-import discovery.triples
-from discovery.draws import JoinedTriples, ListedTriples, TriedTriples
+import discovery.unresolved.sources
+import discovery.unresolved.triples
 from discovery.questions import UNKNOWN, Labels
-from discovery.triples import Method, UnresolvedTriples
+from discovery.unresolved.sources import JoinedTriples, ListedTriples, TriedTriples
+from discovery.unresolved.triples import Method, UnresolvedTriples
 
 Triple = tuple[int, ...]
 METHODS: list[Method] = ["list", "tries", "join"]
@@ -145,8 +145,8 @@ def test_fewer_than_three_examples_leave_nothing_to_ask(n: int) -> None:
 
 @pytest.mark.parametrize("limit", [50, 100_000])
 def test_the_method_changes_by_itself_and_nothing_is_missed(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery.triples, "LIST_LIMIT", limit)
-    monkeypatch.setattr(discovery.draws, "TRIES", (8, 64))
+    monkeypatch.setattr(discovery.unresolved.triples, "LIST_LIMIT", limit)
+    monkeypatch.setattr(discovery.unresolved.sources, "TRIES", (8, 64))
     n, rng = 120, np.random.default_rng(5)
     features = [random_labels(n, rng, 0.5, 0.01) for _ in range(22)]
     triples = known([], n)

@@ -8,11 +8,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-import discovery.compiled
-from discovery.compiled import CompiledJoin, fastest_partners, meetings
-from discovery.joins import Places, TripleJoin
-from discovery.packed import PackedLabels
-from discovery.survey import survey
+import discovery.unresolved.compiled
+from discovery.unresolved.compiled import CompiledJoin, fastest_partners, meetings
+from discovery.unresolved.join import Places, TripleJoin
+from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.survey import survey
 from tests.made import packed
 
 
@@ -36,7 +36,7 @@ def test_it_makes_room_for_many_pairs_and_leaves_crowds_to_numpy(monkeypatch: py
     expected = [pairs(list(join.partners(a))) for a in range(10)]
     assert max(map(len, expected)) > 1 << 10
     for crowded in (0, 10**6):
-        monkeypatch.setattr(discovery.compiled, "CROWDED", crowded)
+        monkeypatch.setattr(discovery.unresolved.compiled, "CROWDED", crowded)
         compiled = CompiledJoin(join, meetings)
         assert [pairs(list(compiled.partners(a))) for a in range(10)] == expected
 
@@ -66,7 +66,9 @@ def test_few_examples_are_not_worth_compiling() -> None:
 def test_a_survey_lists_the_same_triples_in_the_same_order_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = packed(130, [0.5] * 15)
     by_numpy = survey(labels, 10_000)
-    monkeypatch.setattr("discovery.survey.fastest_partners", lambda join: CompiledJoin(join, meetings).partners)
+    monkeypatch.setattr(
+        "discovery.unresolved.survey.fastest_partners", lambda join: CompiledJoin(join, meetings).partners
+    )
     compiled = survey(labels, 10_000)
     assert by_numpy.triples is not None
     assert compiled.triples is not None
@@ -81,7 +83,7 @@ def test_a_survey_lists_the_same_triples_in_the_same_order_either_way(monkeypatc
 def test_compiled_it_finds_the_same_survey(shares: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     labels = packed(1_500, shares)
     by_numpy = survey(labels, 4_000_000)
-    monkeypatch.setattr(discovery.compiled, "WORTH_COMPILING", 1)
+    monkeypatch.setattr(discovery.unresolved.compiled, "WORTH_COMPILING", 1)
     assert isinstance(fastest_partners(TripleJoin(labels)).__self__, CompiledJoin)  # type: ignore[attr-defined]
     compiled = survey(labels, 4_000_000)
     assert np.array_equal(by_numpy.found, compiled.found)

@@ -7,11 +7,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discovery.draws import all_triples
-from discovery.joins import VISITS, TripleJoin
-from discovery.packed import PackedLabels
 from discovery.questions import UNKNOWN
-from discovery.survey import count_unresolved_triples, survey
+from discovery.unresolved.join import VISITS, TripleJoin
+from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.sources import all_triples
+from discovery.unresolved.survey import count_unresolved_triples, survey
 
 
 def packed(n: int, features: int, missing: float, seed: int, share: float = 0.5) -> PackedLabels:

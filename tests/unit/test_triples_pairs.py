@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from discovery.pairs import SCORED_EXACTLY, UnresolvedPairs
 from discovery.questions import UNKNOWN, Labels
+from discovery.unresolved.pairs import SCORED_EXACTLY, UnresolvedPairs
 
 Pair = tuple[int, ...]
 

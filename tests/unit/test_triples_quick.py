@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-import discovery.blocks
-import discovery.draws
-import discovery.slots
-from discovery.blocks import Block
-from discovery.draws import TriedTriples, all_triples
-from discovery.joins import TripleJoin
+import discovery.unresolved.blocks
+import discovery.unresolved.fast_join
+import discovery.unresolved.sources
 from discovery.questions import UNKNOWN
-from discovery.slots import SlotTable
-from discovery.triples import UnresolvedTriples
+from discovery.unresolved.blocks import Block
+from discovery.unresolved.fast_join import SlotTable
+from discovery.unresolved.join import TripleJoin
+from discovery.unresolved.sources import TriedTriples, all_triples
+from discovery.unresolved.triples import UnresolvedTriples
 from tests.made import packed
 
 
@@ -24,7 +24,7 @@ from tests.made import packed
 def test_every_triple_that_a_block_leaves_unresolved_is_equally_likely(
     table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery.blocks, "TABLE", table)
+    monkeypatch.setattr(discovery.unresolved.blocks, "TABLE", table)
     labels = packed(16, [0.5, 0.3, 0.7, 0.5])
     everything = all_triples(16)
     unresolved = set(map(tuple, everything[:, labels.unresolved_triples(*everything)].T.tolist()))
@@ -43,8 +43,8 @@ def test_a_block_leaves_features_with_missing_labels_alone() -> None:
 
 
 def test_tries_turn_to_a_block_and_stay_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery.draws, "TRIES", (4, 16))
-    monkeypatch.setattr(discovery.draws, "BLOCK_AFTER", 64)
+    monkeypatch.setattr(discovery.unresolved.sources, "TRIES", (4, 16))
+    monkeypatch.setattr(discovery.unresolved.sources, "BLOCK_AFTER", 64)
     rng = np.random.default_rng(3)
     triples = UnresolvedTriples(20, np.random.default_rng(4), method="tries")
     for _ in range(7):
@@ -69,8 +69,8 @@ def test_tries_turn_to_a_block_and_stay_uniform(monkeypatch: pytest.MonkeyPatch)
 def test_all_that_share_a_slot_meet_except_two_readers(
     rounds: int, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery.slots, "ROUNDS", rounds)
-    monkeypatch.setattr(discovery.slots, "CROWDED", 1.0)
+    monkeypatch.setattr(discovery.unresolved.fast_join, "ROUNDS", rounds)
+    monkeypatch.setattr(discovery.unresolved.fast_join, "CROWDED", 1.0)
     rng, table = np.random.default_rng(5), SlotTable(300)
     for writers in (0, 100, 300):
         numbers = rng.integers(slots, size=300)

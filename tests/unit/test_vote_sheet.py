@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discovery.questions import Kind
-from discovery.vote_sheet import VoteSheet
+from discovery.votes import VoteSheet
 from models.oracle import Answer, Compare, Feature, Label, Verdict
 from models.voting import SheetWriter
 from tests.made import texts

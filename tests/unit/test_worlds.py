@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from discovery.metrics import interesting
-from discovery.rehearsal import rehearse
-from discovery.strategies import make_strategy
-from discovery.worlds import (
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import (
     BINARY_SHAPES,
     ROOT,
     SKEWED,
@@ -17,6 +16,7 @@ from discovery.worlds import (
     left_right_world,
     skewed_world,
 )
+from discovery.strategies import make_strategy
 
 
 def nested_or_disjoint(world: World) -> bool:

@@ -14,7 +14,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.draws import (
+from discovery.questions import Labels
+from discovery.unresolved.join import VISITS, TripleJoin
+from discovery.unresolved.least_resolved import SampledTriples, ScoredTriples
+from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.sources import (
     JoinedTriples,
     ListedTriples,
     Source,
@@ -24,11 +28,7 @@ from discovery.draws import (
     as_batch,
     try_triples,
 )
-from discovery.fewest import SampledTriples, ScoredTriples
-from discovery.joins import VISITS, TripleJoin
-from discovery.packed import PackedLabels
-from discovery.questions import Labels
-from discovery.survey import NOTHING, Survey, count_unresolved_triples, survey
+from discovery.unresolved.survey import NOTHING, Survey, count_unresolved_triples, survey
 
 Method = Literal["list", "tries", "join"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples

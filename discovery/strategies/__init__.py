@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from discovery.adaptive import adaptive_pair, adaptive_triple
-from discovery.asking import InParts, Parts, as_left_right, as_two_of_three
-from discovery.auto import Auto
-from discovery.hybrid import AdaptiveHybrid
-from discovery.nonadaptive import RandomTriple, Tagging
 from discovery.questions import Strategy, StrategyError
+from discovery.strategies.adaptive import adaptive_pair, adaptive_triple
+from discovery.strategies.auto import Auto
+from discovery.strategies.hybrid import AdaptiveHybrid
+from discovery.strategies.nonadaptive import RandomTriple, Tagging
+from discovery.strategies.rephrased import InParts, Parts, as_left_right, as_two_of_three
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "auto": Auto,

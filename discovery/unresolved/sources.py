@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.blocks import LARGEST, Block
-from discovery.joins import TripleJoin
-from discovery.packed import PackedLabels
 from discovery.questions import UNKNOWN, Labels
-from discovery.survey import Batch, Survey, as_examples
+from discovery.unresolved.blocks import LARGEST, Block
+from discovery.unresolved.join import TripleJoin
+from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.survey import Batch, Survey, as_examples
 
 Triple = tuple[int, ...]
 TRIES = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most

@@ -7,9 +7,9 @@ from math import ceil
 
 import numpy as np
 
-from discovery.crowds import Crowd, Matrix
 from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
 from discovery.questions import UNKNOWN, Comparison, Labels, Strategy
+from discovery.simulation.crowds import Crowd, Matrix
 
 
 @dataclass

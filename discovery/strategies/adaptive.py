@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from discovery.pairs import UnresolvedPairs
 from discovery.questions import Comparison, Kind, Labels, StrategyError
-from discovery.triples import UnresolvedTriples
+from discovery.unresolved.pairs import UnresolvedPairs
+from discovery.unresolved.triples import UnresolvedTriples
 
 
 class Pool(Protocol):

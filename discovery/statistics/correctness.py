@@ -1,6 +1,6 @@
 """How right labels and probabilities are, against labels that are taken for true.
 
-As in `discovery.agreement`, every statistic is a function of sums over examples. G. W. Brier 1950 (score); Naeini,
+As in `discovery.statistics.agreement`, every statistic is a function of sums over examples. G. W. Brier 1950 (score); Naeini,
 Cooper and M. Hauskrecht 2015 (calibration error over bins)."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.agreement import Floats, Statistic, all_counted, ratio, raw_agreement
 from discovery.questions import UNKNOWN, Labels
+from discovery.statistics.agreement import Floats, Statistic, all_counted, ratio, raw_agreement
 
 BINS = 10
 UNSCORED = "it gave no label that is known to be right or wrong"

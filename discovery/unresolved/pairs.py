@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.fewest import fewest
-from discovery.packed import PackedLabels
 from discovery.questions import Labels
+from discovery.unresolved.least_resolved import fewest
+from discovery.unresolved.packed_labels import PackedLabels
 
 Pair = tuple[int, ...]
 SCORED_EXACTLY = 2_000  # up to so many examples every pair is scored by `least_resolved`

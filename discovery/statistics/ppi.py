@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.estimates import Estimate, Z, share
 from discovery.questions import UNKNOWN, Labels
+from discovery.statistics.intervals import Estimate, Z, share
 
 FEWEST = 10  # people's labels, below which the normal interval means nothing
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.packed import WORD, PackedLabels
+from discovery.unresolved.packed_labels import WORD, PackedLabels
 
 Groups = NDArray[np.int32]
 TABLE = 1 << 21  # up to so many triples of groups: 42 MB

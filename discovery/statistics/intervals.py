@@ -1,17 +1,63 @@
-"""Intervals from resampled examples (Efron 1979, percentile method).
+"""A number with its interval, or the reason why there is none.
+
+Intervals from resampled examples (Efron 1979, percentile method).
 
 Examples are drawn anew with replacement, all features of an example together, for its labels are not
-independent. Each draw is a vector of weights, so that the statistics of all draws come from one matrix product."""
+independent. Each draw is a vector of weights, so that the statistics of all draws come from one matrix product.
+
+Intervals of what depends on a fit to all examples: the fit varies with the examples too, so each resample is fitted.
+
+They are few, since they take time: the interval comes from their standard deviation (Efron and Tibshirani 1993)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.agreement import Statistic
-from discovery.estimates import Estimate, wilson
+from discovery.statistics.agreement import Statistic
+
+Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`value` is None where it is not defined, `low` and `high` where no interval is; `reason` then says why."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+
+    @classmethod
+    def undefined(cls, reason: str) -> Estimate:
+        return cls(None, reason=reason)
+
+    @property
+    def defined(self) -> bool:
+        return self.value is not None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value, "low": self.low, "high": self.high, "reason": self.reason}
+
+
+def wilson(successes: float, trials: float) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927), sound at 0 and 1 and for few trials."""
+    share, z2 = successes / trials, Z * Z
+    middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def share(successes: int, trials: int, why_not: str = "nothing was labelled") -> Estimate:
+    if trials == 0:
+        return Estimate.undefined(why_not)
+    return Estimate(successes / trials, *wilson(successes, trials))
+
 
 Floats = NDArray[np.float64]
 DRAWS = 1_000
@@ -104,3 +150,26 @@ def _interval(values: Floats) -> tuple[float, float] | None:
         return None
     low, high = np.percentile(defined, LIMITS)
     return float(low), float(high)
+
+
+REFITS = 40
+T = 2.022691  # Student's quantile of a two-sided 95 % interval, one degree of freedom less than fits
+Fit = Callable[[NDArray[np.intp]], Floats]  # rows of examples → for each feature the share that is right, NaN if none
+
+
+def refitted(values: Floats, fit: Fit, n: int, rng: np.random.Generator) -> tuple[list[Estimate], Estimate]:
+    """Per feature, and the mean over the features of which the share is defined; `values` are those of all examples."""
+    drawn = np.stack([fit(rng.integers(0, n, n)) for _ in range(REFITS)])
+    drawn = np.where(np.isnan(drawn), values, drawn)  # a draw that leaves a feature without a value keeps its own
+    each = [_estimate(value, draws, n) for value, draws in zip(values.tolist(), drawn.T, strict=True)]
+    defined = ~np.isnan(values)
+    return each, _estimate(float(values[defined].mean()), drawn[:, defined].mean(1), n * int(defined.sum()))
+
+
+def _estimate(value: float, drawn: Floats, trials: int) -> Estimate:
+    if np.isnan(value):
+        return Estimate.undefined("")
+    deviation = float(drawn.std(ddof=1))
+    if deviation == 0:
+        return Estimate(value, *wilson(value * trials, trials)) if trials else Estimate(value, reason=NOTHING_VARIES)
+    return Estimate(value, max(0.0, value - T * deviation), min(1.0, value + T * deviation))

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.joins import Places, TripleJoin
-from discovery.packed import Bits
-from discovery.slots import slot_bits
+from discovery.unresolved.fast_join import slot_bits
+from discovery.unresolved.join import Places, TripleJoin
+from discovery.unresolved.packed_labels import Bits
 
 Partners = Callable[[int], Iterator[tuple[Places, Places]]]
 WORTH_COMPILING = 20_000  # examples; fewer are joined in the time that compiling takes

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.compiled import fastest_partners
-from discovery.joins import Places, TripleJoin
-from discovery.packed import PackedLabels
+from discovery.unresolved.compiled import fastest_partners
+from discovery.unresolved.join import Places, TripleJoin
+from discovery.unresolved.packed_labels import PackedLabels
 
 Batch = NDArray[np.int32]  # three rows, one column per triple: example numbers, ascending in each column
 NOTHING: Batch = np.zeros((3, 0), np.int32)

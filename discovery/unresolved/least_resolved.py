@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.draws import all_triples, codes, settles, try_triples
-from discovery.packed import PackedLabels
 from discovery.questions import Labels
-from discovery.survey import Batch
+from discovery.unresolved.packed_labels import PackedLabels
+from discovery.unresolved.sources import all_triples, codes, settles, try_triples
+from discovery.unresolved.survey import Batch
 
 SAMPLE = 1 << 17  # random triples of which the best are taken
 
