@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from models.oracle import Money, OracleError
 from sources.dataset import Quarantined
-from store.costs import Totals
+from store.ledger.costs import Totals
 
 TOLD = 20  # ids named in a summary: the first by name, so that it says the same whoever labelled which part
 

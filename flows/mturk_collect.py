@@ -10,7 +10,7 @@ from typing import Any
 from flows.mturk_publish import OWNER, TurkClient, claim_keys, explained, post_planned
 from models.oracle import MICRO
 from store import AnswerRecord, Request, Store
-from store.queue import Hit
+from store.review.queue import Hit
 
 SUBMITTED, APPROVED, REJECTED = "Submitted", "Approved", "Rejected"
 BONUS_FEE = Decimal("1.2")

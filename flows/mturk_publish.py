@@ -12,7 +12,7 @@ from flows.options import UsageError
 from models.oracle import MICRO, Money
 from review.access import SECRET, TASK, Signer
 from store import Request, Store
-from store.queue import Hit
+from store.review.queue import Hit
 
 OWNER = "mturk"  # no process: tasks outlive whoever posted them
 DAY = 86_400.0

@@ -11,7 +11,7 @@ from models.people.human import check_of
 from sources.example import Example
 from sources.load import load_dataset
 from store import Store
-from store.queue import Ask
+from store.review.queue import Ask
 
 ANSWERS = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 

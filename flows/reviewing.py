@@ -23,8 +23,8 @@ from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
 from review.config import ReviewConfig
 from store import Store
-from store.queue import Invitation, Queue, Terms
-from store.review_people import ADMIN, REVIEWER
+from store.review.people import ADMIN, REVIEWER
+from store.review.queue import Invitation, Queue, Terms
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -16,8 +16,8 @@ from flows.mturk_publish import claim_keys
 from models.keys import kept_key
 from models.oracle import MICRO, NO_QUESTION, Answer
 from store import Store
-from store.answers import identity_digest
-from store.audit import StoredAnswer
+from store.ledger.answers import identity_digest
+from store.ledger.check import StoredAnswer
 
 SHOWN = 20  # lines of one kind of problem; the rest is counted
 

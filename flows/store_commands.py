@@ -74,7 +74,7 @@ def _backup(arguments: argparse.Namespace, url: str) -> int:
 
 def _restore(arguments: argparse.Namespace, url: str) -> int:
     from store.backup import restore
-    from store.connect import store_name
+    from store.connection import store_name
 
     with _Progress("restored") as tell:
         restore(Path(arguments.file), url, tell)
@@ -86,7 +86,7 @@ def _present(url: str) -> Any:
     """The store, which must be there: a slip of the pen must not make a new one."""
     from flows.display import display
     from store import Store, StoreError
-    from store.connect import sqlite_file, store_name
+    from store.connection import sqlite_file, store_name
 
     path = sqlite_file(url)
     if path is not None and not path.exists():

@@ -12,7 +12,7 @@ from prefect.runtime import deployment
 from flows.display import display
 from models.oracle import AnswersPending, digest_of
 from store import Store
-from store.queue import Queue
+from store.review.queue import Queue
 
 WAITING = "Waiting"  # the name of the state in which a run ends that is to be run again
 POLL_SECONDS = 1.0

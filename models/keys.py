@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.oracle import OracleIdentity, Question, canonical_json, digest_of_content
-from store.keys import placed
+from store.ledger.answers import placed
 
 
 def question_key(identity: OracleIdentity, question: Question) -> str:

@@ -12,7 +12,7 @@ from fastapi import Request
 from itsdangerous import BadData, URLSafeSerializer
 
 from review.forms import Form, read_form
-from store.queue import Invitation, Person, Queue
+from store.review.queue import Invitation, Person, Queue
 
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # what a signature is good for

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from review.access import ADMIN, Visit, for_role, visit
 from review.config import ReviewConfig
 from review.templating import Templates
-from store.queue import Queue
+from store.review.queue import Queue
 
 Visiting = Annotated[Visit, Depends(visit)]
 

@@ -28,7 +28,7 @@ from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.templating import Templates
 from review.views import digests_of, page_context, progress_line
-from store.queue import Queue, Shown
+from store.review.queue import Queue, Shown
 
 STATIC = File(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -20,7 +20,7 @@ from review.media import Pictures
 from review.shield import Shield
 from review.task_pages import TaskPages
 from review.templating import Templates
-from store.queue import Queue
+from store.review.queue import Queue
 
 TITLES = {403: "Not for you", 404: "Not here", 405: "Not like this", 413: "Too large"}
 SAID = {404: "There is nothing at this address.", 405: "This address is not used in that way."}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from store.queue import Terms
+from store.review.queue import Terms
 
 Record = dict[str, Any]
 

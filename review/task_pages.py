@@ -19,9 +19,9 @@ from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.templating import Templates
 from review.views import digests_of, page_context
-from store.queue import Hit, Queue, Shown
-from store.review_hits import COLLECTED
-from store.review_people import WORKER
+from store.review.mturk import COLLECTED
+from store.review.people import WORKER
+from store.review.queue import Hit, Queue, Shown
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128

@@ -8,8 +8,8 @@ from typing import Any
 
 from review.media import film_kind
 from review.questions import REASONS, WORDINGS
-from store.queue import Progress, Shown
-from store.review_items import digests_in
+from store.review.items import digests_in
+from store.review.queue import Progress, Shown
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: not n, s, u, which do something else
 

@@ -1,13 +1,13 @@
 """What must not be lost: answers, charges, claims and runs, in SQLite or PostgreSQL."""
 
-from store.answers import AnswerRecord, KeptAnswer
-from store.claims import Claimed, Request
-from store.costs import Cost
 from store.errors import StoreError
-from store.facade import Store
-from store.owners import new_owner
-from store.rates import Rate
+from store.ledger.answers import AnswerRecord, KeptAnswer
+from store.ledger.claims import Claimed, Request
+from store.ledger.costs import Cost
+from store.ledger.owners import new_owner
+from store.ledger.rates import Rate
 from store.schema import PROBE
+from store.store import Store
 
 __all__ = [
     "PROBE",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sources.dataset import Dataset
-from store.queue import Queue, Shown, Terms
+from store.review.queue import Queue, Shown, Terms
 
 USUAL = Terms()
 

@@ -1,6 +1,6 @@
 """How right labels and probabilities are, against labels that are taken for true.
 
-As in `discovery.statistics.agreement`, every statistic is a function of sums over examples. G. W. Brier 1950 (score); Naeini,
+As in `agreement.py`, every statistic is a function of sums over examples. G. W. Brier 1950 (score); Naeini,
 Cooper and M. Hauskrecht 2015 (calibration error over bins)."""
 
 from __future__ import annotations

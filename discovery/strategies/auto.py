@@ -1,7 +1,7 @@
 """The default strategy: two of three, a pair or a tag, whichever is likely to find the next feature that counts.
 
 Every question asks for a feature other than the known ones. Of many comparisons of each kind the one is chosen that
-promises most, judged by features that are imagined after those found so far (`discovery.strategies.hypothetical`); of the kinds the
+promises most, judged by features that are imagined after those found so far (`hypothetical.py`); of the kinds the
 one that promises most, judged besides by how often it found an interesting and distinct feature."""
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ from models.oracle import (
 )
 from sources.example import Example
 from sources.secrecy import without_secrets
-from store.queue import Ask, Queue, Standing
-from store.review_items import Vote
-from store.review_votes import MOST_PAID_SECONDS
+from store.review.items import Vote
+from store.review.queue import Ask, Queue, Standing
+from store.review.votes import MOST_PAID_SECONDS
 
 AT_ONCE = 5_000  # questions that are entered together
 

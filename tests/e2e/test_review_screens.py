@@ -16,7 +16,7 @@ from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
 from sources.load import load_dataset
 from store import Store
-from store.queue import Shown, Terms
+from store.review.queue import Shown, Terms
 from tests.axe import MISSING, SCRIPT, serious_violations
 from tests.chromium import opened
 from tests.integration.conftest import Clock

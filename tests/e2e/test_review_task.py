@@ -17,7 +17,7 @@ from models.people.human import HumanOracle
 from review.access import SECRET, TASK, Signer
 from sources.load import load_dataset
 from store import Store
-from store.queue import Hit
+from store.review.queue import Hit
 from tests.axe import serious_violations
 from tests.chromium import opened
 from tests.review_site import Site, running_site

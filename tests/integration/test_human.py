@@ -27,7 +27,7 @@ from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded
 from sources.load import load_dataset
 from store import Store
-from store.queue import Terms
+from store.review.queue import Terms
 from tests.integration.conftest import Clock
 from tests.made import texts
 from tests.people import TruthfulPerson, at_work

@@ -20,7 +20,7 @@ from models.oracle import AnswersPending, Compare, Feature, Label, Question
 from models.people.human import HumanOracle
 from models.recorded import Recorded
 from store import Store
-from store.queue import Hit, Terms
+from store.review.queue import Hit, Terms
 from tests.integration.conftest import Clock
 from tests.made import texts
 

@@ -16,7 +16,7 @@ from reports.export.formats import export_run
 from sources.load import load_dataset
 from store import Store
 from store.backup import backup, restore
-from store.connect import connect, sqlite_library
+from store.connection import connect, sqlite_library
 from tests.run_folders import make_run, random_matrix
 
 FILES = {"wal": {"s.sqlite", "s.sqlite-wal", "s.sqlite-shm"}, "delete": {"s.sqlite", "s.sqlite-journal"}}

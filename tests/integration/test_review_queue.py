@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from store import Store, StoreError
-from store.queue import Ask, Queue, Shown, Terms
+from store.review.queue import Ask, Queue, Shown, Terms
 from tests.integration.conftest import Clock
 from tests.integration.store_steps import SCOPE, begin, pay
 

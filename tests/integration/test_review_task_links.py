@@ -12,7 +12,7 @@ from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
 from review.access import SECRET, TASK, Signer
 from store import Store
-from store.queue import Hit, Terms
+from store.review.queue import Hit, Terms
 from tests.made import texts
 from tests.review_site import Site, Visitor, running_site
 

@@ -16,7 +16,7 @@ from flows.__main__ import main
 from flows.store_check import check
 from store import Store, StoreError
 from store.backup import backup, restore
-from store.connect import sqlite_library
+from store.connection import sqlite_library
 from tests.integration.kept_answers import PRICE, SCOPE, keep, labels, recorded
 from tests.integration.postgres import PostgresServer
 from tests.integration.store_steps import begin, claim

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store import Store, StoreError
-from store.ledger import find_run, reserve
+from store.ledger.runs import find_run, reserve
 from tests.integration.conftest import Clock
 from tests.integration.store_steps import LEASE, PRICE, SCOPE, begin, claim, record
 

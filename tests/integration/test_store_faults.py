@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from store import Store, StoreError
-from store.connect import sqlite_library
+from store.connection import sqlite_library
 from tests.integration.postgres import PostgresServer
 from tests.integration.store_steps import PRICE, SCOPE, begin, claim, pay, record
 
@@ -79,8 +79,8 @@ def test_a_server_that_stays_away_ends_in_one_line(postgres: PostgresServer) -> 
 
 def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store.sqlite"
-    monkeypatch.setattr("store.connect.BUSY_MILLISECONDS", 10)
-    monkeypatch.setattr("store.connect._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 10})
+    monkeypatch.setattr("store.connection.BUSY_MILLISECONDS", 10)
+    monkeypatch.setattr("store.connection._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 10})
     with Store.open(str(path), patience=0.1) as store:
         begin(store)
         other = sqlite_library().connect(str(path), isolation_level=None)  # locks do not hold between two libraries

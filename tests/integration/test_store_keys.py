@@ -15,8 +15,8 @@ from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Oracl
 from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded
 from store import Store, StoreError, new_owner
-from store.connect import connect
-from store.queue import Terms
+from store.connection import connect
+from store.review.queue import Terms
 from tests.integration.store_steps import SCOPE, begin, claim
 from tests.made import crowd_of, random_truth, texts
 

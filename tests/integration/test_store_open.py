@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, inspect
 
 from store import Store, StoreError, migrations, schema
-from store.connect import connect, journal_mode, sqlite_library
+from store.connection import connect, journal_mode, sqlite_library
 from tests.integration.postgres import PostgresServer
 from tests.integration.store_steps import SCOPE, begin, claim, pay
 

@@ -17,7 +17,7 @@ from models.keys import question_key
 from models.oracle import Compare, Feature, Label, OracleIdentity, Question
 from sources.example import Example
 from sources.load import digest_of_text
-from store.keys import LENGTH, PLACE
+from store.ledger.answers import LENGTH, PLACE
 
 TRICKY = [
     "",

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection
 
-from store.together import Together, Work
+from store.transactions import Together, Work
 
 NO_CONNECTION = cast("Connection", None)
 

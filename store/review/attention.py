@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Row, Text, and_, bindparam, cast, exists, func, or_, select
 
-from store.review_items import ASKED, CHECK, CHECKED, DONE, EXPIRED, GIVEN, REPEAT, VOTE, items, votes
+from store.review.items import ASKED, CHECK, CHECKED, DONE, EXPIRED, GIVEN, REPEAT, VOTE, items, votes
 
 LOOKED_AT = 24
 PERSON: BindParameter[Any] = bindparam("person")

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import CompoundSelect, Connection, Select, func, null, select
 
-from store.review_extras import PERSON
-from store.review_items import CHECK, EXPIRED, GIVEN, LEASED, OPEN, VOTE, digests_in, examples, items, votes
-from store.review_leases import on_the_page
-from store.review_people import people
+from store.review.attention import PERSON
+from store.review.items import CHECK, EXPIRED, GIVEN, LEASED, OPEN, VOTE, digests_in, examples, items, votes
+from store.review.leases import on_the_page
+from store.review.people import people
 
 PACE_SAMPLE = 50
 MOST_NAMES = 200  # that are suggested

@@ -25,9 +25,9 @@ from sqlalchemy import (
     update,
 )
 
-from store.inserting import among
-from store.review_extras import PERSON, extras
-from store.review_items import ASKED, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review.attention import PERSON, extras
+from store.review.items import ASKED, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
+from store.sql import among
 
 IN_PLACE = (LEASED, HELD, GIVEN)
 _NOW: BindParameter[Any] = bindparam("now")

@@ -10,21 +10,19 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from store import (
-    review_hits,
-    review_items,
-    review_leases,
-    review_people,
-    review_records,
-    review_votes,
-    review_workers,
-)
-from store.review_hits import Hit
-from store.review_items import Ask, Standing
-from store.review_leases import Shown, Terms
-from store.review_people import Invitation, Person
-from store.review_records import Progress, QueueState
-from store.review_votes import Counted
+from store.review import items as review_items
+from store.review import leases as review_leases
+from store.review import mturk as review_hits
+from store.review import mturk as review_workers
+from store.review import people as review_people
+from store.review import records as review_records
+from store.review import votes as review_votes
+from store.review.items import Ask, Standing
+from store.review.leases import Shown, Terms
+from store.review.mturk import Hit
+from store.review.people import Invitation, Person
+from store.review.records import Progress, QueueState
+from store.review.votes import Counted
 from store.transactions import Transactions
 
 __all__ = [

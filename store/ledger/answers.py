@@ -1,4 +1,9 @@
-"""Answers, each kept once and for good, and what was charged for them."""
+"""Answers, each kept once and for good, and what was charged for them.
+
+The names under which answers are kept: who was asked and what, and nothing else.
+
+A key is a digest, but it begins with its example: questions about one example are neighbours in the indexes, so that a
+batch of labels writes a page for each example and not one for each label, however large the store has become."""
 
 from __future__ import annotations
 
@@ -11,9 +16,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, select, update
 
 from store.errors import StoreError
-from store.inserting import KEYS, insert_new, insert_or_nothing
-from store.ledger import Balance, RunRow, locked_balance, move
-from store.listing import given, listed
+from store.ledger.runs import Balance, RunRow, locked_balance, move
 from store.schema import (
     LIVE,
     PAID,
@@ -27,6 +30,7 @@ from store.schema import (
     storable,
     uses,
 )
+from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +222,18 @@ def kept_answers(connection: Connection, after: int, limit: int) -> tuple[list[K
         for row in rows
     ]
     return kept, rows[-1].id if rows else after
+
+
+LENGTH, PLACE = 64, 16  # hexadecimal digits in all, and those that tell the example
+
+
+def placed(content: Mapping[str, Any], digest: str) -> str:
+    """The key of a question with this content, of whose oracle and content this is the SHA-256 in hexadecimal."""
+    return place_of(content) + digest[: LENGTH - PLACE]
+
+
+def place_of(content: Mapping[str, Any]) -> str:
+    """Where the questions about an example lie: the one to be labelled, or the first of those compared."""
+    shown = content.get("example", content.get("examples"))
+    first = shown[0] if isinstance(shown, list) and shown else shown
+    return hashlib.sha256(str(first).encode("utf-8", "surrogatepass")).hexdigest()[:PLACE]

@@ -23,10 +23,9 @@ from sqlalchemy import (
     update,
 )
 
-from store.inserting import insert_or_nothing
-from store.ledger import Balance, RunRow, lock_free_scopes, locked_balance, move, reserve
-from store.listing import given, listed
+from store.ledger.runs import Balance, RunRow, lock_free_scopes, locked_balance, move, reserve
 from store.schema import CLAIMED, LIVE, RELEASED, SENT, UNKNOWN, answers, charges, runs, storable
+from store.sql import given, insert_or_nothing, listed
 
 # Written out, so that the databases see that the partial indexes serve the query.
 _IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_execute=True) for s in LIVE])

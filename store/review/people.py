@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from store.errors import StoreError
-from store.inserting import insert_new
 from store.schema import review_invitations, review_people, review_secrets
+from store.sql import insert_new
 
 REVIEWER, ADMIN, WORKER = "reviewer", "admin", "worker"
 people, invitations = review_people, review_invitations

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, select, update
 
-from store.inserting import insert_or_nothing
 from store.schema import rate_limits
+from store.sql import insert_or_nothing
 
 MINUTE = 60.0
 RECOVERY = 300.0

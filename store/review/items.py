@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, or_, select, text, update
 
-from store.inserting import KEYS, chunks, insert_new
 from store.schema import review_examples, review_items, review_votes, review_waits
+from store.sql import KEYS, chunks, insert_new
 
 OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"  # states of a question
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
@@ -111,7 +111,7 @@ _STANDING = select(items.c.digest, items.c.id, items.c.votes, items.c.state, ite
 
 def standing(connection: Connection, digests: Sequence[str], now: float) -> dict[str, Standing]:
     """How far each of these questions is; those that were never entered are missing."""
-    from store.review_people import WORKER, people
+    from store.review.people import WORKER, people
 
     found: dict[str, Standing] = {}
     for part in chunks(digests):

@@ -11,17 +11,21 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from store import answers, audit, checks, claims, costs, handover, ledger, migrations, rates
-from store.answers import AnswerRecord, KeptAnswer
-from store.audit import StoredAnswer
-from store.claims import Claimed, Request
-from store.connect import connect, store_name
-from store.costs import Cost, Totals
+from store import migrations
+from store.connection import connect, examine, store_name
 from store.errors import StoreError
-from store.examine import examine
-from store.owners import is_dead
-from store.queue import Queue
-from store.rates import Rate
+from store.ledger import answers, claims, costs, rates
+from store.ledger import check as audit
+from store.ledger import check as checks
+from store.ledger import runs as handover
+from store.ledger import runs as ledger
+from store.ledger.answers import AnswerRecord, KeptAnswer
+from store.ledger.check import StoredAnswer
+from store.ledger.claims import Claimed, Request
+from store.ledger.costs import Cost, Totals
+from store.ledger.owners import is_dead
+from store.ledger.rates import Rate
+from store.review.queue import Queue
 from store.schema import storable
 from store.transactions import Transactions
 

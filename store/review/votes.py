@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
 
-from store.inserting import among
-from store.review_items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
-from store.review_leases import drop_leases, free_slot, taken_slots
+from store.review.items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review.leases import drop_leases, free_slot, taken_slots
 from store.schema import answers, charges
+from store.sql import among
 
 LATE, SKIPPED, WITHDRAWN = "late", "skipped", "withdrawn"
 NOTHING, USED = "nothing", "used"  # why something cannot be undone
