@@ -98,7 +98,7 @@ def pictures(folder: Path, count: int, seed: int) -> list[Any]:
     import numpy as np
     from PIL import Image
 
-    from sources.example import picture_at
+    from sources.dataset import picture_at
 
     rng = np.random.default_rng(seed)
     examples: list[Any] = []

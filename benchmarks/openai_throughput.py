@@ -32,7 +32,7 @@ from models.oracle import Answer, Feature, Label, Oracle, Verdict
 from models.prices import Price
 from models.prompting.prompts import label_messages, label_schema
 from models.recorded import Recorded
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from store import Store
 
 WANTED = 0.9  # of the bare loop

@@ -99,8 +99,7 @@ def _explain(error: Exception) -> tuple[int, str]:
     from reports.run.folder import RunError
     from sources.dataset import DatasetError
     from sources.location import printable
-    from sources.secrecy import without_secrets
-    from sources.secrets import redacted
+    from sources.secrets import redacted, without_secrets
     from store import StoreError
 
     said = without_secrets(redacted(" ".join(str(error).split()), Environment.read().secrets))

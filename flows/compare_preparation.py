@@ -23,8 +23,7 @@ from flows.settings import DiscoverSettings, Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.people.recorded_votes import RecordedVotes
 from reports.run.folder import check_writable
-from sources.dataset import Dataset
-from sources.example import Example
+from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store
 

@@ -19,8 +19,7 @@ from flows.settings import Environment, open_store
 from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable
 from models.recorded import Recorded
 from models.voting import Labelled, Panel
-from sources.dataset import Dataset, Quarantined
-from sources.example import Example
+from sources.dataset import Dataset, Example, Quarantined
 from sources.find import find_truth, name_of
 from sources.load import vanished
 from sources.truth import read_whole_truth

@@ -18,9 +18,7 @@ from flows.enrich_batches import Batch, BatchLost, Labeller, Marks
 from flows.enrich_changes import Changes, Why
 from models.oracle import Feature, Money, OracleError
 from reports.label_table import GrowingTable
-from sources.dataset import Quarantined
-from sources.errors import DatasetError
-from sources.example import Example
+from sources.dataset import DatasetError, Example, Quarantined
 from sources.load import iter_examples
 from store import StoreError
 

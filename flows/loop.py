@@ -28,7 +28,7 @@ from models.oracle import (
     Verdict,
 )
 from models.voting import Ballot, Elicited, Labelled
-from sources.example import Example
+from sources.dataset import Example
 
 
 class StopReason(StrEnum):

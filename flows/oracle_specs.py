@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote
 
 from models.oracle import OracleError
-from sources.secrecy import is_secret_name, secret_of
+from sources.secrets import is_secret_name, secret_of
 
 LONGEST = 10_000
 SHOWN = 300  # characters of a spec that an error line repeats

@@ -15,8 +15,7 @@ from flows.oracles import build_crowd
 from flows.settings import DiscoverSettings, open_store
 from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
 from reports.run.folder import check_writable
-from sources.dataset import Dataset
-from sources.example import Example
+from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store
 

@@ -15,7 +15,7 @@ from models.oracle import OracleError
 from reports.analysis.columns import read_column
 from reports.page.page import Page, dataset_of, write_page
 from reports.run.folder import Run
-from sources.errors import DatasetError
+from sources.dataset import DatasetError
 
 TAGS_PER_FEATURE = 4  # names repeat: so many questions bring about as many tags as there are features
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from flows.options import UsageError
 from models.oracle import Feature, Label
 from models.people.human import check_of
-from sources.example import Example
+from sources.dataset import Example
 from sources.load import load_dataset
 from store import Store
 from store.review.queue import Ask

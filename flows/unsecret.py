@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from flows.oracle_specs import secret_in
-from sources.secrecy import has_password, secret_of
+from sources.secrets import has_password, secret_of
 
 NOT_REPEATED = "secret"  # the type of an error whose input is not shown
 

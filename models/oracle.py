@@ -23,8 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 import orjson
 
 from discovery.questions import Kind
-from sources.errors import Vanished
-from sources.example import Example
+from sources.dataset import Example, Vanished
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact

@@ -26,7 +26,7 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from sources.example import Example
+from sources.dataset import Example
 
 Counts = NDArray[np.int64]
 

@@ -8,11 +8,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from sources.animation import animated_webp
-from sources.errors import DatasetError
-from sources.example import Example
-from sources.film import is_film
+from sources.dataset import DatasetError, Example
 from sources.images import open_image
+from sources.moving import animated_webp, is_film
 
 SIDES = {"large": 1000, "small": 480}
 # What browsers play; of other films the first frame is shown.

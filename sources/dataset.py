@@ -1,4 +1,8 @@
-"""A data set that was read: its examples, what had to be left out, and the truth where it is known."""
+"""What can be wrong with a data set: as a whole, or with one file of it.
+
+One thing a question can be about.
+
+A data set that was read: its examples, what had to be left out, and the truth where it is known."""
 
 from __future__ import annotations
 
@@ -6,17 +10,59 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sources.errors import DatasetError
-from sources.example import Example
-from sources.location import printable
+from sources.location import printable, read_bytes, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class DatasetError(Exception):
+    """The data set cannot be used; the message is one line that names the value and the remedy."""
+
+
+class Vanished(DatasetError):
+    """The content of an example, which was there when the data set was read, is gone or has become another one."""
+
+
+class Unreadable(Exception):
+    """One file cannot be read; the message says why, in a few words. Loading goes on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A picture or a text. `digest` is the SHA-256 of its content: a renamed file is the same, a changed one is not."""
+
+    id: str
+    digest: str
+    text: str | None = None
+    image: str | None = None  # an absolute path, an fsspec URL or a Parquet cell; the bytes are read only when needed
+    home: str | None = None  # host and port of a data set on the web: of hosts that are not public, the only one to ask
+
+    def image_bytes(self) -> bytes:
+        """Raises Vanished where the content is not there any more, or is another one: an answer to what is seen now
+        would be kept as one to what was there before."""
+        if self.image is None:
+            raise ValueError(f"example {self.id!r} has no image")
+        where = f"image {shown(self.image)} of example {self.id!r}"
+        try:
+            content = read_bytes(self.image, self.home)
+        except Unreadable as problem:
+            raise Vanished(f"{where} cannot be read any more ({problem}): restore it and run again") from None
+        if hashlib.sha256(content).hexdigest() != self.digest:
+            raise Vanished(f"{where} has changed since the data set was read: run again to ask about what it is now")
+        return content
+
+
+def picture_at(path: Path, name: str = "") -> Example:
+    """A picture that belongs to no data set, as it is now."""
+    return Example(name or path.stem, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path))
+
 
 __all__ = ["Dataset", "DatasetError", "Example", "Quarantined", "Truth", "digest_of_examples"]
 
@@ -53,7 +99,7 @@ class Dataset:
     @property
     def metadata(self) -> pd.DataFrame:
         """The other columns of the table, one row per example in their order, read anew on each use."""
-        from sources.metadata import read_metadata
+        from sources.load import read_metadata
 
         return read_metadata(self.spec, [example.id for example in self.examples])
 

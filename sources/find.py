@@ -6,12 +6,11 @@ import difflib
 import os
 import re
 
-from sources.errors import DatasetError, Unreadable
+from sources.dataset import DatasetError, Unreadable
 from sources.folder import TRUTH, is_image_folder, list_files, rows_of_folder, tables_in
 from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of, shown
-from sources.rows import Rows, rows_of_table
-from sources.secrecy import filled, without_secrets
-from sources.table import is_table
+from sources.secrets import filled, without_secrets
+from sources.table import Rows, is_table, rows_of_table
 
 ACCEPTED = "give a folder of images, or a CSV, JSONL or Parquet file with an id and a text or image column"
 

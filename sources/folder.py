@@ -13,12 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sources.errors import DatasetError
+from sources.dataset import DatasetError
 from sources.images import is_image
 from sources.location import child, file_system, is_url, shown
-from sources.reach import home_of
-from sources.rows import Row, Rows, is_empty, name_and_problem, problem_of_id
-from sources.table import Record, is_table, open_table
+from sources.private_hosts import home_of
+from sources.table import Record, Row, Rows, is_empty, is_table, name_and_problem, open_table, problem_of_id
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 TRUTH = "truth.csv"

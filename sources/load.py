@@ -1,4 +1,6 @@
-"""Reading a data set: look at every row, keep what can be used and say why the rest cannot."""
+"""Reading a data set: look at every row, keep what can be used and say why the rest cannot.
+
+The columns of a data set that are neither id nor content."""
 
 from __future__ import annotations
 
@@ -8,16 +10,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from typing import TYPE_CHECKING
 
-from sources.content import read_bytes
-from sources.dataset import Dataset, Quarantined, Truth, digest_of_examples
-from sources.errors import DatasetError, Unreadable, Vanished
-from sources.example import Example
+from sources.dataset import Dataset, DatasetError, Example, Quarantined, Truth, Unreadable, Vanished, digest_of_examples
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.images import problem_of
-from sources.location import shown
-from sources.rows import Row, Rows
+from sources.location import read_bytes, shown
+from sources.table import Row, Rows
 from sources.truth import read_truth
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 
@@ -138,3 +141,16 @@ def _truth_of(spec: str, examples: list[Example], quarantined: list[Quarantined]
     if location is None:
         return None
     return read_truth(location, [example.id for example in examples], {bad.id for bad in quarantined})
+
+
+def read_metadata(spec: str, ids: Sequence[str]) -> pd.DataFrame:
+    """One row per id, in order, indexed by id. A folder of classes without a metadata table has the column `label`."""
+    import pandas as pd
+
+    wanted = set(ids)
+    found: dict[str, dict[str, object]] = {}
+    for row in find_rows(spec).rows:
+        if row.problem is None and row.name in wanted and row.name not in found:
+            found[row.name] = dict(row.extra)
+    rows = [{"id": name, **found.get(name, {})} for name in ids]
+    return pd.DataFrame(rows).set_index("id")

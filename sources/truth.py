@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from sources.dataset import Truth
-from sources.errors import DatasetError
+from sources.dataset import DatasetError, Truth
 from sources.location import shown
 from sources.table import Record, open_table
 

@@ -96,7 +96,6 @@ class Together:
             one.result, one.done = result, True
 
 
-
 _CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _AWAY = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discovery.unresolved.packed_labels import PackedLabels
 from models.people.simulated import Behaviour, SimulatedOracle
-from sources.example import Example
+from sources.dataset import Example
 
 FACES = Path(__file__).parents[1] / "datasets" / "faces"
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from models.local.files import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, seen_as_it_was
-from sources.example import Example
+from sources.dataset import Example
 from sources.images import open_image
 
 Vector = NDArray[np.float32]

@@ -32,7 +32,7 @@ from models.oracle import (
     Verdict,
     charging_nothing,
 )
-from sources.example import Example
+from sources.dataset import Example
 
 SHIPPED = Path(__file__).resolve().parents[1] / "faces"
 WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "merges.txt", "*processor*.json")

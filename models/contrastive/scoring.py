@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discovery.questions import Kind
 from models.contrastive.embeddings import Embeddings
 from models.oracle import Compare
-from sources.example import Example
+from sources.dataset import Example
 
 Patterns = NDArray[np.bool_]  # one row per way to answer: which examples have the feature, then those of `without`
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from models.local.files import ModelFiles
 from models.oracle import OracleError, OracleUnavailable
 from models.prompting.prompts import Message, Picture
-from sources.example import Example
+from sources.dataset import Example
 from sources.images import open_image
 
 if TYPE_CHECKING:

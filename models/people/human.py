@@ -24,8 +24,8 @@ from models.oracle import (
     canonical_json,
     digest_of,
 )
-from sources.example import Example
-from sources.secrecy import without_secrets
+from sources.dataset import Example
+from sources.secrets import without_secrets
 from store.review.items import Vote
 from store.review.queue import Ask, Queue, Standing
 from store.review.votes import MOST_PAID_SECONDS

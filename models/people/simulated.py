@@ -27,7 +27,7 @@ from models.oracle import (
     digest_of,
     digest_of_content,
 )
-from sources.example import Example
+from sources.dataset import Example
 
 AT_ONCE = 512  # questions travel together where each is answered at once
 ONE_REQUEST = Usage(requests=1)

@@ -10,9 +10,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from sources.errors import DatasetError
-from sources.example import Example
-from sources.film import FilmError, evenly, frames_of_film, is_film
+from sources.dataset import DatasetError, Example
+from sources.moving import FilmError, evenly, frames_of_film, is_film
 
 if TYPE_CHECKING:
     from PIL.Image import Image

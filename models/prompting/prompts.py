@@ -15,7 +15,7 @@ from typing import Any
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
-from sources.example import Example
+from sources.dataset import Example
 
 VERSION = "1"
 TEXT_LIMIT = 12_000  # characters of an example's text that are shown

@@ -16,8 +16,7 @@ from reports.page.problems import tree_of
 from reports.run.csv_cells import defused
 from reports.run.files import check_replaceable
 from reports.run.folder import Run, RunError, check_writable, replace_file
-from sources.dataset import Dataset
-from sources.example import Example
+from sources.dataset import Dataset, Example
 
 if TYPE_CHECKING:
     import pandas as pd

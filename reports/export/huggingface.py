@@ -15,7 +15,7 @@ from reports.export.tables import column_names
 from reports.run.csv_cells import defused
 from reports.run.files import built
 from reports.run.folder import Run, RunError
-from sources.example import Example
+from sources.dataset import Example
 from sources.images import FORMATS
 
 SUFFIX = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}

@@ -9,8 +9,8 @@ import numpy as np
 
 from discovery.questions import UNKNOWN
 from reports.run.findings import Findings, Found, names_of
-from sources.example import Example
-from sources.secrecy import without_secrets
+from sources.dataset import Example
+from sources.secrets import without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd

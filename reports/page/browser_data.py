@@ -17,8 +17,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from reports.run.findings import Findings
-from sources.errors import DatasetError
-from sources.example import Example
+from sources.dataset import DatasetError, Example
 from sources.images import open_image
 
 MIME = "image/webp"

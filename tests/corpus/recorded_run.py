@@ -15,8 +15,7 @@ from flows.settings import DiscoverSettings
 from models.oracle import Answer, Compare, Feature, Money, Oracle, Question
 from models.people.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel
-from sources.dataset import Dataset, Truth
-from sources.example import Example
+from sources.dataset import Dataset, Example, Truth
 from store import Store
 from tests.made import crowd_of, random_truth, texts
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
-from sources.example import Example
+from sources.dataset import Example
 from tests.chromium import Opened, opened
 from tests.review_site import Site
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from models.oracle import Answer, Feature, Label, Verdict
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from tests.fake_openai.mind import COLOURS
 
 WORDS = ("cat", "dog", "bird", "fish", "tree")

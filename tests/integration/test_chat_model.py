@@ -10,7 +10,7 @@ from PIL import Image
 from models.local.chat_model import ChatModel, device_and_dtype
 from models.local.files import find_model
 from models.prompting.prompts import Message, Picture
-from sources.example import picture_at
+from sources.dataset import picture_at
 from tests.tiny_models import CHAT_TEMPLATE, save_tiny_instruct, save_tiny_llava
 
 RULES = Message("system", ("Look closely.",))

@@ -19,7 +19,7 @@ from models.contrastive.embeddings import Embedder
 from models.contrastive.oracle import ContrastiveOracle
 from models.local.files import find_model
 from models.oracle import Answer, Compare, Feature, Label, OracleUnavailable, Question, Verdict
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 
 WORDS = ["red", "green", "blue", "square", "round thing", "stripes", "a dog", "two cats", "snow", "night"]
 

@@ -22,7 +22,7 @@ from models.faces.training.truth import ATTRIBUTES
 from models.local.files import find_model
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from models.voting import Panel
-from sources.example import Example
+from sources.dataset import Example
 from sources.load import load_dataset
 
 DATASET = SHIPPED.parents[1] / "datasets" / "faces"

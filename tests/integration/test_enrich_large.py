@@ -13,8 +13,7 @@ from flows.enrich import enrich_with
 from flows.enrich_batches import Batch, Labeller, Marks, opened
 from flows.enrich_settings import EnrichSettings
 from reports.label_table import GrowingTable, read_table, write_table
-from sources.dataset import Quarantined
-from sources.example import Example
+from sources.dataset import Example, Quarantined
 from sources.load import digest_of_text, iter_examples
 from tests.growing_worlds import World
 

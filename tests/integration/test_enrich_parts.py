@@ -13,7 +13,7 @@ from PIL import Image
 from flows.enrich_summary import told
 from models.oracle import OracleLost
 from sources import load
-from sources.content import read_bytes
+from sources.location import read_bytes
 from store import Store
 from tests.fake_openai import FakeOpenAI
 from tests.growing_worlds import World, night, table

@@ -17,7 +17,7 @@ from models.faces.training.splits import training_faces
 from models.faces.training.train import Course, Phrasing, roughened, train
 from models.local.files import find_model
 from models.oracle import Feature, Label, Verdict
-from sources.example import picture_at
+from sources.dataset import picture_at
 from sources.images import open_image
 
 

@@ -20,8 +20,7 @@ from PIL.PngImagePlugin import PngInfo
 from models.prompting.pictures import Pictures, most_frames
 from reports.page.browser_data import thumbnails
 from review.media import Pictures as Shown
-from sources.dataset import Dataset
-from sources.example import Example, picture_at
+from sources.dataset import Dataset, Example, picture_at
 from sources.images import open_image
 from sources.load import load_dataset
 from sources.location import printable

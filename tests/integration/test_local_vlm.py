@@ -14,7 +14,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, Question, Verdict
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from tests.tiny_models import save_tiny_instruct, save_tiny_llava, save_tiny_mamba
 
 RED_HAT = '{"found": true, "name": "red hat", "definition": "A hat that is red.", "have": ["A", "B"], "lack": ["C"]}'

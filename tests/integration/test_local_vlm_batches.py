@@ -14,7 +14,7 @@ from models.local.files import find_model
 from models.local.yes_no import YesNoReader
 from models.oracle import Feature, Label
 from models.prompting import prompts
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from tests.tiny_models import save_tiny_llava
 
 

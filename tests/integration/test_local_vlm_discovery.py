@@ -15,7 +15,7 @@ from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Feature
 from models.recorded import Recorded
 from models.voting import Panel
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from store import Store
 from tests.tiny_models import save_tiny_llava
 

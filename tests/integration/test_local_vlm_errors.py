@@ -11,7 +11,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Answer, Compare, Feature, Label, OracleError, OracleUnavailable, Question, Verdict
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from tests.tiny_models import quiet_transformers, save_tiny_instruct, save_tiny_llava
 
 HAT = Feature("hat", "There is a hat.")

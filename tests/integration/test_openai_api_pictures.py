@@ -18,8 +18,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from models.prompting.pictures import Pictures, data_url, frames_of
-from sources.errors import DatasetError
-from sources.example import Example, picture_at
+from sources.dataset import DatasetError, Example, picture_at
 from tests.fake_openai import CHAT, Abilities, FakeOpenAI, Mind
 from tests.fake_openai.examples import labels, picture_example
 from tests.fake_openai.mind import COLOURS

@@ -14,8 +14,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
 from models.people.human import check_of
-from sources.dataset import Dataset
-from sources.example import Example, picture_at
+from sources.dataset import Dataset, Example, picture_at
 from sources.load import load_dataset
 from store import Store
 from tests.made import texts, write_film

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sources.dataset import DatasetError, Example
-from sources.errors import Vanished
-from sources.example import picture_at
+from sources.dataset import DatasetError, Example, Vanished, picture_at
 from sources.images import open_image
 
 

@@ -19,7 +19,7 @@ from models.people.human import _shown
 from review.media import Pictures
 from sources.dataset import DatasetError
 from sources.load import load_dataset
-from sources.reach import VARIABLE, is_public
+from sources.private_hosts import VARIABLE, is_public
 from tests.drawn import draw, ids, reasons
 
 
@@ -165,7 +165,7 @@ def test_a_name_is_judged_by_every_address_that_would_be_connected_to(
 ) -> None:
     _, other = webs
     # Stands for a public address; nobody listens there, so that the other one would be tried.
-    monkeypatch.setattr("sources.reach.is_public", lambda address: address == "127.0.0.2")
+    monkeypatch.setattr("sources.private_hosts.is_public", lambda address: address == "127.0.0.2")
     real = socket.getaddrinfo
 
     def resolve(host: Any, *arguments: Any, **named: Any) -> Any:

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sources.dataset import DatasetError, Example
-from sources.errors import Vanished
+from sources.dataset import DatasetError, Example, Vanished
 from sources.load import iter_examples, load_dataset
 from tests.drawn import draw, ids, reasons
 

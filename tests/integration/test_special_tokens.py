@@ -13,7 +13,7 @@ from models.local.chat_model import ChatModel
 from models.local.files import find_model
 from models.oracle import Compare, Feature, Label
 from models.prompting.prompts import Message, compare_messages, repair_messages, yes_no_messages
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 from tests.tiny_models import save_tiny_instruct, save_tiny_llava
 
 ADDED = ["[gMASK]", "§system§", "＜turn＞", "BOS_TOKEN", "<|im_start|>"]

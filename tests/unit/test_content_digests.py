@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, digest_of_content
-from sources.example import Example
+from sources.dataset import Example
 from store.schema import json_text
 
 texts = st.text(st.characters(exclude_categories=()), max_size=20)  # lone surrogates too

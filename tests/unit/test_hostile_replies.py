@@ -16,7 +16,7 @@ from models.prices import read_usage
 from models.prompting.feature_names import clean, name_problem
 from models.prompting.prompts import letter, shown_order
 from models.prompting.replies import DEFINITION_LIMIT, json_objects, parse_feature, parse_labels, parse_yes_no
-from sources.example import Example
+from sources.dataset import Example
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),

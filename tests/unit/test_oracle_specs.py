@@ -15,8 +15,7 @@ from flows.oracle_specs import OracleSpec, secret_in
 from flows.oracles import BUILDERS, build_oracle
 from flows.settings import Environment
 from models.oracle import OracleError
-from sources.dataset import Dataset, Truth
-from sources.example import Example
+from sources.dataset import Dataset, Example, Truth
 
 
 def printable(without: str = "", least: int = 0) -> st.SearchStrategy[str]:

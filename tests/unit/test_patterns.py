@@ -8,7 +8,7 @@ import pytest
 from discovery.questions import Kind
 from models.contrastive.scoring import best_fit, patterns_of
 from models.oracle import Compare
-from sources.example import Example
+from sources.dataset import Example
 
 FIVE = tuple(Example(str(number), str(number), image=f"{number}.png") for number in range(5))
 SURE = 6.0

@@ -25,7 +25,7 @@ from models.prices import (
     shares,
     tariff_of,
 )
-from sources.example import Example
+from sources.dataset import Example
 
 CHEAP = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"), Decimal("0.20"))
 COUNTS = st.integers(0, 2_000_000)

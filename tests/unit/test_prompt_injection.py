@@ -25,7 +25,7 @@ from models.prompting.prompts import (
     repair_messages,
     yes_no_messages,
 )
-from sources.example import Example
+from sources.dataset import Example
 from sources.load import digest_of_text
 from tests.fake_openai.mind import read_page
 

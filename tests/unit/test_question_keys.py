@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from discovery.questions import Kind
 from models.keys import question_key
 from models.oracle import Compare, Feature, Label, OracleIdentity, Question
-from sources.example import Example
+from sources.dataset import Example
 from sources.load import digest_of_text
 from store.ledger.answers import LENGTH, PLACE
 
@@ -114,7 +114,7 @@ PRINTED = """
 from discovery.questions import Kind
 from models.oracle import (Compare,Feature,Label,OracleIdentity)
 from models.keys import question_key
-from sources.example import Example
+from sources.dataset import Example
 who = OracleIdentity("openai", "m", (("b", 1), ("a", 0.5), ("é", None), ("z", True)), "1")
 a, b, c = (Example(n, n * 64, text="") for n in "abc")
 print(question_key(who, Compare(Kind.TWO_OF_THREE, (a, b, c), (), ("red \\u202e hat", "\\ud800"), 2)))

@@ -13,7 +13,7 @@ from discovery.questions import Kind
 from models.oracle import Compare, Feature, Verdict
 from models.prompting.prompts import letter, shown_order
 from models.prompting.replies import Reading, is_refusal, json_objects, parse_feature, parse_labels, parse_yes_no
-from sources.example import Example
+from sources.dataset import Example
 
 
 def question(kind: Kind = Kind.TWO_OF_THREE, *, voter: int = 0, known: tuple[str, ...] = ()) -> Compare:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sources.location import child, parent, reason_of, shown
 from sources.parquet import cell_location, cell_of
-from sources.secrecy import filled, is_secret_name, secret_of, secret_words, without_secrets
+from sources.secrets import filled, is_secret_name, secret_of, secret_words, without_secrets
 
 SHORN = {
     "https://me:pw@h/a.csv": "https://h/a.csv",

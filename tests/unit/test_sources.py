@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sources.dataset import Quarantined, digest_of_examples
-from sources.example import Example
-from sources.film import MAX_PIXELS
+from sources.dataset import Example, Quarantined, digest_of_examples
 from sources.folder import natural_order
 from sources.images import problem_of
 from sources.load import digest_of_text
 from sources.location import child, file_name, parent, shown
+from sources.moving import MAX_PIXELS
 from sources.parquet import cell_location, cell_of
-from sources.rows import name_and_problem
-from sources.table import Record
+from sources.table import Record, name_and_problem
 
 texts = st.text(alphabet=st.characters(codec=None, categories=None), max_size=40)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.openai.dispatch import Departures, Grouping
 from models.oracle import Feature, Label
 from models.prompting.prompts import label_messages
-from sources.example import Example
+from sources.dataset import Example
 
 EXAMPLES = [Example(str(number), digest=str(number), text=str(number)) for number in range(50)]
 

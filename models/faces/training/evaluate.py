@@ -21,7 +21,7 @@ from models.faces.training.face import Face
 from models.faces.training.splits import held_out_faces
 from models.faces.training.truth import ATTRIBUTES
 from models.oracle import Compare, Feature, Label, Verdict
-from sources.example import Example, picture_at
+from sources.dataset import Example, picture_at
 
 BINS = 15
 TRIPLES, KNOWN = 500, 10
