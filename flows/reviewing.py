@@ -21,7 +21,7 @@ from flows.settings import state_folder
 from models.prompting.feature_names import clean, name_problem
 from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
-from review.config import ReviewConfig
+from review.app import ReviewConfig
 from store import Store
 from store.review.people import ADMIN, REVIEWER
 from store.review.queue import Invitation, Queue, Terms

@@ -23,11 +23,10 @@ from review.access import (
     for_role,
     visit,
 )
-from review.config import ReviewConfig
+from review.app import ReviewConfig
 from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels, reason
-from review.templating import Templates
-from review.views import digests_of, page_context, progress_line
+from review.views import Templates, digests_of, page_context, progress_line
 from store.review.queue import Queue, Shown
 
 STATIC = File(__file__).parent / "static"

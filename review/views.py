@@ -1,10 +1,16 @@
-"""From what the queue holds to what a template shows."""
+"""From what the queue holds to what a template shows.
+
+HTML from templates: everything is escaped, and a name that is not given is an error."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from review.media import film_kind
 from review.questions import REASONS, WORDINGS
@@ -108,3 +114,20 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 FILTERS = {"moment": moment, "share": share, "number": number}
+
+
+class Templates:
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(Path(__file__).parent / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,  # else every page looks whether its templates have changed
+        )
+        self._environment.filters.update(FILTERS)
+
+    def page(self, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
+        text = self._environment.get_template(template).render(context)
+        return HTMLResponse(text.encode("utf-8", "replace"), status)

@@ -16,7 +16,7 @@ import pytest
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
-from review.shield import MOST_BYTES
+from review.security_headers import MOST_BYTES
 from sources.dataset import Example
 from store import Store
 from tests.review_site import Site

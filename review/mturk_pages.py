@@ -14,11 +14,10 @@ from fastapi import APIRouter, Depends, Path
 from fastapi.responses import Response
 
 from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, for_role, visit
-from review.config import ReviewConfig
+from review.app import ReviewConfig
 from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels
-from review.templating import Templates
-from review.views import digests_of, page_context
+from review.views import Templates, digests_of, page_context
 from store.review.mturk import COLLECTED
 from store.review.people import WORKER
 from store.review.queue import Hit, Queue, Shown
