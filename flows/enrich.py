@@ -31,7 +31,7 @@ from reports.label_table import Meaning, read_table, write_table
 from reports.run.folder import check_writable, replace_file
 from sources.find import find_rows, name_of
 from store import Store, StoreError
-from tasks.publish_enrichment import publish_enrichment
+from tasks.publish import publish_enrichment
 
 SUMMARY = "enrich.json"
 RETRIES, RETRY_SECONDS = 2, 300

@@ -12,7 +12,7 @@ from flows.enrich_batches import Batch, Labeller
 from flows.enrich_settings import EnrichSettings
 from flows.enrichment import Coming, Submit
 from flows.options import UsageError
-from tasks.label_batch import label_batch
+from tasks.label import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
 

@@ -10,7 +10,7 @@ from prefect.events.actions import SendNotification
 from prefect.events.schemas.automations import EventTrigger, Posture
 
 from flows.options import UsageError
-from tasks.publish_enrichment import BUDGET_EVENT
+from tasks.publish import BUDGET_EVENT
 
 RUN_BODY = "{{ flow_run.name }} of {{ flow.name }} is {{ flow_run.state.name }}: {{ flow_run.state.message }}"
 BUDGET_BODY = "{{ event.resource.name }}: {{ event.payload.message }}"

@@ -1,4 +1,6 @@
-"""Publish a run to Prefect: progress and table artifacts, and an event for every feature found."""
+"""Publish a run to Prefect: progress and table artifacts, and an event for every feature found.
+
+Publish an enrichment to Prefect: what changed and how features drifted, and an event where money ran out."""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from prefect import task
 from prefect.artifacts import (
     create_image_artifact,
     create_link_artifact,
+    create_markdown_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
@@ -53,3 +56,19 @@ def announce_feature(dataset: str, name: str, payload: dict[str, Any]) -> None:
         resource={"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset},
         payload={"feature": name, **payload},
     )
+
+
+BUDGET_EVENT = "twothirds.budget.exhausted"
+
+
+@task(name="publish", cache_policy=NO_CACHE, persist_result=False)
+def publish_enrichment(key: str, dataset: str, summary: dict[str, Any], lines: list[str]) -> None:
+    text = "\n".join(f"- {line}" for line in lines)
+    create_markdown_artifact(markdown=f"### {dataset}, version {summary['version']}\n\n{text}", key=key)
+    create_table_artifact(table=summary["drift"], key=f"{key}-drift", description=f"Shares of features of {dataset}")
+    if summary["stopped_because"] == "budget":
+        emit_event(
+            BUDGET_EVENT,
+            resource={"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset},
+            payload={"message": summary["message"]},
+        )

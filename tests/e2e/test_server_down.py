@@ -19,8 +19,8 @@ from flows.running import run_with_api
 from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store
-from tasks.label_batch import label_batch
-from tasks.publish_enrichment import publish_enrichment
+from tasks.label import label_batch
+from tasks.publish import publish_enrichment
 from tests.comparisons import write_votes
 from tests.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples
 
