@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.machine import heading
-from flows.compare import run_comparison
-from flows.compare_preparation import PreparedComparison, prepare_comparison
-from flows.compare_settings import CompareSettings
+from flows.compare.flow import run_comparison
+from flows.compare.preparation import PreparedComparison, prepare_comparison
+from flows.compare.settings import CompareSettings
 from models.oracle import Feature
 from models.voting import Poll, SheetWriter
 from reports.compare.comparison import Comparison, compare_oracles

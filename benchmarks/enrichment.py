@@ -22,8 +22,8 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.machine import heading
-from flows.enrich import enrich_with
-from flows.enrich_settings import EnrichSettings
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 from reports.label_table import Column, GrowingTable, Meaning, write_table
 from sources.load import digest_of_text
 

@@ -18,11 +18,10 @@ from prefect import get_client
 
 from benchmarks.machine import heading
 from discovery.strategies import make_strategy
-from flows.discover import _prepared, discover_flow
-from flows.history import send_history
-from flows.local_server import prefect_api
-from flows.loop import Limits, Loop
-from flows.preparation import Prepared, prepare
+from flows.discover.flow import _prepared, discover_flow
+from flows.discover.loop import Limits, Loop
+from flows.discover.preparation import Prepared, prepare
+from flows.prefect_api import prefect_api, send_history
 from flows.settings import DiscoverSettings, prefect_environment, state_folder
 from models.voting import Panel
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from flows.compare_command import add_compare_command
-from flows.enrich_commands import add_enrich_commands
-from flows.interruption import Interruption
-from flows.options import Parser, UsageError, add_options, read_options
-from flows.printing import print_traceback
-from flows.review_commands import add_review_commands
-from flows.run_commands import add_run_commands
-from flows.store_commands import add_store_command
+from flows.cli.compare import add_compare_command
+from flows.cli.enrich import add_enrich_commands
+from flows.cli.options import Parser, UsageError, add_options, read_options
+from flows.cli.review import add_review_commands
+from flows.cli.runs import add_run_commands
+from flows.cli.signals import Interruption
+from flows.cli.store import add_store_command
+from flows.cli.terminal import print_traceback
 
 DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
 SHOWN = 200  # characters of a path that an error line repeats
@@ -30,7 +30,7 @@ SERVER_EXAMPLE = "example: python -m flows server --port 4200"
 
 
 def build_parser() -> argparse.ArgumentParser:
-    from flows.replicate_settings import ReplicateSettings
+    from flows.replicate import ReplicateSettings
     from flows.settings import DiscoverSettings
 
     parser = Parser(prog="python -m flows", description="Discover named, labelled features in a data set.")
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> tuple[int, str]:
     from discovery.questions import StrategyError
-    from flows.local_server import ServerError
+    from flows.prefect_api import ServerError
     from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
     from reports.run.folder import RunError
@@ -123,15 +123,15 @@ def _discover(arguments: argparse.Namespace) -> int:
     from flows.settings import DiscoverSettings
 
     settings = read_options(arguments, DiscoverSettings)
-    from flows.display import TerminalDisplay, displaying
-    from flows.terminal import messages, print_features, say_what_is_kept
+    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.terminal import messages, print_features, say_what_is_kept
 
     with displaying(TerminalDisplay(messages())):
-        from flows.preparation import prepare
+        from flows.discover.preparation import prepare
 
         prepared = prepare(settings)
         say_what_is_kept(prepared)
-        from flows.discover import run_flow
+        from flows.discover.flow import run_flow
 
         run = run_flow(prepared)
     if arguments.json:
@@ -145,11 +145,11 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from flows.settings import DiscoverSettings
 
     settings = read_options(arguments, DiscoverSettings)
-    from flows.display import TerminalDisplay, displaying
-    from flows.terminal import messages, print_estimate
+    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.terminal import messages, print_estimate
 
     with displaying(TerminalDisplay(messages())):
-        from flows.preparation import forecast
+        from flows.discover.preparation import forecast
 
         estimate = forecast(settings)
     if arguments.json:
@@ -160,8 +160,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
 
 def _costs(arguments: argparse.Namespace) -> int:
+    from flows.cli.terminal import cost_rows, print_costs
     from flows.settings import open_store
-    from flows.terminal import cost_rows, print_costs
 
     rows = cost_rows(open_store(arguments.store), arguments.which)
     if arguments.json:
@@ -172,11 +172,11 @@ def _costs(arguments: argparse.Namespace) -> int:
 
 
 def _replicate(arguments: argparse.Namespace) -> int:
-    from flows.replicate_settings import ReplicateSettings
+    from flows.replicate import ReplicateSettings
 
     settings = read_options(arguments, ReplicateSettings)
-    from flows.display import TerminalDisplay, displaying
-    from flows.terminal import messages, results
+    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.terminal import messages, results
 
     with displaying(TerminalDisplay(messages())):
         from flows.replicate import run_flow
@@ -192,10 +192,10 @@ def _replicate(arguments: argparse.Namespace) -> int:
 
 
 def _server(arguments: argparse.Namespace) -> int:
-    from flows.display import TerminalDisplay, displaying
-    from flows.local_server import keep_server
+    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.terminal import messages
+    from flows.prefect_api import keep_server
     from flows.settings import prefect_environment, state_folder
-    from flows.terminal import messages
 
     with (
         displaying(TerminalDisplay(messages())),
@@ -207,7 +207,7 @@ def _server(arguments: argparse.Namespace) -> int:
 
 
 def _print_json(value: Any) -> None:
-    from flows.printing import as_json
+    from flows.cli.terminal import as_json
 
     print(as_json(value))
 

@@ -9,7 +9,7 @@ from prefect.blocks.core import Block
 from prefect.events.actions import SendNotification
 from prefect.events.schemas.automations import EventTrigger, Posture
 
-from flows.options import UsageError
+from flows.cli.options import UsageError
 from tasks.publish import BUDGET_EVENT
 
 RUN_BODY = "{{ flow_run.name }} of {{ flow.name }} is {{ flow_run.state.name }}: {{ flow_run.state.message }}"

@@ -1,4 +1,6 @@
-"""Test the paper's claims, tables and figures on simulated crowds, and write the page that says what came out."""
+"""What `replicate` is told; apart from the flow, so that the command line need not wait for Prefect to describe it.
+
+Test the paper's claims, tables and figures on simulated crowds, and write the page that says what came out."""
 
 from __future__ import annotations
 
@@ -11,15 +13,35 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow
+from pydantic import BaseModel, ConfigDict, Field
 
-from flows.display import display
-from flows.replicate_settings import ReplicateSettings
-from flows.running import run_with_api
+from flows.cli.progress import display
+from flows.prefect_api import run_with_api
 from reports.replicate.claim import FULL, QUICK, Finding, Job, Scale, Topic, processes, run_jobs
 from reports.replicate.page import TOPICS, write_page
 from reports.run.folder import check_writable
 from tasks.publish import publish
 from tasks.replicate import replicate_topic
+
+DEFAULT_OUT = "docs/replication"
+
+
+class ReplicateSettings(BaseModel):
+    """The same model is the command line and the form in Prefect."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    quick: bool = Field(False, description="fewer and smaller simulations: two minutes instead of up to an hour")
+    out: str = Field(DEFAULT_OUT, description="folder of the page and its plots")
+    seed: int = Field(0, ge=0, description="seed of every random choice")
+    processes: int = Field(2, ge=1, le=256, description="processes that simulate; the results do not depend on it")
+
+    @property
+    def command(self) -> str:
+        """What to type to get the same page."""
+        options = ["--quick"] if self.quick else []
+        return " ".join(["python -m flows replicate", *options, f"--seed {self.seed}"])
+
 
 Test = Callable[[str, Callable[[], Finding]], Finding]  # the name of a topic, and what tests it
 

@@ -1,4 +1,6 @@
-"""The settings of a run, and the one place that reads the environment."""
+"""Settings are kept: in run.json, in the store, and by Prefect as parameters. What is secret is refused before that.
+
+The settings of a run, and the one place that reads the environment."""
 
 from __future__ import annotations
 
@@ -10,16 +12,50 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic_core import PydanticCustomError
 
 from discovery.questions import Strategy, StrategyError
-from flows.unsecret import DatasetText, OracleText, StoreText
+from flows.oracles import secret_in
 from models.oracle import MICRO, Money, Oracle, digest_of
-from sources.secrets import words_of
+from sources.secrets import has_password, secret_of, words_of
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
     from store import Store
+
+NOT_REPEATED = "secret"  # the type of an error whose input is not shown
+
+
+def _oracle(text: str) -> str:
+    if problem := secret_in(text):
+        raise PydanticCustomError(NOT_REPEATED, "{problem}", {"problem": problem})
+    return text
+
+
+def _store(text: str) -> str:
+    if has_password(text) or "password=" in text.lower():
+        raise PydanticCustomError(
+            NOT_REPEATED, "the address holds a password, and settings are kept and logged: set TWOTHIRDS_STORE instead"
+        )
+    return text
+
+
+def _dataset(text: str) -> str:
+    if secret := secret_of(text):
+        raise PydanticCustomError(
+            NOT_REPEATED,
+            "the address holds {secret}, and settings are kept and logged: put it into a variable and write "
+            "'${NAME}' in its place",
+            {"secret": secret},
+        )
+    return text
+
+
+OracleText = Annotated[str, AfterValidator(_oracle)]
+StoreText = Annotated[str, AfterValidator(_store)]
+DatasetText = Annotated[str, AfterValidator(_dataset)]
+
 
 APP = "twothirds"
 LARGE = 5_000  # examples, above which only a subset is compared
@@ -96,7 +132,7 @@ class DiscoverSettings(BaseModel):
     def make_strategy(self, n: int) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""
         from discovery.strategies import make_strategy
-        from flows.parts import read_parts
+        from flows.discover.settings import read_parts
 
         if self.ask is not None and self.voters > 1:
             raise StrategyError(f"--voters {self.voters} and --ask {self.ask} do not go together: leave one out")
@@ -124,8 +160,8 @@ def default_store() -> str:
 def open_store(url: str | None) -> Store:
     """Every process that works for long begins with this."""
     from flows.arenas import share_arenas
-    from flows.display import TerminalDisplay
-    from flows.terminal import messages
+    from flows.cli.progress import TerminalDisplay
+    from flows.cli.terminal import messages
     from store import Store
 
     share_arenas()

@@ -10,4 +10,4 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, _end)  # until flows.interruption listens
+    signal.signal(number, _end)  # until flows.cli.signals listens

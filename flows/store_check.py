@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from flows.display import display
-from flows.mturk_publish import claim_keys
+from flows.cli.progress import display
+from flows.reviewing.mturk.publish import claim_keys
 from models.keys import kept_key
 from models.oracle import MICRO, NO_QUESTION, Answer
 from store import Store

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image, ImageSequence
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from sources.dataset import Example
 
 SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
@@ -34,15 +32,15 @@ def is_film(content: bytes) -> bool:
     return is_avi or content[:4] in (b"\x1a\x45\xdf\xa3", b"\x00\x00\x01\xba", b"\x00\x00\x01\xb3")
 
 
-def first_frame(content: bytes) -> Image:
+def first_frame(content: bytes) -> Image.Image:
     with _frames(content) as frames:
         for frame in frames:
-            picture: Image = frame.to_image()
+            picture: Image.Image = frame.to_image()
             return picture
     raise FilmError("damaged film (it has no frame)")
 
 
-def frames_of_film(content: bytes, count: int) -> list[Image]:
+def frames_of_film(content: bytes, count: int) -> list[Image.Image]:
     """`count` frames, evenly spaced, the first and the last among them; all of a film that has no more."""
     with _frames(content) as frames:
         total = sum(1 for _ in frames)

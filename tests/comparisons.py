@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import numpy as np
 
-from flows.compare import run_comparison
-from flows.compare_preparation import PreparedComparison, prepare_comparison
-from flows.compare_settings import CompareSettings
+from flows.compare.flow import run_comparison
+from flows.compare.preparation import PreparedComparison, prepare_comparison
+from flows.compare.settings import CompareSettings
 from reports.compare.comparison import Comparison
 
 FEATURES = ("hat", "glasses", "beard")

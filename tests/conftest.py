@@ -49,7 +49,7 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Named in the environment for other processes, and kept for this one, which may have read its settings already."""
-    from flows.local_server import own_server
+    from flows.prefect_api import own_server
     from flows.settings import prefect_environment, state_folder
 
     os.environ.update(prefect_environment())

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from flows.enrich import enrich_with
-from flows.enrich_batches import opened
-from flows.enrich_settings import EnrichSettings
+from flows.enrich.batches import opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 
 TRAITS = ("red", "round", "heavy")
 

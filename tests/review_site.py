@@ -21,7 +21,7 @@ import httpx
 import pytest
 import uvicorn
 
-from flows.reviewing import PageSettings, invite, make_app
+from flows.reviewing.page import PageSettings, invite, make_app
 from models.oracle import AnswersPending, Question
 from models.people.human import HumanOracle
 from store import Store

@@ -1,10 +1,15 @@
-"""What a server can do is found out once, by asking it, and remembered: it is part of who answers."""
+"""A small JSON file as a mapping: what was once found out, such as what a server can do. Losing it costs a probe.
+
+What a server can do is found out once, by asking it, and remembered: it is part of who answers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from models.openai.client import Reply, Wire
@@ -13,6 +18,42 @@ from models.openai.errors import Unsupported
 from models.oracle import OracleUnavailable, digest_of
 from models.prices import Tokens
 from models.prompting.replies import json_objects
+from reports.run.folder import replace_file
+
+
+class Remembered(MutableMapping[str, Any]):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _write(self, content: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self._path, lambda file: file.write(json.dumps(content, indent=1)))
+
+    def __getitem__(self, key: str) -> Any:
+        return self._read()[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._write({**self._read(), key: value})
+
+    def __delitem__(self, key: str) -> None:
+        content = self._read()
+        del content[key]
+        self._write(content)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
 CHANCES = 3  # one bad reply must not decide what a server can do

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flows.discover import run_discovery
-from flows.preparation import Prepared
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import Prepared
 from flows.settings import DiscoverSettings
 from models.oracle import Answer, Compare, Feature, Money, Oracle, Question
 from models.people.simulated import SimulatedOracle

@@ -16,19 +16,19 @@ import pandas as pd
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
-from flows import enrich_batches
-from flows.discover import run_discovery
-from flows.enrich import enrich_with
-from flows.enrich_settings import EnrichSettings
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import Prepared
+from flows.enrich import batches as enrich_batches
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 from flows.oracles import build_oracle
-from flows.preparation import Prepared
-from flows.remembered import Remembered
-from flows.reviewing import PageSettings, serve
+from flows.reviewing.page import PageSettings, serve
 from flows.settings import DiscoverSettings
 from models.keys import QuestionKeys
 from models.openai.client import Reply, Wire
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
+from models.openai.probe import Remembered
 from models.oracle import Answer, Compare, Feature, Oracle, Question
 from models.people.simulated import SimulatedOracle
 from models.prices import Price

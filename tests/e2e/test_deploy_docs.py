@@ -24,7 +24,7 @@ import pandas as pd
 import psycopg
 import pytest
 
-from flows.local_server import _end_with_parent
+from flows.prefect_api import _end_with_parent
 from tests.integration.postgres import PostgresMissing, PostgresServer, start_postgres
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover import Run, discover
+from flows.discover.flow import Run, discover
 
 FACES = str(Path(__file__).parents[2] / "datasets" / "faces")
 

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
-from flows.display import TerminalDisplay
-from flows.printing import as_json
-from flows.terminal import PlainConsole
+from flows.cli.progress import TerminalDisplay
+from flows.cli.terminal import PlainConsole, as_json
 from sources.location import printable
 
 CLEARS = "\x1b[2J\x1b]0;owned\x07"

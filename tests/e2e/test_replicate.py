@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.replicate import run_replication
-from flows.replicate_settings import ReplicateSettings
+from flows.replicate import ReplicateSettings, run_replication
 from reports.replicate.claim import TRIAL
 from reports.replicate.page import TOPICS
 

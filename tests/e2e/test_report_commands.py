@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
-from flows.discover import run_discovery
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
 from flows.settings import DiscoverSettings
 from reports.run.folder import Run
 from tests.run_folders import HOSTILE

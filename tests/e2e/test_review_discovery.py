@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from flows import waiting
-from flows.discover import run_flow
-from flows.preparation import prepare
+from flows.discover.flow import run_flow
+from flows.discover.preparation import prepare
+from flows.reviewing import suspension as waiting
 from reports.run.folder import Run
 from sources.load import load_dataset
 from tests.axe import serious_violations

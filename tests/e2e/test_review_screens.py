@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from flows.discover import run_discovery
-from flows.preparation import Prepared, prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import Prepared, prepare
 from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
 from sources.load import load_dataset

@@ -55,7 +55,7 @@ def worker(prefect_url: str, client: SyncPrefectClient) -> Iterator[subprocess.P
 
 
 def deployed(tmp_path: Path) -> UUID:
-    from flows.discover import discover_flow
+    from flows.discover.flow import discover_flow
 
     settings = {
         "dataset": str(ROOT / "datasets" / "zoo"),
@@ -64,7 +64,7 @@ def deployed(tmp_path: Path) -> UUID:
         "store": str(tmp_path / "store.sqlite"),
         "out": str(tmp_path / "run"),
     }
-    source = discover_flow.from_source(source=str(ROOT), entrypoint="flows/discover.py:discover_flow")
+    source = discover_flow.from_source(source=str(ROOT), entrypoint="flows/discover/flow.py:discover_flow")
     assert isinstance(source, Flow)
     made = source.deploy(
         name=f"people-{tmp_path.name}",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.history import send_history
+from flows.prefect_api import send_history
 from tests.drawn import draw
 from tests.web_folder import web_folder
 from tests.written_files import written_files

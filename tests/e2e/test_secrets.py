@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
-from flows.discover import run_discovery
-from flows.history import send_history
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.prefect_api import send_history
 from flows.settings import DiscoverSettings
 from tests.fake_openai import CHAT, Abilities, FakeOpenAI
 from tests.written_files import written_files
@@ -142,7 +142,7 @@ def test_after_every_kind_of_run_they_are_found_nowhere(
     """The key comes from a secret block, as a deployment gives it to its worker."""
     from prefect.blocks.system import Secret
 
-    from flows.discover import discover_flow
+    from flows.discover.flow import discover_flow
 
     Secret(value=KEY).save("marked-key", overwrite=True)
     block: Any = Secret.load("marked-key")

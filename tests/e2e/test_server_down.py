@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
-from flows.enrich import nightly_flow
-from flows.enrich_settings import EnrichSettings
-from flows.running import run_with_api
+from flows.enrich.flow import nightly_flow
+from flows.enrich.settings import EnrichSettings
+from flows.prefect_api import run_with_api
 from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store

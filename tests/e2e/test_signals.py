@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from flows.interruption import GRACE_SECONDS
+from flows.cli.signals import GRACE_SECONDS
 from store import Store
 from tests.e2e.test_own_server import wait_until_none_is_left
 from tests.growing_worlds import World
@@ -172,7 +172,7 @@ def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
 @SIGNALS
 def test_what_a_command_imports_later_does_not_change_its_status(tmp_path: Path, how: signal.Signals) -> None:
     """Python itself would end by SIGINT: the interruption passes through `exec`, as in the import of a dataclass."""
-    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="flows.replicate_settings"))
+    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="flows.replicate"))
     with started(tmp_path, *discovering(tmp_path), PYTHONPATH=str(tmp_path)) as command:
         command.wait_for_word("held")
         ended = command.end(how)

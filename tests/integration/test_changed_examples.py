@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.discover import run_discovery
-from flows.enrich import enrich_with
-from flows.enrich_batches import Batch, Labeller, Marks, opened
-from flows.enrich_settings import EnrichSettings
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 from flows.settings import DiscoverSettings
 from sources.load import digest_of_text
 from store import Store

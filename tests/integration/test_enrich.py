@@ -10,10 +10,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from flows.display import Display, displaying
-from flows.enrich_batches import opened, oracle_and_store
-from flows.enrich_parts import locked
-from flows.enrich_settings import EnrichSettings
+from flows.cli.progress import Display, displaying
+from flows.enrich.batches import opened, oracle_and_store
+from flows.enrich.settings import EnrichSettings
+from flows.enrich.shards import locked
 from reports.run.folder import RunError
 from tests.growing_worlds import World, night, table
 

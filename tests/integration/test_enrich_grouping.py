@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.enrich import enrich_with
-from flows.enrich_batches import opened
-from flows.enrich_settings import EnrichSettings
+from flows.enrich.batches import opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 from models.oracle import AnswersPending
 from tests.fake_openai import CHAT, Abilities, BatchManners, FakeOpenAI, Mind
 from tests.fake_openai.mind import COLOURS

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from flows.enrich import enrich_with
-from flows.enrich_batches import Batch, Labeller, Marks, opened
-from flows.enrich_settings import EnrichSettings
+from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 from reports.label_table import GrowingTable, read_table, write_table
 from sources.dataset import Example, Quarantined
 from sources.load import digest_of_text, iter_examples

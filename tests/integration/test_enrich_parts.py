@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.enrich_summary import told
+from flows.enrich.summary import told
 from models.oracle import OracleLost
 from sources import load
 from sources.location import read_bytes

@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.enrich import enrich_with
-from flows.enrich_batches import opened
-from flows.enrich_settings import EnrichSettings
+from flows.enrich.batches import opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
 from store import Store
 from tests.growing_worlds import World
 from tests.integration.postgres import PostgresMissing, PostgresServer, start_postgres

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.discover import run_discovery
-from flows.outcome import Outcome
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.outcome import Outcome
+from flows.discover.preparation import prepare
 from flows.settings import DiscoverSettings
 from models.prices import parse_price
 from tests.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI

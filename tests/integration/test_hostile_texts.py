@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from flows.discover import run_discovery
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
 from flows.settings import DiscoverSettings
 from reports.run.folder import Run
 from sources.load import load_dataset

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from discovery.questions import Kind
-from flows import waiting
-from flows.discover import run_discovery
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
 from flows.oracles import build_oracle
-from flows.preparation import prepare
+from flows.reviewing import suspension as waiting
 from flows.settings import DiscoverSettings, Environment
 from models.oracle import (
     Answer,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from discovery.questions import Kind
-from flows.discover import run_discovery
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
 from flows.settings import DiscoverSettings
 from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Money, OracleIdentity, Question, Verdict
 from models.people.human import Patient

@@ -12,10 +12,10 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from discovery.questions import Kind
-from flows.mturk_collect import collect
-from flows.mturk_publish import Plan, claim_keys, plan_tasks, post_planned, publish
-from flows.mturk_terms import PRODUCTION, HitTerms
-from flows.options import UsageError
+from flows.cli.options import UsageError
+from flows.reviewing.mturk.collect import collect
+from flows.reviewing.mturk.publish import Plan, claim_keys, plan_tasks, post_planned, publish
+from flows.reviewing.mturk.terms import PRODUCTION, HitTerms
 from models.oracle import AnswersPending, Compare, Feature, Label, Question
 from models.people.human import HumanOracle
 from models.recorded import Recorded

@@ -16,10 +16,10 @@ import pytest
 from pydantic import SecretStr
 
 from discovery.questions import Kind
-from flows.remembered import Remembered
 from models.keys import question_key
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
+from models.openai.probe import Remembered
 from models.oracle import Answer, Compare, Label, Oracle, OracleUnavailable, Question, Verdict
 from models.prices import Price
 from tests.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.reviewing import invite
+from flows.reviewing.page import invite
 from flows.store_check import check
 from reports.export.formats import export_run
 from sources.load import load_dataset

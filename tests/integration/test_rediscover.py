@@ -7,11 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.enrich import enrich_with
-from flows.enrich_batches import opened
-from flows.enrich_settings import EnrichSettings
-from flows.rediscover import rediscover_with
-from flows.rediscover_settings import RediscoverSettings
+from flows.enrich.batches import opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.rediscover import RediscoverSettings, rediscover_with
+from flows.enrich.settings import EnrichSettings
 from reports.run.folder import RunError
 from tests.growing_worlds import World
 

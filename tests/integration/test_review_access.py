@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from discovery.questions import Kind
-from flows.reviewing import PageSettings, invite, link_of, make_app
+from flows.reviewing.page import PageSettings, invite, link_of, make_app
 from models.oracle import AnswersPending, Compare, Feature, Label
 from models.people.human import HumanOracle
 from review.access import LINK, SECRET, Signer

@@ -204,7 +204,7 @@ def test_text_that_databases_refuse_is_answered_all_the_same(site: Site) -> None
 def test_a_failure_of_the_server_is_a_plain_page(tmp_path: Path) -> None:
     from fastapi.testclient import TestClient
 
-    from flows.reviewing import PageSettings, invite, make_app
+    from flows.reviewing.page import PageSettings, invite, make_app
 
     with Store.open(str(tmp_path / "s.sqlite")) as store:
         client = TestClient(

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from flows.reviewing import invite
+from flows.reviewing.page import invite
 from models.oracle import AnswersPending, Feature, Label, Question
 from models.people.human import HumanOracle
 from store import Store

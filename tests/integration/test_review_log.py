@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from flows.printing import print_traceback
+from flows.cli.terminal import print_traceback
 from sources.location import printable
 from tests.review_site import free_port
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.core.result import Ok
 
 from discovery.questions import Kind
-from flows.reviewing import PageSettings, invite, make_app
+from flows.reviewing.page import PageSettings, invite, make_app
 from models.oracle import AnswersPending, Compare, Feature, Label
 from models.people.human import HumanOracle
 from store import Store

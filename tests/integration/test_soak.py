@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
-from flows import enrichment
-from flows.enrich import enrich_with
-from flows.enrich_batches import Batch, Labeller, Marks, opened
-from flows.enrich_settings import EnrichSettings
-from flows.enrichment import Submit
+from flows.enrich import update as enrichment
+from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from flows.enrich.update import Submit
 from store import Store
 from tests.growing_worlds import World
 

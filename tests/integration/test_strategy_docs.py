@@ -11,10 +11,10 @@ import pytest
 
 from discovery.strategies import STRATEGIES
 from flows.__main__ import build_parser
-from flows.discover import run_discovery
-from flows.options import read_options
-from flows.parts import NUMBERS, SWITCHES
-from flows.preparation import prepare
+from flows.cli.options import read_options
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import NUMBERS, SWITCHES
 from flows.settings import OF_THE_STRATEGY, DiscoverSettings
 
 ROOT = Path(__file__).parents[2]

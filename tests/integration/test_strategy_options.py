@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from flows.__main__ import main
-from flows.discover import run_discovery
-from flows.preparation import prepare
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
 from flows.settings import DiscoverSettings
 from reports.run.folder import Run
 from tests.made import letters, random_truth

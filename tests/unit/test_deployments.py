@@ -37,7 +37,7 @@ def test_schedules_have_a_slug_a_time_zone_and_one_run_at_a_time(deployment: dic
 
 
 def test_a_sharded_enrichment_starts_a_deployment_that_may_run_many_times_at_once() -> None:
-    from flows.enrich_sharded import PART
+    from flows.enrich.shards import PART
 
     part = next(one for one in DEPLOYMENTS if one["name"] == PART.partition("/")[2])
     assert "concurrency_limit" not in part

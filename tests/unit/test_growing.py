@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
-from flows.enrich_settings import EnrichSettings
-from flows.given_features import read_features
-from flows.options import UsageError
+from flows.cli.options import UsageError
+from flows.enrich.settings import EnrichSettings
+from flows.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe

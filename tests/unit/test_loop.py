@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discovery.strategies import make_strategy
-from flows.loop import Limits, Loop, Progress, StopReason
+from flows.discover.loop import Limits, Loop, Progress, StopReason
 from models.oracle import Answer, Compare, Feature, OracleUnavailable, Verdict
 from models.voting import Ballot, Elicited, Labelled, Panel
 from tests.made import crowd_of, random_truth, texts

@@ -1,0 +1,211 @@
+"""Put the same questions to every oracle: labels, comparisons, and a discovery of its own if wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import NAMESPACE_URL, uuid5
+
+import numpy as np
+
+from discovery.questions import Kind
+from flows.cli.progress import display
+from flows.compare.preparation import Asked, PreparedComparison
+from flows.discover.flow import run_discovery
+from flows.discover.loop import StopReason
+from flows.discover.outcome import Outcome
+from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle, OracleError, OracleUnavailable
+from models.people.recorded_votes import RecordedVotes
+from models.recorded import Recorded
+from models.voting import Elicited, Labelled, Panel, Poll, SheetWriter
+from reports.compare.study import Contender, Discovered, Named
+
+QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
+
+CompareTask = Callable[[Panel, list[Compare]], Elicited]
+LabelTask = Callable[[Panel, list[Feature]], Labelled]
+
+
+def plain_compare(panel: Panel, questions: list[Compare]) -> Elicited:
+    return panel.compare(questions)
+
+
+def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
+    """By the panel's own rule: a poll asks every vote, a panel only what decides."""
+    return panel.label(features)
+
+
+@dataclass
+class Asking:
+    """One comparison under way. What must wait for people, and who cannot be reached any more, is noted, and everybody
+    else is asked nevertheless."""
+
+    prepared: PreparedComparison
+    run_id: str
+    compare: CompareTask
+    label: LabelTask
+    pending: list[AnswersPending] = field(default_factory=list)
+    stopped: dict[str, OracleError] = field(default_factory=dict)  # by oracle why it was not asked all
+
+    def features(self) -> tuple[tuple[Feature, ...], dict[int, Discovered]]:
+        """What is labelled, and the discoveries that were made: by the first oracle where nothing was given, and by
+        everybody where that is wanted."""
+        prepared = self.prepared
+        discovered: dict[int, Discovered] = {}
+        features = prepared.features
+        for asked in prepared.oracles:
+            needed = features is None and asked.place == 0
+            if not (needed or prepared.settings.own_discovery):
+                continue
+            display().say(f"{asked.name} discovers features")
+            try:
+                outcome = self._discover(asked)
+            except (AnswersPending, OracleUnavailable) as stopped:
+                if needed:
+                    raise
+                self._note(asked, stopped)
+                continue
+            if outcome.progress.stopped is StopReason.UNAVAILABLE:
+                self._note(asked, OracleUnavailable(outcome.progress.message))
+            discovered[asked.place] = _discovered(outcome)
+            if needed:
+                features = tuple(finding.feature for finding in outcome.progress.findings)
+        return features or (), discovered
+
+    def _discover(self, asked: Asked) -> Outcome:
+        discovery = self.prepared.discovery(asked)
+        discovery.folder.mkdir(parents=True, exist_ok=True)
+        run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}/discovery"))
+        return run_discovery(discovery, run_id=run_id, compare=self.compare, label=self.label)
+
+    def contender(self, asked: Asked, features: tuple[Feature, ...], discovered: Discovered | None) -> Contender:
+        prepared, paid = self.prepared, 0
+        if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
+            compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
+        else:
+            with self._kept(asked) as recorded:
+                compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
+            paid = recorded.cost
+        places = len(prepared.people_rows) if asked.people else len(prepared.examples)
+        return Contender(
+            asked.name,
+            asked.people,
+            asked.oracle.identity.to_json(),
+            writer.sheet(),
+            wanted=len(features) * places * asked.votes,
+            answers=writer.answers,
+            usd=writer.cost / MICRO,
+            paid_usd=paid / MICRO,
+            seconds=writer.seconds,
+            stopped=str(self.stopped.get(asked.name, "")),
+            lost=self._is_lost(asked),
+            compared=compared,
+            discovered=discovered,
+        )
+
+    @contextmanager
+    def _kept(self, asked: Asked) -> Iterator[Recorded]:
+        """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
+        prepared, store = self.prepared, self.prepared.store
+        run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}"))
+        store.begin_run(
+            run_id,
+            prepared.scope(asked),
+            name=f"{prepared.folder.name}-{asked.place + 1}",
+            flow="compare",
+            dataset=prepared.dataset.name,
+            oracle=str(asked.oracle.identity),
+            settings=prepared.settings.model_dump(mode="json"),
+        )
+        budget = prepared.settings.budget_micro
+        recorded = Recorded(asked.oracle, store, run_id=run_id, scope=prepared.scope(asked), budget=budget)
+        status = "failed"
+        try:
+            yield recorded
+            status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if self._is_lost(asked) else "done"
+        finally:
+            store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+
+    def _compared(self, oracle: Oracle, asked: Asked) -> tuple[Named, ...]:
+        examples = self.prepared.examples
+        questions = [
+            Compare(Kind.TWO_OF_THREE, tuple(examples[row] for row in triple)) for triple in self.prepared.triples
+        ]
+        if not questions:
+            return ()
+        elicited = self.compare(Panel(oracle, examples, 1), questions)
+        self._note(asked, elicited.stopped)
+        return tuple(map(_named, elicited.answers))
+
+    def _labelled(self, oracle: Oracle, asked: Asked, features: tuple[Feature, ...]) -> SheetWriter:
+        prepared = self.prepared
+        writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
+        rows = prepared.people_rows if asked.people else range(len(prepared.examples))
+        shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer)
+        poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
+        with display().counting(shown.total, "votes"):
+            for batch in _batches(features, max(1, QUESTIONS_AT_ONCE // max(1, len(rows) * asked.votes))):
+                labelled = self.label(poll, batch)
+                self._note(asked, labelled.stopped)
+                if labelled.stopped is not None and not isinstance(labelled.stopped, AnswersPending):
+                    break
+        return writer
+
+    def _is_lost(self, asked: Asked) -> bool:
+        return isinstance(self.stopped.get(asked.name), OracleUnavailable)
+
+    def _note(self, asked: Asked, stopped: OracleError | None) -> None:
+        if isinstance(stopped, AnswersPending):
+            self.pending.append(stopped)
+        elif stopped is not None:
+            self.stopped.setdefault(asked.name, stopped)
+
+
+class _Counted:
+    """Writes answers to the sheet and shows, now and then, how far it is."""
+
+    def __init__(self, name: str, total: int, writer: SheetWriter) -> None:
+        self.total = total
+        self._name, self._writer = name, writer
+        self._shown = time.monotonic()
+
+    def write(self, answer: Answer) -> None:
+        self._writer.write(answer)
+        if time.monotonic() - self._shown > 0.2:
+            self._shown = time.monotonic()
+            display().update(self._writer.answers, self._name)
+
+
+def waits_for(pending: list[AnswersPending]) -> AnswersPending:
+    """All that is waited for as one."""
+    items = [item for one in pending for item in getattr(one, "items", ())]
+    return AnswersPending(str(pending[-1]), items=items)
+
+
+def _batches(features: tuple[Feature, ...], size: int) -> Iterable[list[Feature]]:
+    return (list(features[start : start + size]) for start in range(0, len(features), size))
+
+
+def _named(answer: Answer | None) -> Named:
+    if answer is None:
+        return Named("missing")
+    return Named(answer.verdict.value, answer.feature.name if answer.feature else "", answer.shown)
+
+
+def _discovered(outcome: Outcome) -> Discovered:
+    progress = outcome.progress
+    answers = [answer for _, answer in progress.asked]
+    answers += [answer for finding in progress.findings for answer in finding.ballot.answers]
+    labels = [finding.labels for finding in progress.findings]
+    return Discovered(
+        tuple(finding.feature.name for finding in progress.findings),
+        np.stack(labels) if labels else np.zeros((0, len(outcome.rows)), np.int8),
+        progress.queries,
+        sum(answer.cost for answer in answers) / MICRO,
+        sum(answer.seconds for answer in answers),
+        progress.g,
+        tuple(progress.g_curve),
+        str(progress.stopped),
+    )

@@ -1,0 +1,173 @@
+"""Everything a comparison needs, checked before a server is started or a cent is spent."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN
+from discovery.twins import same_name
+from flows.cli.options import UsageError
+from flows.cli.progress import display
+from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
+from flows.discover.preparation import Prepared
+from flows.feature_lists import read_features
+from flows.oracles import build_oracle
+from flows.settings import DiscoverSettings, Environment, open_store
+from models.oracle import Feature, Oracle, digest_of
+from models.people.recorded_votes import RecordedVotes
+from reports.run.folder import check_writable
+from sources.dataset import Dataset, Example
+from sources.load import load_dataset
+from store import Store
+
+MOST_VOTES = 99  # of a discovery
+PEOPLE = ("human", "recorded", "simulated")  # which kind stands for people, where nobody says
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One oracle of a comparison."""
+
+    place: int
+    name: str
+    oracle: Oracle
+    votes: int
+    people: bool
+
+
+@dataclass(frozen=True)
+class PreparedComparison:
+    settings: CompareSettings
+    dataset: Dataset
+    oracles: list[Asked]
+    store: Store
+    folder: Path
+    features: tuple[Feature, ...] | None  # None: the first oracle discovers them
+    origin: str
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """The sample, the same for everybody and for every discovery."""
+        return self.discovery(self.oracles[0]).rows
+
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        return tuple(self.dataset.examples[row] for row in self.rows)
+
+    @cached_property
+    def people_rows(self) -> list[int]:
+        """Places in the sample that people label."""
+        wanted = self.settings.people_sample
+        n = len(self.examples)
+        if wanted is None or wanted >= n:
+            return list(range(n))
+        chosen = np.random.default_rng([self.settings.seed, n, 2]).choice(n, wanted, replace=False)
+        return sorted(chosen.tolist())
+
+    @cached_property
+    def triples(self) -> list[tuple[int, ...]]:
+        """Different triples of the sample, drawn at random."""
+        n, wanted = len(self.examples), self.settings.comparisons
+        wanted = min(wanted, n * (n - 1) * (n - 2) // 6)
+        rng = np.random.default_rng([self.settings.seed, n, 3])
+        found: dict[tuple[int, ...], None] = {}
+        while len(found) < wanted:
+            found[tuple(sorted(rng.choice(n, 3, replace=False).tolist()))] = None
+        return list(found)
+
+    def discovery(self, asked: Asked) -> Prepared:
+        """A discovery by one oracle on the sample, as `discover` would run it."""
+        settings = DiscoverSettings(
+            dataset=self.settings.dataset,
+            oracle=self.settings.oracles[asked.place],
+            queries=self.settings.queries,
+            votes=min(asked.votes, MOST_VOTES),
+            budget=self.settings.budget,
+            seed=self.settings.seed,
+            elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
+            store=self.settings.store,
+        )
+        return Prepared(settings, self.dataset, asked.oracle, self.store, self.folder / f"discovery-{asked.place + 1}")
+
+    def scope(self, asked: Asked) -> str:
+        chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
+        return digest_of(["compare", self.dataset.digest, asked.oracle.identity.to_json(), asked.votes, chosen])
+
+    def truth(self, features: tuple[Feature, ...]) -> NDArray[np.int8] | None:
+        """Of these features over the sample; unknown of those that the truth does not name."""
+        truth = self.dataset.truth
+        if truth is None:
+            return None
+        found = np.full((len(features), len(self.rows)), UNKNOWN, np.int8)
+        for place, feature in enumerate(features):
+            column = _column(feature.name, truth.columns)
+            if column is not None:
+                found[place] = truth.matrix[self.rows, column]
+        return found if (found != UNKNOWN).any() else None
+
+
+def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
+    """Raises what bad input deserves before a server is started."""
+    shown = display()
+    with shown.waiting(f"reading {settings.dataset}"):
+        dataset = load_dataset(settings.dataset)
+    for skipped in dataset.quarantined:
+        shown.say(f"left out {skipped.id}: {skipped.reason}")
+    if len(dataset.examples) < 3:
+        raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
+    store = open_store(settings.store)
+    environment = Environment.read()
+    budget = settings.budget_micro
+    built = [build_oracle(text, dataset, settings.seed, environment, store, budget=budget) for text in settings.oracles]
+    oracles = _asked(settings, built)
+    features, origin = _features(settings, built)
+    digest = digest_of([dataset.digest, *([one.identity.to_json(), settings.votes] for one in built)])
+    folder = Path(settings.out or f"runs/compare-{dataset.name}-{digest[:8]}")
+    check_writable(folder)
+    return PreparedComparison(settings, dataset, oracles, store, folder, features, origin)
+
+
+def _asked(settings: CompareSettings, built: list[Oracle]) -> list[Asked]:
+    short = [str(oracle.identity) for oracle in built]
+    counts = Counter(short)
+    people = _people(settings, built)
+    return [
+        Asked(
+            place,
+            name if counts[name] == 1 else settings.oracles[place],
+            oracle,
+            settings.votes_of(place),
+            place == people,
+        )
+        for place, (name, oracle) in enumerate(zip(short, built, strict=True))
+    ]
+
+
+def _people(settings: CompareSettings, built: list[Oracle]) -> int | None:
+    if settings.people is not None:
+        return settings.oracles.index(settings.people)
+    kinds = [oracle.identity.kind for oracle in built]
+    return next((kinds.index(kind) for kind in PEOPLE if kind in kinds), None)
+
+
+def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[tuple[Feature, ...] | None, str]:
+    if settings.features is not None:
+        origin = f"from {Path(settings.features).name}" if os.path.exists(settings.features) else "given by hand"
+        return tuple(read_features(settings.features)), origin
+    for oracle in built:
+        if isinstance(oracle, RecordedVotes):
+            return oracle.features, f"those of {oracle.identity}"
+    return None, f"discovered by {built[0].identity}"
+
+
+def _column(name: str, columns: tuple[str, ...]) -> int | None:
+    if name in columns:
+        return columns.index(name)
+    return next((place for place, column in enumerate(columns) if same_name(name, column)), None)

@@ -1,0 +1,247 @@
+"""The adaptive loop: propose, ask, label, learn, until there is a reason to stop (Algorithm 1 of the paper).
+
+Plain Python: `compare` and `label` are handed in, so the flow passes Prefect tasks and a test passes functions.
+
+After a discovery on a subset: the features found there, put to the examples that were not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from discovery.metrics import g, interesting_and_distinct
+from discovery.questions import Comparison, Kind, Labels, Strategy
+from discovery.twins import Closeness, find_twin, same_name
+from flows.cli.progress import display
+from flows.discover.preparation import Prepared
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Compare,
+    Feature,
+    Money,
+    Oracle,
+    OracleError,
+    OracleLost,
+    OracleUnavailable,
+    Verdict,
+)
+from models.voting import Ballot, Elicited, Labelled, Panel
+from sources.dataset import Example
+
+
+class StopReason(StrEnum):
+    QUERIES = "queries"  # as many as were wanted
+    BUDGET = "budget"  # the next question might cost more than is left
+    UNAVAILABLE = "oracle-unavailable"  # the server is down for good, or the model fails
+    TARGET_G = "target-g"
+    NONES = "nones"  # so many NONEs in a row
+    EXHAUSTED = "nothing-unresolved"
+
+
+@dataclass(frozen=True)
+class Limits:
+    queries: int
+    batch: int = 1
+    target_g: float | None = None
+    nones: int | None = None
+    voters: int = 1  # who are asked each comparison; each answer is a query
+
+
+@dataclass
+class Finding:
+    """A feature, the question that brought it out, and what the votes say of every example."""
+
+    feature: Feature
+    comparison: Comparison
+    answer: Answer
+    ballot: Ballot
+    twin: str = ""  # "same as …" or "complement of …", where an earlier feature selects the same examples or the others
+
+    @property
+    def labels(self) -> Labels:
+        return self.ballot.labels
+
+    @property
+    def cost(self) -> Money:
+        return self.answer.cost + sum(vote.cost for vote in self.ballot.answers)
+
+    @property
+    def consistent(self) -> bool:
+        """The labels of the examples asked about show what the question asked for."""
+        ones = int((self.labels[list(self.comparison.examples)] == 1).sum())
+        none_without = not (self.labels[list(self.comparison.without)] == 1).any()
+        return none_without and ones == _ONES.get(self.comparison.kind, len(self.comparison.examples))
+
+
+_ONES = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}
+
+
+@dataclass
+class Progress:
+    """What the loop knows after a round; the display and the artifacts read it."""
+
+    queries: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
+    asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
+    repeated: int = 0  # answers that named a feature already known
+    nones_in_a_row: int = 0
+    g_curve: list[float] = field(default_factory=list)
+    unresolved: float = 1.0
+    stopped: StopReason | None = None
+    message: str = ""  # of the error that stopped it, if one did
+
+    def stop(self, error: OracleError) -> None:
+        self.stopped = StopReason.BUDGET if isinstance(error, BudgetExhausted) else StopReason.UNAVAILABLE
+        self.message = str(error)
+
+    def raise_if_lost(self, written: Path) -> None:
+        """To be called once what was found is written."""
+        if self.stopped is StopReason.UNAVAILABLE:
+            raise OracleLost.leaving(written, self.message)
+
+    @property
+    def g(self) -> float:
+        return self.g_curve[-1] if self.g_curve else 1.0
+
+    @property
+    def interesting_distinct(self) -> int:
+        return sum(self.flags)
+
+
+class Loop:
+    def __init__(
+        self,
+        strategy: Strategy,
+        examples: Sequence[Example],
+        limits: Limits,
+        compare: Callable[[list[Compare]], Elicited],
+        label: Callable[[list[Feature]], Labelled],
+        closeness: Closeness | None = None,
+    ) -> None:
+        self._strategy = strategy
+        self._examples = examples
+        self._limits = limits
+        self._compare = compare
+        self._label = label
+        self._closeness = closeness
+        self.progress = Progress()
+
+    def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
+        progress = self.progress
+        while (reason := progress.stopped or self._reason_to_stop()) is None:
+            left, voters = self._limits.queries - progress.queries, self._limits.voters
+            comparisons = self._strategy.next_questions(min(self._limits.batch, ceil(left / voters)))
+            if not comparisons:
+                reason = StopReason.EXHAUSTED
+                break
+            on_round(progress, self._round([(each, voter) for each in comparisons for voter in range(voters)][:left]))
+        progress.stopped = reason
+        progress.unresolved = self._strategy.unresolved
+        return progress
+
+    def _reason_to_stop(self) -> StopReason | None:
+        progress, limits = self.progress, self._limits
+        if progress.queries >= limits.queries:
+            return StopReason.QUERIES
+        if limits.target_g is not None and progress.g <= limits.target_g:
+            return StopReason.TARGET_G
+        if limits.nones is not None and progress.nones_in_a_row >= limits.nones:
+            return StopReason.NONES
+        return None
+
+    def _round(self, asked: list[tuple[Comparison, int]]) -> list[Finding]:
+        """Ask, label what is new, and learn in the order of the questions, whatever order the answers came in."""
+        elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
+        if isinstance(elicited.stopped, OracleUnavailable) and not self.progress.queries and not any(elicited.answers):
+            raise elicited.stopped  # it never answered: nothing was found that could be written
+        self._stop_if(elicited.stopped)
+        answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
+        new: list[Feature] = []
+        for _, answer in answered:
+            if answer.feature and not self._known(name := answer.feature.name):
+                new += [] if any(same_name(name, other.name) for other in new) else [answer.feature]
+        labelled = self._label(new) if new else Labelled([])
+        self._stop_if(labelled.stopped)
+        found = [finding for c, a in answered if (finding := self._learn(c, a, labelled.ballots)) is not None]
+        self.progress.unresolved = self._strategy.unresolved
+        return found
+
+    def _question(self, comparison: Comparison, voter: int) -> Compare:
+        known = tuple(f.feature.name for f in self.progress.findings) if comparison.other_than_known else ()
+        return Compare(
+            comparison.kind,
+            tuple(self._examples[row] for row in comparison.examples),
+            tuple(self._examples[row] for row in comparison.without),
+            known,
+            voter,
+        )
+
+    def _known(self, name: str) -> Finding | None:
+        """The finding of that name, however it is worded: it is not labelled again."""
+        return next((one for one in self.progress.findings if same_name(one.feature.name, name)), None)
+
+    def _learn(self, comparison: Comparison, answer: Answer, ballots: Sequence[Ballot]) -> Finding | None:
+        progress = self.progress
+        progress.queries += 1
+        progress.asked.append((comparison, answer))
+        progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
+        if answer.feature is None:  # NONE, refused or unreadable: this very question is settled, no other
+            self._strategy.learn(comparison, None, None)
+            progress.g_curve.append(progress.g)
+            return None
+        known = self._known(answer.feature.name)
+        finding = known or self._finding(comparison, answer, answer.feature, ballots)
+        self._strategy.learn(comparison, finding.feature.name, finding.labels)
+        if known:
+            progress.repeated += 1
+            progress.g_curve.append(progress.g)
+            return None
+        progress.findings.append(finding)
+        matrix = np.stack([f.labels for f in progress.findings])
+        progress.flags = interesting_and_distinct(matrix)
+        progress.g_curve.append(g(matrix, len(self._examples)))
+        return finding
+
+    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, ballots: Sequence[Ballot]) -> Finding:
+        ballot = next(ballot for ballot in ballots if same_name(ballot.feature.name, feature.name))
+        names = [one.feature.name for one in self.progress.findings]
+        labels = [one.labels for one in self.progress.findings]
+        twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
+        said = f"{'same as' if twin.kind == 'same' else 'complement of'} {names[twin.other]}" if twin else ""
+        return Finding(feature, comparison, answer, ballot, said)
+
+    def _stop_if(self, error: OracleError | None) -> None:
+        """No budget and no oracle end the discovery; answers that are yet to come end only this attempt."""
+        if isinstance(error, AnswersPending):
+            raise error
+        if error is not None:
+            self.progress.stop(error)
+
+
+def label_rest(
+    prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
+) -> list[Ballot]:
+    """One ballot per feature, in their order; fewer if something ends it, which `progress.message` then says."""
+    ballots: list[Ballot] = []
+    if not prepared.rest or progress.message:
+        return ballots
+    panel = Panel(oracle, prepared.rest, prepared.settings.votes)
+    with display().counting(len(progress.findings), f"features put to the other {len(prepared.rest):,} examples"):
+        for place, finding in enumerate(progress.findings, start=1):
+            labelled = label(panel, [finding.feature])
+            if isinstance(labelled.stopped, AnswersPending):
+                raise labelled.stopped
+            ballots += labelled.ballots
+            display().update(place, finding.feature.name)
+            if labelled.stopped is not None:
+                progress.stop(labelled.stopped)
+                break
+    return ballots

@@ -1,0 +1,186 @@
+"""From what the loop knows to what the run folder says."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from discovery.metrics import interesting, matches_with_truth, none_bound
+from discovery.questions import UNKNOWN, Comparison, Labels
+from discovery.twins import normalised
+from flows.discover.loop import Finding, Progress, StopReason
+from flows.settings import DiscoverSettings
+from models.oracle import MICRO, Answer, Compare
+from models.people.mixed import Books, RecordedCrowd
+from models.voting import Ballot
+from reports.run.folder import Run, write_run
+from sources.dataset import Dataset
+
+VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    settings: DiscoverSettings
+    dataset: Dataset
+    rows: list[int]  # the examples that were compared
+    recorded: Books
+    progress: Progress
+    run_id: str
+    seconds: float  # that the run took, waiting included
+    finished_at: str
+    rest: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
+
+    def features(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "order": order,
+                "name": finding.feature.name,
+                "definition": finding.feature.definition,
+                "question": finding.comparison.kind.value,
+                "examples": " ".join(self._ids(finding)),
+                "positives": int((labels == 1).sum()),
+                "interesting": interesting(finding.labels),
+                "distinct": flag,
+                "consistent": finding.consistent,
+                "twin": finding.twin,
+                "cost_usd": finding.cost / MICRO,
+            }
+            for order, (finding, flag, labels) in enumerate(
+                zip(self.progress.findings, self.progress.flags, self._all_labels(), strict=True), start=1
+            )
+        ]
+
+    def labels(self) -> dict[str, Labels]:
+        names = (finding.feature.name for finding in self.progress.findings)
+        return dict(zip(names, self._all_labels(), strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        progress, recorded = self.progress, self.recorded
+        summary: dict[str, Any] = {
+            "settings": self.settings.model_dump(mode="json"),
+            "dataset": {
+                "name": self.dataset.name,
+                "digest": self.dataset.digest,
+                "examples": len(self.dataset.examples),
+                "compared": len(self.rows),
+                "compared_ids": self._compared_ids(),
+                "left_out": [{"id": skipped.id, "reason": skipped.reason} for skipped in self.dataset.quarantined],
+            },
+            "oracle": recorded.identity.to_json(),
+            "run_id": self.run_id,
+            "scope": recorded.scope,
+            "queries": progress.queries,
+            "features": len(progress.findings),
+            "interesting_distinct": progress.interesting_distinct,
+            "repeated_names": progress.repeated,
+            "g": progress.g,
+            "g_curve": progress.g_curve,
+            "unresolved": progress.unresolved,
+            "stopped_because": str(progress.stopped),
+            "cost_usd": recorded.cost / MICRO,
+            "paid_calls": recorded.paid_calls,
+            "cached_calls": recorded.cached_calls,
+            "seconds": self.seconds,
+            "finished_at": self.finished_at,
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONS},
+        }
+        if self.settings.voters > 1:
+            summary["voters_agree"] = voters_agree(progress.asked)
+        if isinstance(recorded, RecordedCrowd):
+            summary["people"] = asdict(recorded.asked)
+        uniform = self.settings.strategy == "adaptive-triple" and not self.settings.ask and self.settings.voters == 1
+        if progress.stopped is StopReason.NONES and uniform:
+            share = none_bound(progress.nones_in_a_row)
+            summary["nones_prove"] = (
+                f"{progress.nones_in_a_row} NONEs in a row: with 95 % confidence at most {share:.1%} of the "
+                "unresolved triples still yield a feature"
+            )
+        if self.dataset.truth is not None:
+            summary["truth"] = self._against_truth(self.dataset.truth.matrix)
+        return summary
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        for _, answer in self.progress.asked:
+            yield self._row(answer)
+        for finding in self.progress.findings:
+            yield from map(self._row, sorted(finding.ballot.answers, key=_place))
+        for ballot in self.rest:
+            yield from map(self._row, sorted(ballot.answers, key=_place))
+
+    def write(self, folder: Any) -> Run:
+        return write_run(
+            folder,
+            summary=self.summary(),
+            features=self.features(),
+            ids=[example.id for example in self.dataset.examples],
+            labels=self.labels(),
+            answers=self.answers(),
+        )
+
+    def _ids(self, finding: Finding) -> list[str]:
+        rows = [*finding.comparison.examples, *finding.comparison.without]
+        return [self.dataset.examples[self.rows[row]].id for row in rows]
+
+    def _compared_ids(self) -> list[str] | None:
+        """Of the subset; None where every example was compared."""
+        n = len(self.dataset.examples)
+        return None if len(self.rows) == n else [self.dataset.examples[row].id for row in self.rows]
+
+    def _all_labels(self) -> list[Labels]:
+        """Of each feature for every example of the data set; unknown where nobody was asked."""
+        n = len(self.dataset.examples)
+        not_compared = np.setdiff1d(np.arange(n), self.rows)
+        everywhere = []
+        for place, finding in enumerate(self.progress.findings):
+            labels = np.full(n, UNKNOWN, np.int8)
+            labels[self.rows] = finding.labels
+            if place < len(self.rest):
+                labels[not_compared] = self.rest[place].labels
+            everywhere.append(labels)
+        return everywhere
+
+    def _against_truth(self, truth: Labels) -> dict[str, Any]:
+        found = self._all_labels()
+        if not found:
+            return {"matched": 0, "of": truth.shape[1], "mean_balanced_accuracy": None}
+        match = matches_with_truth(np.stack(found), truth.T)
+        return {
+            "matched": match.matched,
+            "of": truth.shape[1],
+            "mean_balanced_accuracy": round(match.mean_balanced_accuracy, 6),
+        }
+
+    def _row(self, answer: Answer) -> dict[str, Any]:
+        question = answer.question
+        if isinstance(question, Compare):
+            asked: dict[str, Any] = {
+                "kind": question.kind.value,
+                "examples": [example.id for example in question.examples],
+                "without": [example.id for example in question.without],
+                "known": list(question.known),
+            }
+        else:
+            asked = {"kind": question.kind.value, "feature": question.feature.name, "example": question.example.id}
+        return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
+
+
+def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
+    """The share of pairs of voters who, asked the same, name the same feature: salience, where it is high; diversity,
+    where it is low. Pairs who both find nothing are left out; None where no pair is left."""
+    named: dict[Comparison, list[str | None]] = {}
+    for comparison, answer in asked:
+        named.setdefault(comparison, []).append(normalised(answer.feature.name) if answer.feature else None)
+    pairs = [pair for names in named.values() for pair in combinations(names, 2) if any(pair)]
+    return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+
+
+def _place(answer: Answer) -> tuple[str, int]:
+    question = answer.question
+    return ("" if isinstance(question, Compare) else question.example.id, question.voter)

@@ -1,0 +1,142 @@
+"""Everything a discovery needs, checked before a server is started or a cent is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discovery.questions import Kind
+from flows.cli.progress import display
+from flows.oracles import build_crowd
+from flows.settings import DiscoverSettings, open_store
+from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
+from reports.run.folder import check_writable
+from sources.dataset import Dataset, Example
+from sources.load import load_dataset
+from store import Store
+
+A_NAME = "a feature with a name of several words"  # stands for one that a question may list as known
+
+
+@dataclass(frozen=True)
+class Prepared:
+    settings: DiscoverSettings
+    dataset: Dataset
+    oracle: Oracle
+    store: Store
+    folder: Path
+
+    @cached_property
+    def scope(self) -> str:
+        return self.settings.scope(self.dataset, self.oracle)
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """The examples that are compared: all, or a random subset of a large set."""
+        n, wanted = len(self.dataset.examples), self.settings.elicit_on
+        if wanted is None or wanted >= n:
+            return list(range(n))
+        chosen = np.random.default_rng([self.settings.seed, n]).choice(n, wanted, replace=False)
+        return sorted(chosen.tolist())
+
+    @cached_property
+    def compared(self) -> tuple[Example, ...]:
+        return tuple(self.dataset.examples[row] for row in self.rows)
+
+    @cached_property
+    def rest(self) -> tuple[Example, ...]:
+        """The examples that are not compared."""
+        compared = set(self.rows)
+        return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
+
+    def estimate(self) -> dict[str, Any]:
+        """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
+        calls, cost = self._upper_bound()
+        kept = self.store.kept(self.scope)
+        left = max(calls - kept, 0)
+        return {
+            "dataset": self.dataset.name,
+            "oracle": str(self.oracle.identity),
+            "examples": len(self.compared),
+            "calls": calls,
+            "usd": cost / MICRO,
+            "kept": kept,
+            "calls_left": left,
+            "usd_left": cost * left / calls / MICRO,
+        }
+
+    def _upper_bound(self) -> tuple[int, int]:
+        settings, (compare, labels) = self.settings, self._one_query()
+        per_feature = sum(self.oracle.estimate(labels)) * settings.votes
+        calls = settings.queries * (1 + len(labels) * settings.votes)
+        return calls, settings.queries * (self.oracle.estimate([compare])[0] + per_feature)
+
+    def forecast(self) -> dict[str, Any]:
+        """As `estimate`, with requests and tokens, where an oracle can tell them; nothing is sent to its server."""
+        if not isinstance(self.oracle, Forecasting):
+            return self.estimate()
+        settings, (compare, labels) = self.settings, self._one_query()
+        comparing, labelling = self.oracle.forecast([compare]), self.oracle.forecast(labels)
+
+        def of_all(name: str) -> int:
+            each: int = getattr(comparing, name) + settings.votes * getattr(labelling, name)
+            return settings.queries * each
+
+        kept = self.store.kept(self.scope) if self.oracle.introduced else 0
+        calls = settings.queries * (1 + len(labels) * settings.votes)
+        left = max(calls - kept, 0)
+        return {
+            "dataset": self.dataset.name,
+            "oracle": settings.oracle.partition("?")[0],
+            "examples": len(self.compared),
+            "calls": calls,
+            "usd": of_all("most") / MICRO,
+            "kept": kept,
+            "calls_left": left,
+            "usd_left": of_all("most") * left / calls / MICRO,
+            "requests": of_all("requests"),
+            "input_tokens": of_all("input_tokens"),
+            "output_tokens": of_all("output_tokens"),
+            "usd_about": of_all("cost") / MICRO,
+            "usd_about_left": of_all("cost") * left / calls / MICRO,
+        }
+
+    def _one_query(self) -> tuple[Question, list[Question]]:
+        """A comparison like the last one, and the labels of one feature, each asked for once."""
+        settings = self.settings
+        listed = settings.queries if settings.strategy == "auto" or settings.beyond else 0
+        known = tuple(f"{A_NAME} {number}" for number in range(listed))
+        examples = self.compared + (self.rest if settings.label_rest else ())
+        labels: list[Question] = [Label(Feature("name", "definition"), example) for example in examples]
+        return Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known), labels
+
+
+def forecast(settings: DiscoverSettings) -> dict[str, Any]:
+    """What a discovery will take, before anything is spent and without a word to any server."""
+    settings, dataset, store, oracle = _read(settings)
+    return Prepared(settings, dataset, oracle, store, Path()).forecast()
+
+
+def prepare(settings: DiscoverSettings) -> Prepared:
+    """Raises what bad input deserves before a server is started."""
+    settings, dataset, store, oracle = _read(settings)
+    scope = settings.scope(dataset, oracle)
+    folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")
+    check_writable(folder)
+    prepared = Prepared(settings, dataset, oracle, store, folder)
+    settings.make_strategy(len(prepared.rows))
+    return prepared
+
+
+def _read(settings: DiscoverSettings) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
+    shown = display()
+    with shown.waiting(f"reading {settings.dataset}"):
+        dataset = load_dataset(settings.dataset)
+    for skipped in dataset.quarantined:
+        shown.say(f"left out {skipped.id}: {skipped.reason}")
+    store = open_store(settings.store)
+    return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)

@@ -1,0 +1,154 @@
+"""Batches of labels, and who labels them: a description that any process of a cluster can act on.
+
+Each process opens the store and loads the oracle once, however many batches it labels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN, Labels
+from flows.enrich.settings import EnrichSettings
+from flows.oracles import build_oracle
+from flows.settings import Environment, open_store
+from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable
+from models.recorded import Recorded
+from models.voting import Labelled, Panel
+from sources.dataset import Dataset, Example, Quarantined
+from sources.find import find_truth, name_of
+from sources.load import vanished
+from sources.truth import read_whole_truth
+from store import Store
+
+
+class Batch:
+    """Examples, and the features that each of them is asked about. A plain object: Prefect looks into anything else."""
+
+    def __init__(self, examples: Sequence[Example], features: Sequence[Feature]) -> None:
+        self.examples = list(examples)
+        self.features = list(features)
+
+
+class Marks:
+    """What came of a batch: labels as examples × features, of which examples any is decided, and who was left out."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.labels: Labels = np.full((len(batch.examples), len(batch.features)), UNKNOWN, np.int8)
+        self.known: NDArray[np.bool_] = np.zeros(len(batch.examples), np.bool_)
+        self.left_out: list[Quarantined] = []
+        self.stopped: OracleError | None = None
+        self.paid_calls = 0
+        self.cached_calls = 0
+        self.cost: Money = 0
+
+    def count(self, answer: Answer) -> None:
+        if answer.cached:
+            self.cached_calls += 1
+        else:
+            self.paid_calls += 1
+            self.cost += answer.cost
+
+
+class BatchLost(OracleUnavailable):
+    """Nobody answers any more. `marks` is what came of the batch until then; it is no argument, so that the error can
+    travel between processes."""
+
+    marks: Marks
+
+
+class Labeller:
+    """Labels batches for one run. It travels to other processes as its settings; secrets are read where it arrives."""
+
+    def __init__(self, settings: EnrichSettings, run_id: str, scope: str) -> None:
+        self.settings = settings
+        self.run_id = run_id
+        self.scope = scope
+
+    def answered(self) -> tuple[int, Money]:
+        """How many answers this process has had for the run, and what they cost."""
+        recorded = _recorders.get(self.run_id)
+        return (recorded.paid_calls + recorded.cached_calls, recorded.cost) if recorded else (0, 0)
+
+    def __call__(self, batch: Batch) -> Marks:
+        recorded = _recorded(self.settings, self.run_id, self.scope)
+        marks = Marks(batch)
+        lock = threading.Lock()
+
+        def count(answer: Answer) -> None:
+            with lock:
+                marks.count(answer)
+
+        labelled = self._label(recorded, batch, count, marks)
+        if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
+            lost = BatchLost(str(labelled.stopped))
+            lost.marks = marks
+            raise lost from labelled.stopped
+        marks.stopped = labelled.stopped
+        return marks
+
+    def _label(self, recorded: Recorded, batch: Batch, count: Callable[[Answer], None], marks: Marks) -> Labelled:
+        """Without the examples whose picture has changed or is gone by now: those are left to the next night."""
+        votes, places = self.settings.votes, list(range(len(batch.examples)))
+        while True:
+            labelled = Panel(recorded, [batch.examples[place] for place in places], votes, count).label(batch.features)
+            decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
+            if not isinstance(labelled.stopped, ExampleChanged):
+                break
+            waiting = np.flatnonzero(~decided.all(axis=1)).tolist()
+            gone = vanished([batch.examples[places[row]] for row in waiting])
+            if not gone:  # it is there again
+                break
+            marks.left_out += gone
+            names = {one.id for one in gone}
+            places = [place for place in places if batch.examples[place].id not in names]
+        labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
+        marks.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
+        marks.known[places] = np.any(decided, axis=1)
+        return labelled
+
+
+@cache
+def opened(
+    dataset: str, oracle: str, seed: int, store: str | None, budget: Money | None = None
+) -> tuple[Oracle, Store]:
+    """The oracle and the store of this process."""
+    kept, environment = open_store(store), Environment.read()
+    described = _described(dataset, oracle)
+    return build_oracle(oracle, described, seed, environment, kept, budget=budget, growing=True), kept
+
+
+_opening = threading.RLock()
+
+
+def oracle_and_store(settings: EnrichSettings) -> tuple[Oracle, Store]:
+    with _opening:  # threads that come together must not load a model each
+        return opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
+
+
+_recorders: dict[str, Recorded] = {}  # by run
+
+
+def _recorded(settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
+    with _opening:
+        if run_id not in _recorders:
+            oracle, store = oracle_and_store(settings)
+            _recorders[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+        return _recorders[run_id]
+
+
+def _described(spec: str, oracle: str) -> Dataset:
+    """The data set as far as an oracle needs it: its truth if it is a simulated crowd, and no example."""
+    location = find_truth(spec) if oracle.startswith("simulated") else None
+    if location is None:
+        return Dataset(name_of(spec), spec, (), (), None, "")
+    ids, truth = read_whole_truth(location)
+    return Dataset(name_of(spec), spec, tuple(Example(name, "") for name in ids), (), truth, "")
+
+
+def default_folder(spec: str) -> Path:
+    return Path("enriched") / name_of(spec)

@@ -1,0 +1,72 @@
+"""Where batches are labelled: in threads of this process, or on the workers of a Dask or Ray cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from flows.cli.options import UsageError
+from flows.enrich.batches import Batch, Labeller
+from flows.enrich.settings import EnrichSettings
+from flows.enrich.update import Coming, Submit
+from tasks.label import label_batch
+
+QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
+
+
+@contextmanager
+def local_submit(workers: int) -> Iterator[Submit]:
+    """Threads of this process, without Prefect."""
+    with ThreadPoolExecutor(workers, thread_name_prefix="label") as pool:
+        yield lambda labeller, batch: pool.submit(labeller, batch)
+
+
+@contextmanager
+def prefect_submit(settings: EnrichSettings) -> Iterator[Submit]:
+    """One Prefect task per batch on the runner that the settings name."""
+    with task_runner(settings) as runner:
+
+        def submit(labeller: Labeller, batch: Batch) -> Coming:
+            coming: Coming = runner.submit(label_batch, {"labeller": labeller, "batch": batch})
+            return coming
+
+        yield submit
+
+
+def task_runner(settings: EnrichSettings) -> Any:
+    """Prefect's task runner, which starts a cluster of its own unless an address is given."""
+    if settings.runner == "threads":
+        from prefect.task_runners import ThreadPoolTaskRunner
+
+        return ThreadPoolTaskRunner(max_workers=settings.workers)
+    try:
+        return _dask(settings) if settings.runner == "dask" else _ray(settings)
+    except ImportError as error:
+        raise UsageError(
+            f"--runner {settings.runner} needs {error.name}, which is not installed: "
+            "supply/install.sh .venv/bin/python scale"
+        ) from None
+
+
+def _dask(settings: EnrichSettings) -> Any:
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    if settings.cluster:
+        return DaskTaskRunner(address=settings.cluster)
+    for name, level in QUIET.items():
+        os.environ.setdefault(name, level)  # the workers take it over
+    own = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
+    return DaskTaskRunner(cluster_kwargs=own)
+
+
+def _ray(settings: EnrichSettings) -> Any:
+    from prefect_ray.task_runners import RayTaskRunner
+
+    if settings.cluster:
+        return RayTaskRunner(address=settings.cluster)
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own workers would give way to everything else
+    own = {"num_cpus": settings.workers, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    return RayTaskRunner(init_kwargs=own)

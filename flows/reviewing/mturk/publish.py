@@ -1,0 +1,180 @@
+"""Waiting questions become tasks on Mechanical Turk. What is about to be posted is written down and reserved first."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from flows.cli.options import UsageError
+from flows.reviewing.mturk.terms import HitTerms, external_question
+from models.oracle import MICRO, Money
+from review.access import SECRET, TASK, Signer
+from store import Request, Store
+from store.review.queue import Hit
+
+OWNER = "mturk"  # no process: tasks outlive whoever posted them
+DAY = 86_400.0
+ALREADY_THERE = "HITAlreadyExists"
+
+
+class TurkClient(Protocol):
+    """The part of boto3's client that is used."""
+
+    def create_hit(self, **request: Any) -> dict[str, Any]: ...
+    def get_hit(self, **request: Any) -> dict[str, Any]: ...
+    def list_hits(self, **request: Any) -> dict[str, Any]: ...
+    def list_assignments_for_hit(self, **request: Any) -> dict[str, Any]: ...
+    def approve_assignment(self, **request: Any) -> dict[str, Any]: ...
+    def send_bonus(self, **request: Any) -> dict[str, Any]: ...
+    def list_bonus_payments(self, **request: Any) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tasks that could be posted, each with its questions and how many people it needs."""
+
+    terms: HitTerms
+    tasks: tuple[tuple[tuple[int, ...], int], ...]
+
+    @property
+    def assignments(self) -> int:
+        return sum(people for _, people in self.tasks)
+
+    @property
+    def cost(self) -> Money:
+        return sum(people * self.terms.bound(people) for _, people in self.tasks)
+
+    def __str__(self) -> str:
+        questions = sum(len(items) for items, _ in self.tasks)
+        price = f"at most {self.cost / MICRO:.2f} USD, fees included" if self.terms.market.pays else "nothing is paid"
+        return (
+            f"{self.terms.market.name}: {questions} questions in {len(self.tasks)} tasks, {self.assignments} "
+            f"assignments at {self.terms.reward:.2f} USD: {price}"
+        )
+
+
+def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: int) -> Plan:
+    """Labels of one feature go together, as many as a page holds; a comparison is a task of its own."""
+    together: dict[tuple[str, int], list[int]] = {}
+    for item in store.queue.waiting(queue):
+        missing = item["votes"] - item["filled"]
+        if missing > 0 and not item["published"]:
+            together.setdefault((item["page"] or item["digest"], missing), []).append(item["id"])
+    tasks = [
+        (tuple(items[start : start + page_size]), min(terms.assignments or missing, missing))
+        for (_, missing), items in together.items()
+        for start in range(0, len(items), page_size)
+    ]
+    plan = Plan(terms, tuple(tasks))
+    if plan.cost > terms.cap * MICRO:
+        raise UsageError(f"{plan}, which is more than --cap {terms.cap}: raise it, or ask fewer questions")
+    return plan
+
+
+def publish(store: Store, client: TurkClient, plan: Plan, address: str) -> int:
+    """Reserve, write down, post; how many tasks were posted. Killed at any point, it is taken up by `post_planned`."""
+    if not address.startswith("https://"):
+        raise UsageError(f"workers cannot reach {address}: serve the page under an https address, given as --base-url")
+    hits = [
+        Hit(uuid.uuid4().hex, "", items, _terms(plan.terms, people, address), _run_for(store, items, plan.terms))
+        for items, people in plan.tasks
+    ]
+    for hit in hits:
+        _reserve(store, hit, plan.terms)
+    store.queue.plan_hits(hits)
+    return post_planned(store, client, plan.terms.market.name)
+
+
+def _terms(terms: HitTerms, people: int, address: str) -> dict[str, Any]:
+    return {"market": terms.market.name, "people": people, "bound": terms.bound(people), "address": address} | {
+        "request": terms.request("", "", people)
+    }
+
+
+def _run_for(store: Store, items: Sequence[int], terms: HitTerms) -> str:
+    """The run that waits for the questions: its books show what they cost, and its budget holds."""
+    run_id = store.queue.asking_run(items)
+    if run_id is None:
+        run_id = f"mturk {items[0]}"
+        store.begin_run(
+            run_id, run_id, name="mturk", flow="review", dataset="", oracle=f"mturk:{terms.market.name}", settings={}
+        )
+    return run_id
+
+
+def claim_keys(hit: Hit) -> list[str]:
+    """One claim per assignment: what it may cost is reserved until it is paid or nobody takes it."""
+    return [f"mturk/{hit.token}/{number}" for number in range(hit.terms["people"])]
+
+
+def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
+    run = next(row for row in store.run_overview() if row["run_id"] == hit.run_id)
+    budget = run["settings"].get("budget")
+    requests = [Request(key, hit.terms["bound"], f"mturk:{terms.market.name}", "assignment") for key in claim_keys(hit)]
+    claimed = store.claim(
+        hit.run_id,
+        run["scope"],
+        requests,
+        owner=OWNER,
+        lease_seconds=3600 * terms.lifetime_hours + 60 * DAY,
+        budget=None if budget is None else int(float(budget) * MICRO),
+    )
+    if claimed.refused:
+        store.release(OWNER, claimed.granted)
+        raise UsageError(
+            f"the budget of {budget} USD of run {run['name']} does not allow it: raise --budget and run it"
+        )
+
+
+def post_planned(store: Store, client: TurkClient, market: str) -> int:
+    """Post what was written down for this market and not yet posted; how many. What is found among those that are there
+    is not sent again: a token protects against doubles for a day only."""
+    planned = [hit for hit in store.queue.hits() if hit.state == "planned" and hit.terms["market"] == market]
+    there = _listed(client) if planned else {}
+    signer = Signer(store.queue.secret(SECRET))
+    for hit in planned:
+        found = there.get(hit.token)
+        if found is None:
+            store.sent(OWNER, claim_keys(hit))
+            found = _create(client, hit, f"{hit.terms['address']}/task/{signer.sign(hit.token, TASK)}")
+        store.queue.hit_is(hit.token, "posted", found)
+    return len(planned)
+
+
+def _create(client: TurkClient, hit: Hit, address: str) -> str:
+    token = {"RequesterAnnotation": hit.token, "UniqueRequestToken": hit.token}
+    request = {**hit.terms["request"], **token, "Question": external_question(address)}
+    try:
+        return str(client.create_hit(**request)["HIT"]["HITId"])
+    except Exception as error:
+        if ALREADY_THERE not in str(error):
+            raise explained(error) from None
+    found = _listed(client).get(hit.token)
+    if found is None:
+        raise UsageError(
+            "Mechanical Turk says that the task is there, but does not list it: run the same command again"
+        )
+    return found
+
+
+def _listed(client: TurkClient) -> dict[str, str]:
+    """All tasks of the account by the token that was written on them."""
+    found: dict[str, str] = {}
+    more: dict[str, Any] = {}
+    while True:
+        try:
+            page = client.list_hits(MaxResults=100, **more)
+        except Exception as error:
+            raise explained(error) from None
+        found |= {hit["RequesterAnnotation"]: hit["HITId"] for hit in page["HITs"] if hit.get("RequesterAnnotation")}
+        if not page.get("NextToken"):
+            return found
+        more = {"NextToken": page["NextToken"]}
+
+
+def explained(error: Exception) -> UsageError:
+    """What Amazon said, in one line with a remedy."""
+    said = " ".join(str(error).split())
+    return UsageError(f"Mechanical Turk: {said}: what was planned is kept; correct it and run the same command again")

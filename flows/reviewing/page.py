@@ -1,0 +1,234 @@
+"""Attention checks from a table: labels whose answer is known.
+
+The review page and what belongs to it: serving, inviting, exporting."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.cli.options import UsageError
+from flows.cli.terminal import LOGGING
+from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
+from flows.settings import state_folder
+from models.oracle import Feature, Label
+from models.people.human import check_of
+from models.prompting.feature_names import clean, name_problem
+from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
+from review.access import LINK, SECRET, Signer
+from review.app import ReviewConfig
+from sources.dataset import Example
+from sources.load import load_dataset
+from store import Store
+from store.review.people import ADMIN, REVIEWER
+from store.review.queue import Ask, Invitation, Queue, Terms
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+ANSWERS = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
+
+
+def add_checks(store: Store, dataset: str, path: Path, queue: str) -> int:
+    """Enter the rows of a CSV file (feature, id, answer, optionally definition) as checks; how many there are."""
+    examples = {example.id: example for example in load_dataset(dataset).examples}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path} ({error}): give a CSV file in UTF-8") from None
+    checks = [_check(number, row, examples, path, queue) for number, row in enumerate(rows, start=2)]
+    store.queue.enqueue(checks)
+    return len(checks)
+
+
+def _check(number: int, row: dict[str, str], examples: dict[str, Example], path: Path, queue: str) -> Ask:
+    for column in ("feature", "id", "answer"):
+        if not row.get(column):
+            raise UsageError(f"{path}, line {number}: no {column!r}: the columns are feature, id and answer")
+    if row["id"] not in examples:
+        raise UsageError(f"{path}, line {number}: no example {row['id']!r} in the data set")
+    if row["answer"].lower() not in ANSWERS:
+        raise UsageError(f"{path}, line {number}: answer {row['answer']!r}: write yes or no")
+    feature = Feature(row["feature"], row.get("definition") or "")
+    return check_of(queue, Label(feature, examples[row["id"]]), ANSWERS[row["answer"].lower()])
+
+
+_log = logging.getLogger(__name__)
+ADDRESS = "address"  # the name under which the store remembers where the page was last served
+DEFAULT_ADDRESS = "http://127.0.0.1:8765"
+DAY = 86_400.0
+RESUME_SECONDS = 2.0
+CONNECTIONS = 16
+
+
+@dataclass(frozen=True)
+class PageSettings:
+    host: str = "127.0.0.1"
+    port: int = 8765
+    base_url: str | None = None  # under which people reach it, if not host and port
+    queue: str | None = None  # show questions of this queue only
+    page_size: int = 12
+    lease_minutes: float = 15.0
+    checks: float = 0.05
+    repeats: float = 0.05
+    pass_mark: float = 0.8
+    submit_addresses: tuple[str, ...] = (SANDBOX.submit, PRODUCTION.submit)
+
+    def __post_init__(self) -> None:
+        for name in ("checks", "repeats", "pass_mark"):
+            if not 0 <= getattr(self, name) <= 1:
+                flag = name.replace("_", "-")
+                raise UsageError(f"--{flag} {getattr(self, name)} is not a share: give a value from 0 to 1")
+        if not 1 <= self.page_size <= 100 or not 0 < self.lease_minutes <= 24 * 60:
+            raise UsageError("--page-size must be from 1 to 100 and --lease-minutes from 0 to 1440")
+
+    @property
+    def address(self) -> str:
+        return (self.base_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+    def config(self) -> ReviewConfig:
+        terms = Terms(self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats)
+        marks = QualityTerms(pass_mark=self.pass_mark)
+
+        def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> Quality:
+            return quality_of(records, consensus, marks, now=time.time())
+
+        return ReviewConfig(
+            clean=clean,
+            name_problem=name_problem,
+            quality=quality,
+            export=csv_lines,
+            base_url=self.address,
+            terms=terms,
+            submit_addresses=self.submit_addresses,
+        )
+
+
+def make_app(store: Store, settings: PageSettings) -> FastAPI:
+    from review.app import create_app
+
+    return create_app(store.queue, settings.config())
+
+
+def serve(store: Store, settings: PageSettings) -> None:
+    """Serve the page until it is interrupted, and resume suspended runs as soon as their answers are there."""
+    import uvicorn
+
+    _assert_free(settings)
+    store.queue.remember(ADDRESS, settings.address)
+    _warm_up(store.queue, settings)
+    with resuming(store.queue):
+        uvicorn.run(
+            make_app(store, settings),
+            host=settings.host,
+            port=settings.port,
+            log_config=LOGGING,
+            log_level="warning",
+            access_log=False,  # addresses hold links, and links are keys
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+
+
+def _warm_up(queue: Queue, settings: PageSettings) -> None:
+    """Open connections and build statements before the first visitor waits for them, and have the collector of garbage
+    leave alone what stays for good."""
+    nobody = 0
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        list(pool.map(lambda _: queue.progress(nobody, settings.queue), range(4 * CONNECTIONS)))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def _assert_free(settings: PageSettings) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            where = f"{settings.host}:{settings.port}"
+            raise UsageError(f"cannot listen at {where} ({error.strerror}): give another --port or --host") from None
+
+
+@contextmanager
+def resuming(queue: Queue) -> Iterator[None]:
+    """While the block runs, resume every suspended run whose questions are answered."""
+    stopping = threading.Event()
+
+    def look() -> None:
+        while not stopping.wait(RESUME_SECONDS):
+            try:
+                if queue.ready_runs():
+                    resume(queue)
+            except Exception:  # the Prefect API is away for a moment: it is asked again
+                _log.exception("a suspended run could not be resumed")
+
+    thread = threading.Thread(target=look, name="resume", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+
+
+def resume(queue: Queue) -> list[str]:
+    """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
+    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+
+    from flows.prefect_api import kept_server
+    from flows.reviewing.suspension import resume_ready_runs
+
+    url = get_current_settings().api.url or kept_server(state_folder())
+    if url is None:
+        return []
+    with temporary_settings({PREFECT_API_URL: url}):
+        return resume_ready_runs(queue)
+
+
+def link_of(queue: Queue, invitation: Invitation, address: str | None = None) -> str:
+    """The personal link of an invitation."""
+    where = address or queue.remembered(ADDRESS) or DEFAULT_ADDRESS
+    return f"{where.rstrip('/')}/i/{Signer(queue.secret(SECRET)).sign(invitation.id, LINK)}"
+
+
+def invite(store: Store, name: str, *, days: float, admin: bool = False, address: str | None = None) -> str:
+    called = clean(name)
+    if not called or len(called) > 80:
+        raise UsageError(f"NAME {name!r} is empty or longer than 80 characters: give the name of a person")
+    if not 0 < days <= 366:
+        raise UsageError(f"--days {days:g}: an invitation lasts more than 0 and at most 366 days")
+    return link_of(store.queue, store.queue.invite(called, ADMIN if admin else REVIEWER, days * DAY), address)
+
+
+def revoke(store: Store, name: str) -> int:
+    ended = store.queue.revoke(name)
+    if not ended:
+        known = ", ".join(sorted({one.person.name for one in store.queue.invitations() if not one.revoked_at}))
+        raise UsageError(f"nobody called {name!r} has an invitation: {known or 'nobody'} has")
+    return ended
+
+
+def withdraw(store: Store, name: str) -> int:
+    """Set a reviewer's answers aside and end their invitations; how many answers."""
+    person = store.queue.find_person(name)
+    if person is None:
+        raise UsageError(f"nobody called {name!r} has answered: `python -m flows review export FILE` says who has")
+    store.queue.revoke(name)
+    return store.queue.withdraw(person.id)
+
+
+def export(store: Store, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(csv_lines(store.queue.records()))

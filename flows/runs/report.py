@@ -1,0 +1,134 @@
+"""Write the labels of a run in forms that other programs load.
+
+Write the report of a run, and make the tagging run that its analysis of a target is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from flows.cli.progress import display
+from reports.export.formats import export_run, formats_named
+from reports.page.page import dataset_of
+from reports.run.folder import Run
+from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import uuid4
+from flows.cli.options import UsageError
+from flows.settings import OF_THE_STRATEGY, DiscoverSettings
+from models.oracle import OracleError
+from reports.analysis.columns import read_column
+from reports.page.page import Page, dataset_of, write_page
+from sources.dataset import DatasetError
+
+def export(run: Run, formats: Sequence[str], *, dataset: str | None = None, out: Path | None = None) -> list[Path]:
+    """The files and folders written. Formats that do not fit the data set are left out of `all`."""
+    formats_named(formats)
+    with display().waiting("reading the data set"):
+        read, problem = dataset_of(run, dataset)
+    if problem:
+        display().say(problem)
+    with display().waiting("writing the exports"):
+        return export_run(run, formats, read, out)
+
+
+TAGS_PER_FEATURE = 4  # names repeat: so many questions bring about as many tags as there are features
+
+
+def report(
+    run: Run,
+    *,
+    dataset: str | None = None,
+    out: Path | None = None,
+    target: str | None = None,
+    tagging: Run | None = None,
+    budget: str | None = None,
+    by: str | None = None,
+    against: Run | None = None,
+) -> Page:
+    allowed = money(budget)
+    read, _ = dataset_of(run, dataset)
+    if target is not None:
+        read_column(read, target, run.findings.ids)  # what is wrong with it is said before anything is asked
+        tagging = tagging or tagging_control(run, dataset, allowed)
+    with display().waiting("writing the report"):
+        return write_page(
+            run, dataset=read or dataset, path=out, target=target, tagging=tagging, by=by, against=against
+        )
+
+
+def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Run | None:
+    """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free or the budget allows
+    it, else None and a line that says how to get it."""
+    from flows.discover.flow import run_discovery
+    from flows.discover.preparation import prepare
+
+    given = run.summary["settings"]
+    wanted = {
+        "strategy": "tagging",
+        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary["dataset"]["compared"])),
+        "out": str(run.folder / "tagging"),
+        "budget": budget,
+        **dict.fromkeys(OF_THE_STRATEGY),
+        "voters": 1,
+        "label_rest": False,
+        "target_g": None,
+        "nones": None,
+    }
+    settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
+    try:
+        prepared = prepare(settings)
+        cost = prepared.estimate()["usd_left"]
+        if cost > float(budget or 0):
+            display().say(
+                f"no tagging control: it may cost up to {cost:.2f} USD; allow it with --budget {cost:.2f}, or give a "
+                "tagging run with --tagging"
+            )
+            return None
+        run_discovery(prepared, run_id=str(uuid4()))
+    except (OracleError, DatasetError) as error:
+        display().say(f"no tagging control: {error}")
+        return None
+    return Run(prepared.folder)
+
+
+def money(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise UsageError(f"--budget {text!r} is not a number of USD: give one such as 2.50") from None
+    if not amount.is_finite() or amount <= 0:
+        raise UsageError(f"--budget {text!r} must be more than 0: leave it out to spend nothing")
+    return amount.quantize(Decimal("0.000001"))
+
+
+def describe(page: Page) -> dict[str, Any]:
+    """For --json: where the page is, and the figures of its analyses."""
+    return {
+        "report": str(page.path),
+        "target": asdict(page.target) if page.target else None,
+        "groups": asdict(page.groups) if page.groups else None,
+    }
+
+
+def told(page: Page) -> list[str]:
+    """The same in words, for people."""
+    lines: list[str] = []
+    if page.target:
+        lines.append(f"{page.target.column}: {page.target.measure} on {page.target.examples} examples")
+        lines += [
+            f"  {one.estimate.value:5.2f} ({one.estimate.low:.2f} to {one.estimate.high:.2f}) {one.name}"
+            for one in page.target.contenders
+        ]
+        lines.append("  carried by " + ", ".join(carrier.name for carrier in page.target.carriers[:5]))
+    if page.groups:
+        different = [one for one in page.groups.differences if one.differs]
+        lines.append(f"{page.groups.by}: {len(different)} of {page.groups.tests} comparisons differ at 5 %, corrected")
+        lines += [
+            f"  {one.name}: {one.share:.0%} of {one.group}, {one.share_other:.0%} of {one.other} "
+            f"({one.low:+.0%} to {one.high:+.0%})"
+            for one in different[:10]
+        ]
+    return [*lines, f"written to {page.path}"]
