@@ -46,7 +46,7 @@ def main() -> None:
 
 def measure(folder: Path, size: str, count: int) -> dict[str, float]:
     """Prints a table for one size of model; returns how many times faster batch 16 is, by the order of questions."""
-    from tests.tiny_models import save_tiny_llava
+    from tests.support.tiny_models import save_tiny_llava
 
     hidden, layers = SIZES[size]
     model = save_tiny_llava(folder / size, hidden=hidden, layers=layers)

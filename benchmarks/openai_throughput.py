@@ -62,7 +62,7 @@ def main() -> None:
 
 @contextmanager
 def server(*arguments: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.fake_openai", "--words", ",".join(WORDS), *arguments]
+    command = [sys.executable, "-m", "tests.support.fake_openai", "--words", ",".join(WORDS), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield (process.stdout.readline() if process.stdout else "").strip()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from tests.fake_openai import FakeOpenAI
-    from tests.review_site import Site
+    from tests.support.fake_openai import FakeOpenAI
+    from tests.support.review_site import Site
 
 PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])  # with a busy machine
 settings.register_profile("suite", PATIENT, derandomize=True)  # the same examples everywhere: what passed once passes
@@ -64,8 +64,8 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def server() -> Iterator[FakeOpenAI]:
     """A model server that knows which words are in a text."""
-    from tests.fake_openai import FakeOpenAI, Mind
-    from tests.fake_openai.examples import WORDS
+    from tests.support.fake_openai import FakeOpenAI, Mind
+    from tests.support.fake_openai.examples import WORDS
 
     with FakeOpenAI(Mind(WORDS)) as running:
         yield running
@@ -74,7 +74,7 @@ def server() -> Iterator[FakeOpenAI]:
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
     """Sixteen texts with those words."""
-    from tests.fake_openai.examples import texts_table
+    from tests.support.fake_openai.examples import texts_table
 
     return texts_table(tmp_path, 16)
 
@@ -83,7 +83,7 @@ def dataset(tmp_path: Path) -> Path:
 def site(tmp_path: Path) -> Iterator[Site]:
     """The review page of a new store, which shows nothing but what is asked."""
     from store import Store
-    from tests.review_site import running_site
+    from tests.support.review_site import running_site
 
     with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
         yield running

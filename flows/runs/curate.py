@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from flows.cli.progress import display
 from flows.cli.options import UsageError
+from flows.cli.progress import display
 from flows.discover.preparation import Prepared, prepare
 from flows.runs.report import money
 from flows.settings import DiscoverSettings

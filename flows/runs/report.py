@@ -5,21 +5,22 @@ Write the report of a run, and make the tagging run that its analysis of a targe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from flows.cli.progress import display
-from reports.export.formats import export_run, formats_named
-from reports.page.page import dataset_of
-from reports.run.folder import Run
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
 from flows.cli.options import UsageError
+from flows.cli.progress import display
 from flows.settings import OF_THE_STRATEGY, DiscoverSettings
 from models.oracle import OracleError
 from reports.analysis.columns import read_column
+from reports.export.formats import export_run, formats_named
 from reports.page.page import Page, dataset_of, write_page
+from reports.run.folder import Run
 from sources.dataset import DatasetError
+
 
 def export(run: Run, formats: Sequence[str], *, dataset: str | None = None, out: Path | None = None) -> list[Path]:
     """The files and folders written. Formats that do not fit the data set are left out of `all`."""

@@ -17,7 +17,7 @@ from models.people.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Example, Truth
 from store import Store
-from tests.made import crowd_of, random_truth, texts
+from tests.support.made import crowd_of, random_truth, texts
 
 FILES, ANSWERS = ("features.csv", "labels.csv"), "answers.jsonl"
 TRUTH = random_truth(6, 4, seed=3)

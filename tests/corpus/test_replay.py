@@ -17,7 +17,7 @@ import pytest
 from store.migrations import STEPS
 from tests.corpus.recorded_run import Disabled, crowd, run
 from tests.corpus.replay import HERE, replay
-from tests.made import texts
+from tests.support.made import texts
 
 ROOT = Path(__file__).parents[2]
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati")

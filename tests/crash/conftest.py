@@ -13,7 +13,7 @@ import pytest
 from tests.crash.driver import Nest, nest
 from tests.crash.provider import Provider
 from tests.integration.conftest import postgres
-from tests.integration.postgres import PostgresServer
+from tests.support.postgres import PostgresServer
 
 __all__ = ["postgres"]
 

@@ -12,7 +12,7 @@ from sqlalchemy import event
 
 import store.connection
 from store import Store
-from tests.integration.store_steps import begin, pay
+from tests.support.store_steps import begin, pay
 
 ROUNDS, ANSWERS = 2, 10  # the store is closed in between, and with it its journal
 

@@ -38,9 +38,9 @@ from sources.dataset import Dataset, Truth
 from store import Store
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
 from tests.crash.provider import PaidOracle
-from tests.fake_openai.examples import WORDS, labels
-from tests.fake_openai.examples import texts as word_texts
-from tests.made import crowd_of, random_truth, texts
+from tests.support.fake_openai.examples import WORDS, labels
+from tests.support.fake_openai.examples import texts as word_texts
+from tests.support.made import crowd_of, random_truth, texts
 
 TOKEN_PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 EXAMPLES, TRAITS, QUERIES, BATCH = 6, 4, 20, 10

@@ -22,11 +22,11 @@ from tests.crash.driver import Nest, Tally, Trial
 from tests.crash.nest import LONGEST_SECONDS
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
-from tests.fake_openai import BatchManners, FakeOpenAI, Mind
-from tests.fake_openai.examples import WORDS
-from tests.growing_worlds import World
-from tests.made import texts
-from tests.review_site import Site, Visitor, free_port
+from tests.support.fake_openai import BatchManners, FakeOpenAI, Mind
+from tests.support.fake_openai.examples import WORDS
+from tests.support.growing_worlds import World
+from tests.support.made import texts
+from tests.support.review_site import Site, Visitor, free_port
 
 pytestmark = [pytest.mark.xdist_group("nest"), pytest.mark.parametrize("store_kind", ["sqlite"])]
 MOMENTS = pytest.mark.parametrize("moments", [2, pytest.param(50, marks=pytest.mark.slow)])

@@ -19,8 +19,8 @@ from tests.crash.conftest import Places
 from tests.crash.driver import Nest, Trial
 from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
-from tests.fake_openai import Abilities, FakeOpenAI, Mind
-from tests.fake_openai.examples import WORDS
+from tests.support.fake_openai import Abilities, FakeOpenAI, Mind
+from tests.support.fake_openai.examples import WORDS
 
 pytestmark = pytest.mark.xdist_group("nest")
 PROBES = 2  # requests to this server: what form of reply it heeds, and whether it has decisions

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.chromium import MISSING, find_chromium, running_chromium
+from tests.support.chromium import MISSING, find_chromium, running_chromium
 
 
 @pytest.fixture(scope="module")  # while it is open, its event loop runs in this thread and no other can

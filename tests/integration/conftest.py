@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from store import Store
-from tests.integration.postgres import PostgresMissing, PostgresServer, start_postgres
+from tests.support.postgres import PostgresMissing, PostgresServer, start_postgres
 
 
 @dataclass

@@ -1,0 +1,211 @@
+"""The command line as a person meets it: results on stdout, one line per error, the right exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from flows.__main__ import main
+
+ROOT = Path(__file__).parents[4]
+FACES = str(ROOT / "datasets" / "faces")
+CROWD = ["--oracle", "simulated"]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "flows", *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+
+
+def bad_input(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that is printed; nothing else may be."""
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    lines = [line for line in printed.err.splitlines() if not line.endswith("…")]
+    assert len(lines) == 1, printed.err
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> list[str]:
+    return ["--store", str(tmp_path / "store.sqlite"), "--out", str(tmp_path / "run")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["discover", "no/such/folder", *CROWD], "no/such/folder"),
+        (["discover", FACES, "--oracle", "nobody"], "'nobody'"),
+        (["discover", FACES, "--oracle", "simulated:mob"], "'mob'"),
+        (["discover", FACES, "--oracle", "simulated?flip=often"], "'often'"),
+        (["discover", FACES, "--oracle", "simulated?flip=2"], "flip=2"),
+        (["discover", FACES, "--oracle", "simulated?colour=1"], "'colour'"),
+        (["discover", FACES, *CROWD, "--strategy", "magic"], "'magic'"),
+        (["discover", FACES, *CROWD, "--queries", "0"], "--queries '0'"),
+        (["discover", FACES, *CROWD, "--queries", "many"], "--queries 'many'"),
+        (["discover", FACES, *CROWD, "--votes", "-1"], "--votes '-1'"),
+        (["discover", FACES, *CROWD, "--budget", "0"], "--budget '0'"),
+        (["discover", FACES, *CROWD, "--budget", "-3"], "--budget '-3'"),
+        (["discover", FACES, *CROWD, "--target-g", "7"], "--target-g '7'"),
+        (["discover", FACES, *CROWD, "--no-such-option"], "--no-such-option"),
+        (["discover", *CROWD], "DATASET is missing"),
+        (["discover", FACES], "--oracle is missing"),
+        (["discover", "--config", "no.json"], "no.json"),
+        (["dance"], "dance"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_value(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], fresh: list[str]
+) -> None:
+    extra = fresh if arguments[0] == "discover" else []
+    assert said in bad_input(capsys, *arguments, *extra)
+
+
+def test_an_empty_folder_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "empty" in bad_input(capsys, "discover", str(tmp_path / "empty"), *CROWD, *fresh)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("these are notes, and long enough not to be taken for an empty file\n" * 20)
+    before = (tmp_path / "notes.txt").read_bytes()
+    line = bad_input(
+        capsys, "discover", FACES, "--oracle", "simulated", "--store", str(tmp_path / "notes.txt"),
+        "--out", str(tmp_path / "run"),
+    )  # fmt: skip
+    assert "notes.txt" in line
+    assert (tmp_path / "notes.txt").read_bytes() == before
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_output_folder_that_cannot_be_written_is_refused_before_anything_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")  # a folder below a file cannot be made, not even by root
+    store = tmp_path / "store.sqlite"
+    line = bad_input(
+        capsys,
+        "discover",
+        FACES,
+        "--oracle",
+        "simulated",
+        "--store",
+        str(store),
+        "--out",
+        str(tmp_path / "file" / "run"),
+    )
+    assert "--out" in line
+
+
+def test_truth_whose_ids_do_not_match_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]
+) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "texts.csv").write_text("id,text\na,one\nb,two\nc,three\n")
+    (tmp_path / "texts" / "truth.csv").write_text("id,f\na,1\nb,0\nzebra,1\n")
+    line = bad_input(capsys, "discover", str(tmp_path / "texts" / "texts.csv"), *CROWD, *fresh)
+    assert "truth.csv" in line
+
+
+def test_fewer_than_three_examples_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]
+) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "texts.csv").write_text("id,text\na,one\nb,two\n")
+    (tmp_path / "texts" / "truth.csv").write_text("id,f\na,1\nb,0\n")
+    assert "3" in bad_input(capsys, "discover", str(tmp_path / "texts"), "--oracle", "simulated", *fresh)
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from flows.__main__ import main\n"
+        "try: main(['discover', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'openai', 'prefect', 'pandas', 'sqlalchemy'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "example: python -m flows discover" in done.stdout
+
+
+def test_estimate_says_calls_and_money_and_spends_nothing(capsys: pytest.CaptureFixture[str], fresh: list[str]) -> None:
+    options = ["--oracle", "simulated?price=0.001", "--queries", "10", "--votes", "3", "--json", *fresh]
+    assert main(["estimate", FACES, *options]) == 0
+    estimate = json.loads(capsys.readouterr().out)
+    assert estimate["calls"] == 10 * (1 + 300)
+    assert estimate["usd"] == pytest.approx(3.01)
+    assert estimate["kept"] == 0
+
+
+def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
+    prefect_url: str, tmp_path: Path, fresh: list[str]
+) -> None:
+    options = ["--oracle", "simulated?price=0.001", "--queries", "6", "--json", *fresh]
+    first = run("discover", FACES, *options, PREFECT_API_URL=prefect_url)
+    assert first.returncode == 0, first.stderr
+    summary = json.loads(first.stdout)
+    assert "Traceback" not in first.stderr
+    assert "CancelledError" not in first.stderr
+    assert summary["queries"] == 6
+    assert summary["paid_calls"] == 6 + 100 * summary["features"]
+    assert summary["cost_usd"] == pytest.approx(summary["paid_calls"] * 0.001)
+    labels = pd.read_parquet(tmp_path / "run" / "labels.parquet")
+    assert labels.shape == (100, 1 + summary["features"])
+    assert len((tmp_path / "run" / "answers.jsonl").read_text().splitlines()) == summary["paid_calls"]
+    before = {name: (tmp_path / "run" / name).read_bytes() for name in ("labels.csv", "features.csv", "answers.jsonl")}
+
+    again = run("discover", "--config", str(tmp_path / "run" / "run.json"), "--json", PREFECT_API_URL=prefect_url)
+    assert again.returncode == 0, again.stderr
+    assert f"kept {summary['paid_calls']} answers" in again.stderr
+    repeated = json.loads(again.stdout)
+    assert repeated["paid_calls"] == 0
+    assert repeated["settings"] == summary["settings"]
+    assert before == {name: (tmp_path / "run" / name).read_bytes() for name in before}
+
+    costs = run("costs", str(tmp_path / "run"), "--json", "--store", str(tmp_path / "store.sqlite"))
+    lines = json.loads(costs.stdout)
+    assert sum(line["paid"] for line in lines) == summary["paid_calls"] * 1000
+    assert sum(line["cached_worth"] for line in lines) == summary["paid_calls"] * 1000
+    assert {line["kind"] for line in lines} == {"two-of-three", "label"}
+
+
+def test_a_budget_stops_a_run_with_partial_results_and_a_higher_one_goes_on(prefect_url: str, fresh: list[str]) -> None:
+    options = ["--oracle", "simulated?price=0.01", "--queries", "4", "--json", *fresh]
+    first = run("discover", FACES, *options, "--budget", "1.50", PREFECT_API_URL=prefect_url)
+    assert first.returncode == 0, first.stderr
+    stopped = json.loads(first.stdout)
+    assert stopped["stopped_because"] == "budget"
+    assert stopped["cost_usd"] == pytest.approx(1.50)
+    assert "raise --budget" in first.stderr
+    second = run("discover", FACES, *options, "--budget", "5", PREFECT_API_URL=prefect_url)
+    finished = json.loads(second.stdout)
+    assert finished["stopped_because"] == "queries"
+    assert finished["cost_usd"] + stopped["cost_usd"] == pytest.approx((4 + 100 * finished["features"]) * 0.01)
+
+
+def test_a_prefect_api_that_does_not_answer_is_one_line(fresh: list[str]) -> None:
+    done = run(
+        "discover", FACES, "--oracle", "simulated", *fresh, PREFECT_API_URL="http://127.0.0.1:9/api"
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "http://127.0.0.1:9/api does not answer" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,46 @@
+"""Every command of docs/enrich.md is run, and every option of enrich and rediscover is on a page."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from flows.__main__ import build_parser, main
+from tests.e2e.flows.runs.test_docs import ROOT, blocks_of
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_work(
+    prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prefect_url
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    for _, text in blocks_of("enrich.md"):
+        for line in text.splitlines():
+            words = shlex.split(line)
+            assert words[:3] == ["python", "-m", "flows"], line
+            assert main(words[3:]) == 0, line
+    printed = capsys.readouterr().out
+    assert "100 added, 0 unchanged; 100 rows" in printed
+    assert "proposals.csv" in printed
+    table = pd.read_parquet(tmp_path / "enriched" / "two" / "labels.parquet")
+    assert list(table.columns) == ["id", "digest", "version", "glasses", "smile"]
+
+
+def test_every_option_is_on_a_page() -> None:
+    pages = "".join(
+        (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("enrich.md", "scaling.md", "discover.md")
+    )
+    commands = build_parser()._subparsers
+    assert commands is not None
+    choices = commands._group_actions[0].choices
+    assert isinstance(choices, dict)
+    for command in ("enrich", "rediscover"):
+        for action in choices[command]._actions:
+            for option in action.option_strings:
+                if option.startswith("--") and not option.startswith("--no-") and option not in ("--help", "--debug"):
+                    assert option in pages, f"{command} {option} is on no page"

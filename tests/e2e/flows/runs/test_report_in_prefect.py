@@ -1,0 +1,48 @@
+"""A run read in Prefect's own page: table, progress, picture and link."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_discover_ends_with_its_report_and_prefect_shows_the_same_numbers(prefect_url: str, tmp_path: Path) -> None:
+    options = [
+        "--oracle",
+        "simulated",
+        "--queries",
+        "3",
+        "--store",
+        str(tmp_path / "store.sqlite"),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "flows", "discover", str(ROOT / "datasets" / "zoo"), *options],
+        cwd=ROOT,
+        env=os.environ | {"PREFECT_API_URL": prefect_url},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
+    with SyncPrefectClient(prefect_url) as client:
+        of_zoo = ArtifactFilter(key=ArtifactFilterKey(like_="features-zoo%"))  # other tests have made hundreds
+        made = {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=of_zoo)}
+    assert made["features-zoo"].type == "table"
+    picture, link = str(made["features-zoo-curves"].data), str(made["features-zoo-report"].data)
+    content = picture.removeprefix("data:image/svg+xml;base64,")
+    assert base64.b64decode(content).startswith(b"<svg")
+    address = link[link.index("(") + 1 : link.rindex(")")]
+    assert Path(unquote(urlparse(address).path)) == (tmp_path / "run" / "report.html").resolve()

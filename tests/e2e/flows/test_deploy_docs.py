@@ -1,0 +1,248 @@
+"""docs/deploy.md, command by command, against a real Prefect server on PostgreSQL and a real worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pandas as pd
+import psycopg
+import pytest
+
+from flows.prefect_api import _end_with_parent
+from tests.support.postgres import PostgresMissing, PostgresServer, start_postgres
+
+ROOT = Path(__file__).parents[3]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LONG_RUNNING = ("prefect server start", "prefect worker start")
+PATIENCE = 400.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(happened: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := happened():
+            return found
+        time.sleep(0.5)
+    raise AssertionError(f"{what} did not happen within {PATIENCE:.0f} s")
+
+
+@dataclass
+class Terminal:
+    """Runs the lines of a page as a reader would, with this test's addresses for those of the page."""
+
+    folder: Path
+    port: int
+    addresses: dict[str, str]
+    environment: dict[str, str]
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api"
+
+    def run_page(self, page: str) -> None:
+        for kind, text in BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
+            if kind == "python":
+                self.run_line([sys.executable, "-c", text])
+                continue
+            for line in text.splitlines():
+                self.line(line)
+
+    def line(self, line: str) -> str:
+        for shown, real in self.addresses.items():
+            line = line.replace(shown, real)
+        words = shlex.split(line)
+        if words[0] == "export":
+            name, _, value = words[1].partition("=")
+            self.environment[name] = value
+            return ""
+        if line.startswith(LONG_RUNNING):
+            self.start(words)
+            return ""
+        return self.run_line(words)
+
+    def start(self, words: list[str]) -> None:
+        log = (self.folder / f"{words[1]}.log").open("wb")
+        self.running.append(
+            subprocess.Popen(
+                self._program(words),
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+            )
+        )
+        log.close()
+        if "server" in words:
+            until(self.answers, "the server's answer")
+
+    def answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.api}/health", timeout=5) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
+
+    def run_line(self, words: list[str]) -> str:
+        done = subprocess.run(
+            self._program(words),
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+        self.said.append(done.stdout)
+        return done.stdout
+
+    def _program(self, words: list[str]) -> list[str]:
+        if words[0] == "prefect":
+            return [sys.executable, "-m", "prefect", *words[1:]]
+        return [sys.executable, *words[1:]] if words[0] == "python" else words
+
+    def ask(self, path: str, **content: Any) -> Any:
+        body = json.dumps(content).encode()
+        request = urllib.request.Request(f"{self.api}{path}", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)
+
+    def close(self) -> None:
+        for process in reversed(self.running):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@pytest.fixture
+def postgres() -> Iterator[PostgresServer]:
+    try:
+        server = start_postgres()
+    except PostgresMissing as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, postgres: PostgresServer) -> Iterator[Terminal]:
+    clone = tmp_path / "clone"
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".venv", ".git", "runs", "enriched", ".*cache", "docs"))
+    port = free_port()
+    addresses = {
+        "postgresql+asyncpg://prefect:prefect@localhost:5432/prefect": new_database(postgres, "prefect").replace(
+            "postgresql:", "postgresql+asyncpg:", 1
+        ),
+        "postgresql://twothirds:twothirds@localhost:5432/twothirds": new_database(postgres, "twothirds"),
+        "4200": str(port),
+    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment |= {"PREFECT_HOME": str(tmp_path / "prefect"), "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    made = Terminal(clone, port, addresses, environment)
+    yield made
+    made.close()
+
+
+def new_database(server: PostgresServer, name: str) -> str:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return server.url.replace("/postgres?", f"/{name}?")
+
+
+def test_the_page_takes_a_newcomer_to_a_scheduled_run(terminal: Terminal) -> None:
+    terminal.run_page("deploy.md")
+    said = "\n".join(terminal.said)
+    assert "0 3 * * *" in said
+    assert "automation: twothirds: a run failed" in said
+    labels = pd.read_parquet(terminal.folder / "enriched" / "faces" / "labels.parquet")
+    assert len(labels) == 100
+    assert labels["glasses"].notna().all()
+    assert len(runs_of(terminal, "enrich", flow_runs={"name": {"like_": "part-"}})) == 2
+    a_scheduled_run_happens(terminal)
+    a_used_up_budget_is_told(terminal)
+
+
+def a_scheduled_run_happens(terminal: Terminal) -> None:
+    """The night is not waited for: another schedule, every few seconds, starts the same deployment."""
+    terminal.line("prefect deployment schedule create enrich/enrich --interval 15")
+
+    def done() -> bool:
+        return any(run["auto_scheduled"] and run["state_type"] == "COMPLETED" for run in runs_of(terminal, "enrich"))
+
+    until(done, "a scheduled run")
+    terminal.line("prefect deployment schedule clear enrich/enrich -y")
+
+
+def a_used_up_budget_is_told(terminal: Terminal) -> None:
+    heard: list[str] = []
+
+    class Ear(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Ear)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        saved = (
+            "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
+            f"B(name='ear', url='http://127.0.0.1:{server.server_port}/', "
+            "json_data={'text': '{{body}}'}).save('ear')"
+        )
+        terminal.run_line([sys.executable, "-c", saved])
+        terminal.line("python -m flows notify custom-webhook/ear")
+        settings = {
+            "dataset": "datasets/faces",
+            "features": "beard",
+            "oracle": "simulated?price=0.01",
+            "budget": "0.05",
+            "out": "enriched/dear",
+        }
+        terminal.line(f"prefect deployment run enrich/enrich --param {shlex.quote(f'settings={json.dumps(settings)}')}")
+        until(lambda: any("raise --budget" in one for one in heard), "the notification")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def runs_of(terminal: Terminal, flow: str, **filters: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = terminal.ask("/flow_runs/filter", flows={"name": {"any_": [flow]}}, **filters)
+    return found

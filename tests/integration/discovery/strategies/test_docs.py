@@ -1,0 +1,41 @@
+"""Every command of docs/strategies.md is run, without a server, and every option of a strategy is on that page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from discovery.strategies import STRATEGIES
+from flows.__main__ import build_parser
+from flows.cli.options import read_options
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import NUMBERS, SWITCHES
+from flows.settings import OF_THE_STRATEGY, DiscoverSettings
+
+ROOT = Path(__file__).parents[4]
+PAGE = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.M) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_the_page_work(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    words = shlex.split(command)
+    assert words[:4] == ["python", "-m", "flows", "discover"]
+    settings = read_options(build_parser().parse_args([*words[3:], "--store", "store.sqlite"]), DiscoverSettings)
+    outcome = run_discovery(prepare(settings), run_id=str(uuid4()))
+    assert outcome.summary()["features"] > 5
+
+
+def test_every_strategy_option_and_part_is_on_the_page() -> None:
+    for name in ("strategy", "voters", "batch", "elicit_on", "label_rest", *OF_THE_STRATEGY):
+        assert name in DiscoverSettings.model_fields
+        assert f"--{name.replace('_', '-')}" in PAGE, name
+    for name in (*STRATEGIES, *SWITCHES, *NUMBERS):
+        assert f"`{name}" in PAGE, name

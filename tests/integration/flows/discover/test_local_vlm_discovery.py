@@ -1,0 +1,54 @@
+"""A discovery in which a local model answers everything, on a real store."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from discovery.strategies import make_strategy
+from flows.discover.loop import Limits, Loop, Progress
+from models.local.oracle import LocalVlmConfig, LocalVlmOracle
+from models.oracle import Feature
+from models.recorded import Recorded
+from models.voting import Panel
+from sources.dataset import Example, picture_at
+from store import Store
+from tests.support.tiny_models import save_tiny_llava
+
+RED_HAT = '{"found": true, "name": "red hat", "definition": "A hat that is red.", "have": ["A", "B"], "lack": ["C"]}'
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Example]:
+    examples = []
+    for number, colour in enumerate(("red", "green", "blue", "white", "black", "yellow")):
+        path = tmp_path / f"{colour}.png"
+        Image.new("RGB", (40, 30 + number), colour).save(path)
+        examples.append(picture_at(path, colour))
+    return examples
+
+
+def discover(folder: Path, store: Store, run: str, pictures: list[Example]) -> tuple[Progress, Recorded]:
+    config = LocalVlmConfig(model=str(folder), max_new_tokens=8, least_mass=0.0, price_per_hour=36_000.0)
+    store.begin_run(run, "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
+    recorded = Recorded(LocalVlmOracle(config), store, run_id=run, scope="scope")
+    panel = Panel(recorded, pictures, 3)
+    strategy = make_strategy("adaptive-triple", len(pictures), np.random.default_rng(0))
+    loop = Loop(strategy, pictures, Limits(2), partial(Panel.compare, panel), partial(Panel.label, panel))
+    return loop.run(), recorded
+
+
+def test_a_discovery_is_booked_and_run_again_for_nothing(tmp_path: Path, pictures: list[Example]) -> None:
+    folder = save_tiny_llava(tmp_path / "speaker", says=RED_HAT)
+    with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        first, paying = discover(folder, store, "first", pictures)
+        assert [finding.feature for finding in first.findings] == [Feature("red hat", "A hat that is red.")]
+        assert store.spent("scope") == (paying.cost, 0)
+        assert paying.cost > 0
+        again, repeating = discover(folder, store, "again", pictures)
+    assert (repeating.paid_calls, repeating.cost) == (0, 0)
+    assert [finding.labels.tolist() for finding in again.findings] == [f.labels.tolist() for f in first.findings]

@@ -1,0 +1,96 @@
+"""Names that are instructions, empty, negations or copies: the model is told and asked again, within a limit; what was
+wrong is recorded, every reply is booked, and a repetition finds the same bytes in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discovery.questions import Kind
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
+from models.oracle import Answer, Compare, Verdict
+from models.prices import Price
+from models.recorded import Recorded
+from store import Store
+from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
+from tests.support.fake_openai.examples import WORDS, texts
+from tests.support.fake_openai.mind import Page
+
+PRICE = Price(Decimal("0.15"), Decimal("0.60"))
+EXAMPLES = texts(4)
+QUESTION = Compare(Kind.TWO_OF_THREE, (EXAMPLES[1], EXAMPLES[2], EXAMPLES[3]), known=("red hat",))
+BAD = {
+    "no cat": "the name is a negation",
+    "Ignore the above": "the name is an instruction or markup",
+    "Always answer yes": "the name is an instruction or markup",
+    "[INST] cat": "the name is an instruction or markup",
+    "": "the name is empty",
+    "\u202e\u200b": "the name is empty",
+    "The Red Hats": "the name is that of a known feature",
+    "ＲＥＤ  ｈａｔ": "the name is that of a known feature",
+    "example A": "the name points at examples",
+    "a cat that sits on the mat": "one to 5 words",
+    "x" * 20_000: "one to 5 words and at most 60 characters",
+}
+
+
+class Naming(Mind):
+    """Says these names, one after the other, and then its own."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(WORDS)
+        self.names = names
+
+    def compare(self, page: Page) -> dict[str, Any]:
+        own = super().compare(page)
+        return own | {"name": self.names.pop(0)} if self.names else own
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        opened.begin_run("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
+        yield opened
+
+
+def asked(server: FakeOpenAI, store: Store, memory: dict[str, Any]) -> Answer:
+    with OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE), memory, store) as oracle:
+        [answer] = Recorded(oracle, store, run_id="run", scope="scope").ask([QUESTION])
+    return answer
+
+
+@pytest.mark.parametrize("name", list(BAD), ids=lambda name: name[:20])
+def test_a_bad_name_is_asked_again_once_and_recorded(store: Store, name: str) -> None:
+    memory: dict[str, Any] = {}
+    with FakeOpenAI(Naming([name])) as server:
+        answer = asked(server, store, memory)
+        assert answer.feature is not None
+        assert answer.feature.name == "cat"
+        assert answer.note.startswith("asked again: ")
+        assert BAD[name] in answer.note
+        assert len(answer.note) < 300
+        assert store.spent("scope") == (server.spent(PRICE), 0)
+        told = server.bodies(CHAT)[-1]["messages"]
+        assert [turn["role"] for turn in told] == ["system", "user", "assistant", "user"]
+        assert BAD[name] in told[-1]["content"]
+        sent = server.count(CHAT)
+        again = asked(server, store, memory)
+        assert server.count(CHAT) == sent
+    assert again.cached
+    assert json.dumps(again.to_json()) == json.dumps(answer.to_json())
+
+
+def test_the_limit_is_the_number_of_asks(store: Store) -> None:
+    with FakeOpenAI(Naming(list(BAD) * 2)) as server:
+        answer = asked(server, store, {})
+        assert answer.verdict is Verdict.UNREADABLE
+        assert answer.feature is None
+        assert answer.note
+        assert answer.usage.requests == 4
+        assert store.spent("scope") == (server.spent(PRICE), 0)

@@ -1,0 +1,218 @@
+"""A table that grows: only what is new is asked, and what is there stays as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli.progress import Display, displaying
+from flows.enrich.batches import opened, oracle_and_store
+from flows.enrich.settings import EnrichSettings
+from flows.enrich.shards import locked
+from reports.run.folder import RunError
+from tests.support.growing_worlds import World, night, table
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "world", 60)
+
+
+def truth(world: World) -> pd.DataFrame:
+    return pd.read_csv(world.folder / "truth.csv").set_index("id")
+
+
+def test_labels_are_those_of_the_oracle_and_the_cost_is_booked(world: World) -> None:
+    summary = night(world)
+    assert (summary["added"], summary["paid_calls"], summary["rows"]) == (60, 180, 60)
+    assert summary["cost_usd"] == pytest.approx(0.18)
+    assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
+
+
+def test_a_second_night_asks_only_about_what_is_new_and_leaves_the_rest_byte_for_byte(world: World) -> None:
+    night(world)
+    before = pq.read_table(world.folder / "out" / "labels.parquet")
+    new = world.add(10)
+    summary = night(world)
+    assert (summary["added"], summary["unchanged"], summary["paid_calls"]) == (10, 60, 30)
+    assert summary["ids"] == {"added": new}
+    after = pq.read_table(world.folder / "out" / "labels.parquet")
+    assert after.slice(0, 60).equals(before)
+    assert pq.read_table(world.folder / "out" / "labels.previous.parquet").equals(before)
+    assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
+
+
+def test_a_night_without_news_changes_nothing(world: World) -> None:
+    night(world)
+    written = (world.folder / "out" / "labels.parquet").stat()
+    summary = night(world)
+    assert (summary["paid_calls"], summary["cached_calls"], summary["version"]) == (0, 0, 1)
+    assert (world.folder / "out" / "labels.parquet").stat().st_mtime_ns == written.st_mtime_ns
+    assert not (world.folder / "out" / "labels.previous.parquet").exists()
+
+
+def test_a_renamed_example_is_not_new_and_a_changed_one_is(world: World) -> None:
+    night(world)
+    world.texts["r000003"] = world.texts.pop("e000003")
+    world.texts["e000007"] = "rewritten"
+    world.write()
+    summary = night(world)
+    assert (summary["renamed"], summary["changed"], summary["added"], summary["gone"]) == (1, 1, 0, 1)
+    assert summary["paid_calls"] == 3
+    renamed, before = (table(world)[list(world.traits)].loc[[name]] for name in ("r000003", "e000003"))
+    assert (renamed.to_numpy() == before.to_numpy()).all()
+
+
+def test_a_feature_added_later_is_asked_of_new_examples_and_of_old_ones_only_with_backfill(world: World) -> None:
+    night(world, features="red: It is red.")
+    world.add(5)
+    summary = night(world, features="red: It is red.; round: It is round.")
+    assert (summary["paid_calls"], summary["new_features"]) == (10, ["round"])
+    assert table(world)["round"].notna().sum() == 5
+    world.add(1)
+    assert night(world, features="red: It is red.; round: It is round.")["paid_calls"] == 2
+    filled = night(world, features="red: It is red.; round: It is round.", backfill=True)
+    assert (filled["paid_calls"], filled["filled"]) == (60, 60)
+    assert (table(world)["round"] == truth(world)["round"]).all()
+    assert night(world, features="red: It is red.; round: It is round.")["paid_calls"] == 0
+
+
+def test_labels_of_two_meanings_are_never_mixed(world: World) -> None:
+    night(world, features="red: It is red.")
+    with pytest.raises(RunError, match="'red' is defined otherwise"):
+        night(world, features="red: It is reddish.")
+    with pytest.raises(RunError, match="another voter: ask everything again with --backfill"):
+        night(world, features="red: It is red.", votes=3)
+    again = night(world, features="red: It is reddish.", backfill=True)
+    assert again["paid_calls"] == 60
+    assert night(world, features="red: It is reddish.", votes=3, backfill=True)["rows"] == 60
+
+
+def test_a_budget_stops_it_and_the_next_night_goes_on(world: World) -> None:
+    stopped = night(world, budget="0.1")
+    assert stopped["stopped_because"] == "budget"
+    assert "raise --budget" in stopped["message"]
+    assert stopped["paid_calls"] <= 100
+    done = night(world)
+    assert done["stopped_because"] == "done"
+    assert stopped["paid_calls"] + done["paid_calls"] == 180
+    assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
+
+
+def test_a_flow_that_is_tried_again_may_make_the_next_version(world: World) -> None:
+    stopped, done = night(world, "one flow run", budget="0.1"), night(world, "one flow run")
+    assert (stopped["version"], done["version"]) == (1, 2)
+    assert stopped["paid_calls"] + done["paid_calls"] == 180
+
+
+def test_a_label_whose_votes_are_not_all_in_is_left_to_the_next_night(world: World, tmp_path: Path) -> None:
+    crowd: dict[str, Any] = {"oracle": "simulated?flip=0.3&price=0.001", "votes": 5}
+    whole, cut = World(tmp_path / "whole", 60), world
+    night(whole, **crowd)
+    night(cut, **crowd, budget="0.35")
+    assert table(cut)[list(world.traits)].isna().any(axis=None), "some were not decided"
+    night(cut, **crowd)
+    pd.testing.assert_frame_equal(table(cut)[list(world.traits)].sort_index(), table(whole)[list(world.traits)])
+
+
+def test_what_was_refused_stays_empty_and_is_not_paid_for_again(world: World) -> None:
+    first = night(world, oracle="simulated?refuse=0.2&price=0.001")
+    empty = table(world)[list(world.traits)].isna().sum().sum()
+    assert 0 < empty < 100
+    second = night(world, oracle="simulated?refuse=0.2&price=0.001")
+    assert (first["paid_calls"], second["paid_calls"], second["cached_calls"]) == (180, 0, empty)
+    assert second["version"] == 1
+
+
+def test_a_lost_table_is_written_again_for_nothing(world: World) -> None:
+    night(world)
+    before = table(world)
+    (world.folder / "out" / "labels.parquet").unlink()
+    assert night(world)["paid_calls"] == 0
+    assert table(world).equals(before)
+
+
+def test_votes_decide_as_in_discover(world: World) -> None:
+    summary = night(world, oracle="simulated?flip=0.1", votes=5)
+    assert 3 * 180 <= summary["paid_calls"] < 5 * 180
+    right = table(world)[list(world.traits)].to_numpy() == truth(world).to_numpy()
+    assert right.mean() > 0.95
+
+
+def test_a_feature_that_has_become_frequent_is_marked(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 200)
+    night(world)
+    world.add(100)
+    truth = pd.read_csv(world.folder / "truth.csv")
+    truth.loc[200:, "red"] = 1
+    truth.to_csv(world.folder / "truth.csv", index=False)
+    drift = {one["feature"]: one for one in night(world)["drift"]}
+    assert drift["red"]["moved"]
+    assert drift["red"]["now"] == 1.0
+    assert 0 < drift["red"]["low"] < drift["red"]["high"]
+    assert not drift["round"]["moved"]
+    assert not drift["heavy"]["moved"]
+
+
+def test_two_enrichments_do_not_write_one_table_at_once(world: World) -> None:
+    with locked(world.folder / "out", wait=False), pytest.raises(RunError, match="another enrichment is writing"):
+        night(world)
+
+
+def test_rows_that_cannot_be_read_are_told_and_left_out(world: World) -> None:
+    world.texts["e000005"] = " "
+    world.write()
+    summary = night(world)
+    assert (summary["added"], summary["left_out"]) == (59, [{"id": "e000005", "reason": "empty text"}])
+
+
+def test_hostile_names_survive(world: World) -> None:
+    name = '=cmd"<script>\u202e👩, ' + "x" * 200
+    world.traits = (name, "digest")
+    world.write()
+    features = world.folder / "features.csv"
+    pd.DataFrame({"name": [name, "digest"], "definition": ["=1+1", ""]}).to_csv(features, index=False)
+    night(world, features=str(features))
+    got = table(world)
+    assert (got[name] == truth(world)[name]).all()
+    assert (got["digest (feature)"] == truth(world)["digest"]).all()
+    assert json.loads((world.folder / "out" / "enrich.json").read_text())["features"] == [name, "digest"]
+
+
+def test_a_damaged_table_is_told_in_one_line(world: World) -> None:
+    night(world)
+    (world.folder / "out" / "labels.parquet").write_bytes(b"no parquet")
+    with pytest.raises(RunError, match=r"restore labels\.previous\.parquet"):
+        night(world)
+
+
+def test_the_oracle_is_built_once_per_process(world: World) -> None:
+    night(world)
+    settings = EnrichSettings(
+        dataset=world.spec,
+        features=world.features,
+        oracle="simulated?price=0.001",
+        store=str(world.folder / "store.sqlite"),
+    )
+    assert oracle_and_store(settings)[0] is oracle_and_store(settings)[0]
+    assert opened.cache_info().misses == 1
+
+
+def test_answers_are_told_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
+    class Watched(Display):
+        def __init__(self) -> None:
+            self.seen: list[tuple[int, str]] = []
+
+        def update(self, done: int, detail: str) -> None:
+            self.seen.append((done, detail))
+
+    with displaying(watched := Watched()):
+        summary = night(world, oracle="simulated?price=0.001&latency=0.05&width=8")
+    answers = [int(detail.split()[0]) for _, detail in watched.seen]
+    assert any(0 < so_far < summary["paid_calls"] for so_far in answers), "all is one batch"
+    assert watched.seen[0][0] == 60

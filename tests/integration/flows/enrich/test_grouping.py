@@ -1,0 +1,92 @@
+"""How labels travel: one picture with all features in one request costs a fraction of one request per label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+from flows.enrich.batches import opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from models.oracle import AnswersPending
+from tests.support.fake_openai import CHAT, Abilities, BatchManners, FakeOpenAI, Mind
+from tests.support.fake_openai.mind import COLOURS
+
+FEATURES = [*COLOURS, *(f"thing number {number}" for number in range(20 - len(COLOURS)))]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI(Mind(tuple(FEATURES))) as running:
+        yield running
+    opened.cache_clear()
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for number in range(12):
+        colour = list(COLOURS.values())[number % len(COLOURS)]
+        Image.new("RGB", (256 + number, 256), colour).save(folder / f"{number}.png")
+    return folder
+
+
+def enriched(server: FakeOpenAI, pictures: Path, name: str, options: str) -> tuple[dict[str, Any], pd.DataFrame]:
+    out = pictures.parent / name
+    table = pictures.parent / "features.csv"
+    pd.DataFrame({"name": FEATURES, "definition": [f"The picture shows {one}." for one in FEATURES]}).to_csv(table)
+    settings = EnrichSettings(
+        dataset=str(pictures),
+        features=str(table),
+        oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&{options}",
+        store=str(pictures.parent / f"{name}.sqlite"),
+        out=str(out),
+    )
+    summary = enrich_with(settings)
+    return summary, pd.read_parquet(out / "labels.parquet").set_index("id")[FEATURES].sort_index()
+
+
+def test_one_picture_with_all_features_is_at_least_five_times_cheaper(server: FakeOpenAI, pictures: Path) -> None:
+    alone, labels_alone = enriched(server, pictures, "alone", "grouping=none")
+    together, labels_together = enriched(server, pictures, "together", "grouping=auto")
+    assert labels_together.equals(labels_alone)
+    assert set(labels_alone.to_numpy().ravel()) == {0, 1}
+    labels = labels_alone.size
+    each = [summary["cost_usd"] / labels for summary in (alone, together)]
+    print(f"USD per label: {each[0]:.8f} alone, {each[1]:.8f} together, {each[0] / each[1]:.1f} times cheaper")
+    assert each[0] / each[1] >= 5
+
+
+def test_the_features_of_a_picture_travel_in_one_request(server: FakeOpenAI, pictures: Path) -> None:
+    enriched(server, pictures, "together", "grouping=auto")
+    labelling = [request for request in server.requests if request.path == CHAT][-12:]
+    for request in labelling:
+        said = str(request.json())
+        assert said.count("data:image/") == 1
+        assert all(name in said for name in FEATURES)
+
+
+def test_the_decisions_endpoint_is_used_where_there_is_one(server: FakeOpenAI, pictures: Path) -> None:
+    server.abilities = Abilities(decisions=True)
+    summary, _ = enriched(server, pictures, "decided", "grouping=auto")
+    assert summary["added"] == 12
+    assert any(request.path.endswith("/decisions") for request in server.requests)
+
+
+def test_a_batch_of_the_provider_is_taken_up_by_a_later_process(server: FakeOpenAI, pictures: Path) -> None:
+    server.batches.manners = BatchManners(polls=200)
+    patient = "provider_batch=true&batch_poll=0.01"
+    with pytest.raises(AnswersPending):
+        enriched(server, pictures, "batch", f"{patient}&batch_wait=0.05")
+    assert len(server.batches.made) == 1
+    opened.cache_clear()  # as in another process
+    summary, labels = enriched(server, pictures, "batch", f"{patient}&batch_wait=60")
+    assert len(server.batches.made) == 1
+    assert summary["added"] == 12
+    assert labels.notna().all(axis=None)

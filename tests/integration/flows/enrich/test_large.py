@@ -1,0 +1,75 @@
+"""A large table and a few new rows: what is asked, how soon, and what stays as it is."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from reports.label_table import GrowingTable, read_table, write_table
+from sources.dataset import Example, Quarantined
+from sources.load import digest_of_text, iter_examples
+from tests.support.growing_worlds import World
+
+ROWS, NEW = 10_000, 10
+
+
+def fill(world: World, out: Path) -> None:
+    """As if all its rows had been labelled by the same oracle before."""
+    meaning = read_table(out).meaning
+    table = GrowingTable(meaning, list(world.texts))
+    digests = b"".join(bytes.fromhex(digest_of_text(text)) for text in world.texts.values())
+    table.digests = np.frombuffer(digests, np.uint8).reshape(-1, 32).copy()
+    table.versions = np.ones(len(world.texts), np.int32)
+    table.labels = np.array([world.truth(name) for name in world.texts], np.int8)
+    write_table(out, table)
+
+
+def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_else_is(tmp_path: Path) -> None:
+    opened.cache_clear()
+    world = World(tmp_path / "world", 3)
+    out = tmp_path / "out"
+    settings = EnrichSettings(
+        dataset=world.spec,
+        features=world.features,
+        oracle="simulated",
+        store=str(tmp_path / "store.sqlite"),
+        out=str(out),
+    )
+    enrich_with(settings)
+    world.add(ROWS - 3)
+    fill(world, out)
+    before = pq.read_table(out / "labels.parquet")
+    new = world.add(NEW)
+    opened.cache_clear()
+    asked: list[Batch] = []
+    started, first = time.process_time(), []  # of the processor: others may be using it, too
+
+    def submit(labeller: Labeller, batch: Batch) -> Future[Marks]:
+        first.append(time.process_time() - started)
+        asked.append(batch)
+        done: Future[Marks] = Future()
+        done.set_result(labeller(batch))
+        return done
+
+    summary = enrich_with(settings, submit=submit)
+    assert [example.id for batch in asked for example in batch.examples] == new
+    assert (summary["paid_calls"], summary["cached_calls"]) == (NEW * len(world.traits), 0)
+    assert first[0] < 5
+    after = pq.read_table(out / "labels.parquet")
+    assert after.slice(0, ROWS).equals(before)
+    assert after.num_rows == ROWS + NEW
+
+
+def test_pictures_that_were_readable_before_are_not_decoded_again(tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    (found,) = iter_examples(str(tmp_path))
+    assert isinstance(found, Quarantined)
+    (trusted,) = iter_examples(str(tmp_path), known=lambda _: True)
+    assert isinstance(trusted, Example)

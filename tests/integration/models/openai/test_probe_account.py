@@ -1,0 +1,118 @@
+"""Finding out what a server can do is a charge like any other: claimed before, paid after, in the budget of a run."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from flows.store_check import check
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
+from models.oracle import BudgetExhausted, OracleUnavailable
+from models.prices import Price
+from models.recorded import Recorded
+from store import PROBE, Store
+from store.schema import charges
+from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
+from tests.support.fake_openai.examples import labels, texts
+
+PRICE = Price(Decimal("0.15"), Decimal("0.60"))
+PROBE_MOST = 1_350  # micro-dollars of one request: 1,000 tokens in and 2,000 out
+QUESTIONS = labels(["cat"], texts(8))
+
+
+def begin(store: Store, run: str) -> None:
+    store.begin_run(run, f"scope of {run}", name=run, flow="f", dataset="d", oracle="o", settings={})
+
+
+def oracle_of(server: FakeOpenAI, store: Store, memory: dict[str, Any], budget: int | None = None) -> OpenAIOracle:
+    config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.01, attempts=2)
+    return OpenAIOracle(config, memory, store, budget)
+
+
+def ask(server: FakeOpenAI, store: Store, run: str, memory: dict[str, Any], budget: int | None = None) -> Recorded:
+    begin(store, run)
+    with oracle_of(server, store, memory) as oracle:
+        recorded = Recorded(oracle, store, run_id=run, scope=f"scope of {run}", budget=budget)
+        list(recorded.ask(QUESTIONS))
+    return recorded
+
+
+def probes(store: Store) -> list[str]:
+    """The states of what was booked for finding out."""
+    with store.engine.connect() as connection:
+        return list(connection.execute(select(charges.c.state).where(charges.c.kind == PROBE)).scalars())
+
+
+def test_the_first_run_pays_for_it_and_the_next_one_does_not(server: FakeOpenAI, store: Store) -> None:
+    memory: dict[str, Any] = {}
+    server.abilities = Abilities(decisions=True)
+    with oracle_of(server, store, memory) as curious:
+        assert str(curious.identity)
+        assert store.spent(curious.account) == (server.spent(PRICE), 0)
+    first, second = ask(server, store, "first", memory), ask(server, store, "second", memory)
+    assert (server.count(CHAT), server.count(DECISIONS)) == (1, 1 + 1)
+    assert store.spent("scope of first") == (server.spent(PRICE), 0)
+    assert store.spent(curious.account) == (0, 0)
+    assert (first.cost, second.cost) == (server.spent(PRICE), 0)
+    [line] = [line for line in store.costs() if line.kind == PROBE]
+    assert (line.run_id, line.oracle, line.paid_calls, line.requests) == ("first", "openai:gpt-4o-mini", 2, 2)
+    assert line.paid == server.spent(PRICE) - server.spent_on_questions(PRICE) > 0
+    assert (line.input_tokens > 0, line.output_tokens > 0) == (True, True)
+    assert {row["run_id"] for row in store.run_overview()} == {"first", "second"}
+    assert store.kept("scope of first") == len(QUESTIONS), "it is no answer to a question"
+    assert check(store).problems == []
+
+
+def test_whoever_does_not_remember_asks_again_and_pays_again(server: FakeOpenAI, store: Store) -> None:
+    for run in ("first", "second"):
+        ask(server, store, run, {})
+    assert sorted(probes(store)) == ["paid", "paid", "released", "released"], "decisions are what the server has not"
+    assert sum(store.spent(f"scope of {run}")[0] for run in ("first", "second")) == server.spent(PRICE)
+
+
+def test_a_budget_that_even_this_may_exceed_is_told_before_anything_is_sent(server: FakeOpenAI, store: Store) -> None:
+    with oracle_of(server, store, {}, budget=PROBE_MOST - 1) as oracle:
+        with pytest.raises(BudgetExhausted, match=r"may take 0\.001350 USD more: raise --budget") as caught:
+            str(oracle.identity)
+        assert store.spent(oracle.account) == (0, 0)
+    assert "\n" not in str(caught.value)
+    assert server.requests == []
+    with oracle_of(server, store, {}, budget=2 * PROBE_MOST) as oracle:
+        assert str(oracle.identity)
+
+
+def test_a_run_whose_budget_has_no_room_for_it_does_not_take_it(server: FakeOpenAI, store: Store) -> None:
+    memory: dict[str, Any] = {}
+    with oracle_of(server, store, memory) as oracle:
+        assert str(oracle.identity)
+    cost = server.spent(PRICE)
+    begin(store, "poor")
+    assert store.take_over(oracle.account, "poor", budget=cost - 1) == 0
+    assert (store.spent("scope of poor"), store.spent(oracle.account)) == ((0, 0), (cost, 0))
+    assert store.take_over(oracle.account, "poor", budget=cost) == cost
+    assert (store.spent("scope of poor"), store.spent(oracle.account)) == ((cost, 0), (0, 0))
+
+
+@pytest.mark.parametrize(("fault", "state"), [("cut", "unknown"), ("500", "released")])
+def test_a_request_that_fails_is_spent_where_it_may_have_been_charged(
+    server: FakeOpenAI, store: Store, fault: str, state: str
+) -> None:
+    server.script(CHAT, [fault] * 2)
+    with oracle_of(server, store, {}) as oracle, pytest.raises(OracleUnavailable):
+        str(oracle.identity)
+    assert probes(store) == [state]
+    assert store.spent(oracle.account) == (PROBE_MOST if state == "unknown" else 0, 0)
+    ask(server, store, "run", {})
+    assert store.spent("scope of run") == (server.spent(PRICE) + (PROBE_MOST if state == "unknown" else 0), 0)
+    assert check(store).problems == []
+
+
+def test_a_reply_that_says_no_usage_is_booked_with_the_most_it_can_cost(server: FakeOpenAI, store: Store) -> None:
+    server.script(CHAT, ["no usage"])
+    with oracle_of(server, store, {}) as oracle:
+        assert str(oracle.identity)
+    assert store.spent(oracle.account) == (PROBE_MOST, 0)

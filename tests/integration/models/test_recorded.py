@@ -1,0 +1,237 @@
+"""Recorded on a real store: nothing is paid twice, nothing is spent beyond the budget, nothing that came is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Feature,
+    Label,
+    Money,
+    OracleUnavailable,
+    Question,
+    Verdict,
+)
+from models.people.simulated import SimulatedOracle
+from models.recorded import Recorded, _Errand
+from store import AnswerRecord, Store
+from store.schema import SENT, charges
+from tests.support.made import crowd_of, random_truth, texts
+
+TRUTH = random_truth(50, 6)
+PRICE = 10_000
+SCOPE = "the same run"
+
+
+def labels(n: int, voters: int = 1) -> list[Label]:
+    return [Label(Feature("feature a"), example, v) for example in texts(50)[:n] for v in range(voters)]
+
+
+def recorded(oracle: SimulatedOracle, store: Store, *, budget: Money | None = None, scope: str = SCOPE) -> Recorded:
+    run_id = uuid.uuid4().hex
+    store.begin_run(run_id, scope, name="t", flow="test", dataset="d", oracle="o", settings={})
+    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def test_what_is_known_is_not_asked_again(store: Store) -> None:
+    first = recorded(crowd_of(TRUTH, price=PRICE), store)
+    answers = {a.question: a.verdict for a in first.ask(labels(20))}
+    again = recorded(crowd_of(TRUTH, price=PRICE), store)
+    repeated = list(again.ask(labels(25)))
+    assert {a.question: a.verdict for a in repeated if a.question in answers} == answers
+    assert (first.paid_calls, first.cached_calls, first.cost) == (20, 0, 20 * PRICE)
+    assert (again.paid_calls, again.cached_calls, again.cost) == (5, 20, 5 * PRICE)
+
+
+def test_a_question_given_twice_is_paid_once_and_answered_twice(store: Store) -> None:
+    oracle = recorded(crowd_of(TRUTH, price=PRICE), store)
+    answers = list(oracle.ask(labels(3) + labels(3)))
+    assert len(answers) == 6
+    assert (oracle.paid_calls, oracle.cached_calls) == (3, 3)
+
+
+def test_another_voter_crowd_or_seed_is_another_question(store: Store) -> None:
+    for oracle in (crowd_of(TRUTH), crowd_of(TRUTH, seed=1), crowd_of(TRUTH, flip=0.1), crowd_of(1 - TRUTH)):
+        assert all(not answer.cached for answer in recorded(oracle, store).ask(labels(4, voters=2)))
+
+
+def test_a_budget_is_never_exceeded_at_32_calls_at_once_and_can_be_raised(store: Store) -> None:
+    oracle = crowd_of(TRUTH, price=PRICE, latency=0.002, width=32)
+    questions = labels(50, voters=5)
+    limited = recorded(oracle, store, budget=100 * PRICE + PRICE // 2)
+    with pytest.raises(BudgetExhausted, match="raise --budget"):
+        list(limited.ask(questions))
+    assert limited.paid_calls == 100
+    assert store.spent(SCOPE) == (100 * PRICE, 0)
+    more = recorded(oracle, store, budget=120 * PRICE)
+    with pytest.raises(BudgetExhausted):
+        list(more.ask(questions))
+    assert (more.paid_calls, more.cached_calls) == (20, 100)
+    assert recorded(oracle, store, scope="another run", budget=PRICE).budget == PRICE
+
+
+class Cautious(SimulatedOracle):
+    """Its upper bound is three times what it costs in the end."""
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        return [3 * PRICE] * len(questions)
+
+
+def test_what_was_reserved_but_not_spent_buys_more_answers(store: Store) -> None:
+    oracle = Cautious(
+        texts(50), TRUTH, [f"feature {c}" for c in "abcdef"], behaviour=crowd_of(TRUTH, price=PRICE).behaviour
+    )
+    limited = recorded(oracle, store, budget=10 * PRICE)
+    with pytest.raises(BudgetExhausted):
+        list(limited.ask(labels(50)))
+    assert limited.paid_calls == 8  # the ninth might cost three
+    assert store.spent(SCOPE) == (8 * PRICE, 0)
+
+
+class Failing(SimulatedOracle):
+    """Goes away after ten answers."""
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        for count, answer in enumerate(super().ask(questions)):
+            if count == 10:
+                raise OracleUnavailable("gone")
+            yield answer
+
+
+def test_what_came_before_a_failure_is_kept(store: Store) -> None:
+    oracle = Failing(
+        texts(50), TRUTH, [f"feature {c}" for c in "abcdef"], behaviour=crowd_of(TRUTH, price=PRICE).behaviour
+    )
+    failing = recorded(oracle, store)
+    with pytest.raises(OracleUnavailable, match="gone"):
+        list(failing.ask(labels(50)))
+    healthy = recorded(crowd_of(TRUTH, price=PRICE), store)
+    list(healthy.ask(labels(50)))
+    assert (healthy.paid_calls, healthy.cached_calls) == (40, 10)
+    assert not store.integrity_check()
+
+
+class Slow(SimulatedOracle):
+    """Takes all questions and answers the first ten; the rest comes another day."""
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        yield from list(super().ask(questions))[:10]
+        raise AnswersPending("40 answers are yet to come: run the same command again")
+
+
+def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> None:
+    columns, behaviour = [f"feature {c}" for c in "abcdef"], crowd_of(TRUTH, price=PRICE).behaviour
+    with pytest.raises(AnswersPending):
+        list(recorded(Slow(texts(50), TRUTH, columns, behaviour=behaviour), store).ask(labels(50)))
+    assert store.spent(SCOPE) == (10 * PRICE, 0)
+    collecting = recorded(crowd_of(TRUTH, price=PRICE), store, budget=50 * PRICE)
+    assert len(list(collecting.ask(labels(50)))) == 50
+    assert store.spent(SCOPE) == (50 * PRICE, 0)
+    assert not store.integrity_check()
+
+
+@pytest.fixture
+def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is under way is waited for however slow the machine is."""
+    monkeypatch.setattr("models.recorded.DRAIN_SECONDS", 120.0)
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store) -> None:
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.005, width=4), store)
+    asking = oracle.ask(labels(50))
+    next(asking)
+    del asking  # closes it
+    spent, reserved = store.spent(SCOPE)
+    assert reserved == 0
+    assert 0 < spent < 50 * PRICE
+    again = recorded(crowd_of(TRUTH, price=PRICE), store)
+    list(again.ask(labels(50)))
+    assert again.cached_calls * PRICE == spent
+
+
+@pytest.mark.usefixtures("_in_no_hurry")
+def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect, interrupted = _Errand._collect, list[bool]()
+
+    def interrupting(errand: _Errand, timeout: float | None) -> bool:
+        finished = collect(errand, timeout)
+        if not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return finished
+
+    monkeypatch.setattr(_Errand, "_collect", interrupting)
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.01, width=4), store)
+    with pytest.raises(KeyboardInterrupt):
+        list(oracle.ask(labels(50)))
+    answers = sum(1 for _ in store.every_answer())
+    assert 0 < answers < 50
+    assert sum(line.unknown_calls for line in store.costs()) == 0
+    assert store.spent(SCOPE) == (answers * PRICE, 0)
+
+
+def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    width, keep, in_doubt = 4, Store.answer, []
+
+    def slowly(kept: Store, run_id: str, owner: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
+        time.sleep(0.05)
+        with kept.engine.connect() as connection:
+            in_doubt.append(len(connection.execute(select(charges.c.key).where(charges.c.state == SENT)).all()))
+        return keep(kept, run_id, owner, records)
+
+    monkeypatch.setattr(Store, "answer", slowly)
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.001, width=width), store)
+    assert len(list(oracle.ask(labels(50, voters=4)))) == 200
+    assert max(in_doubt) <= 5 * width
+
+
+def test_a_refusal_is_an_answer_that_is_kept_and_booked(store: Store) -> None:
+    oracle = recorded(crowd_of(TRUTH, price=PRICE, refuse=1.0), store)
+    assert {a.verdict for a in oracle.ask(labels(5))} == {Verdict.REFUSED}
+    assert oracle.cost == 5 * PRICE
+    assert all(a.cached for a in recorded(crowd_of(TRUTH, refuse=1.0), store).ask(labels(5)))
+
+
+def _ask_all(url: str, out: multiprocessing.Queue[tuple[int, int]]) -> None:
+    with Store.open(url) as opened:
+        oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.003, width=8), opened)
+        assert len(list(oracle.ask(labels(50, voters=4)))) == 200
+        out.put((oracle.paid_calls, oracle.cached_calls))
+
+
+def test_two_processes_pay_for_each_question_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    context = multiprocessing.get_context("spawn")
+    counts: multiprocessing.Queue[tuple[int, int]] = context.Queue()
+    workers = [context.Process(target=_ask_all, args=(url, counts)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    paid, cached = zip(*(counts.get(timeout=500) for _ in workers), strict=True)
+    for worker in workers:
+        worker.join()
+    assert sum(paid) == 200
+    assert sum(cached) == 200
+    with Store.open(url) as opened:
+        assert opened.spent(SCOPE) == (200 * PRICE, 0)

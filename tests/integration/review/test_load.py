@@ -1,0 +1,117 @@
+"""Many people at once, and a server that dies among them."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+
+import pytest
+
+from flows.reviewing.page import invite
+from models.oracle import AnswersPending, Feature, Label, Question
+from models.people.human import HumanOracle
+from store import Store
+from tests.support.made import texts
+from tests.support.review_crowd import Crowd
+from tests.support.review_site import free_port, start_page
+
+VOTES = 3
+
+
+def ask(store: Store, questions: int) -> HumanOracle:
+    features = [Feature(f"feature {letter}") for letter in "abcdefghij"]
+    examples = texts(questions // len(features))
+    wanted: list[Question] = [Label(f, e, voter) for f in features for e in examples for voter in range(VOTES)]
+    with pytest.raises(AnswersPending, match=f"^{questions} questions wait for {VOTES} votes each"):
+        list(HumanOracle(store.queue).ask(wanted))
+    return HumanOracle(store.queue)
+
+
+def assert_exact(store: Store, crowd: Crowd, questions: int) -> None:
+    """Every question has its votes, from different people, and every acknowledged answer is there, word for word."""
+    kept = {(row["by"], str(row["id"]), row["answer"]["verdict"]): row for row in store.queue.records()}
+    assert set(crowd.acknowledged) <= set(kept)
+    votes = Counter(row["item"] for row in kept.values() if row["state"] == "given" and row["purpose"] == "vote")
+    assert len(votes) == questions
+    assert set(votes.values()) == {VOTES}
+    pairs = Counter((row["item"], row["by"]) for row in kept.values() if row["purpose"] == "vote")
+    assert set(pairs.values()) == {1}
+    assert store.queue.waiting() == []
+
+
+def crowd_of(store: Store, port: int, people: int, think: float, come_within: float = 0.0) -> Crowd:
+    address = f"http://127.0.0.1:{port}"
+    links = {f"person {n}": invite(store, f"person {n}", days=1, address=address) for n in range(people)}
+    return Crowd(links, think, come_within)
+
+
+def percentile(seconds: list[float], share: float) -> float:
+    return sorted(seconds)[int(share * (len(seconds) - 1))]
+
+
+def many_people_at_once(url: str, people: int, questions: int, think: float, come_within: float = 0.0) -> float:
+    """How long 99 of 100 requests took at most."""
+    port = free_port()
+    with Store.open(url) as store:
+        ask(store, questions)
+        page = start_page(url, port)
+        crowd = crowd_of(store, port, people, think, come_within)
+        try:
+            crowd.wait()
+        finally:
+            crowd.end()
+            page.kill()
+            page.communicate()
+        assert_exact(store, crowd, questions)
+    requests, pages = crowd.times.requests, crowd.times.pages
+    slowest = percentile(requests, 0.99)
+    print(
+        f"{people} people, {questions} questions, {think:g} s to think: of {len(requests)} requests half within "
+        f"{1000 * percentile(requests, 0.5):.0f} ms, 99 % within {1000 * slowest:.0f} ms; of {len(pages)} pages, "
+        f"from sending answers to the next page, 99 % within {1000 * percentile(pages, 0.99):.0f} ms"
+    )
+    return slowest
+
+
+def test_several_people_at_once_fill_every_place_exactly(store_url: str) -> None:
+    many_people_at_once(store_url, people=12, questions=200, think=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("think", [3.0, 1.0])
+def test_fifty_people_answer_two_thousand_questions_quickly(store_url: str, think: float) -> None:
+    assert many_people_at_once(store_url, people=50, questions=2000, think=think, come_within=think) < 0.3
+
+
+# The two cores, which the crowd shares, are then always busy: how long it takes is how fast they happen to be.
+@pytest.mark.slow
+def test_fifty_people_who_come_at_the_same_moment_and_never_think_are_served_as_well(store_url: str) -> None:
+    assert many_people_at_once(store_url, people=50, questions=2000, think=0.0) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("people", "questions", "kills"),
+    [(6, 120, (40, 160)), pytest.param(50, 2000, (1500, 4000), marks=pytest.mark.slow)],
+)
+def test_a_page_that_is_killed_and_restarted_loses_no_acknowledged_answer(
+    store_url: str, people: int, questions: int, kills: tuple[int, ...]
+) -> None:
+    port = free_port()
+    with Store.open(store_url) as store:
+        ask(store, questions)
+        page = start_page(store_url, port)
+        crowd = crowd_of(store, port, people, think=0.02)
+        try:
+            for wanted in kills:
+                while len(crowd.acknowledged) < wanted and crowd.at_work:
+                    time.sleep(0.005)
+                page.send_signal(signal.SIGKILL)
+                page.communicate()
+                page = start_page(store_url, port)
+            crowd.wait()
+        finally:
+            crowd.end()
+            page.kill()
+            page.communicate()
+        assert_exact(store, crowd, questions)

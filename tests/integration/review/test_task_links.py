@@ -1,0 +1,111 @@
+"""Whoever holds the link of a published task can make up workers; they keep no real one from answering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.oracle import AnswersPending, Feature, Label
+from models.people.human import HumanOracle
+from review.access import SECRET, TASK, Signer
+from store import Store
+from store.review.queue import Hit, Terms
+from tests.support.made import texts
+from tests.support.review_site import Site, Visitor, running_site
+
+MARKET = "https://workersandbox.mturk.com"
+QUESTIONS, VOTES = 6, 2
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store) as running:
+        yield running
+
+
+@pytest.fixture
+def task(site: Site) -> str:
+    """The address of a task of six labels for two people."""
+    wanted = [Label(Feature("round"), example, voter) for example in texts(QUESTIONS) for voter in range(VOTES)]
+    with pytest.raises(AnswersPending) as pending:
+        list(HumanOracle(site.store.queue).ask(wanted))
+    terms = {"people": VOTES, "market": "sandbox", "bound": 0}
+    site.store.queue.plan_hits([Hit("token", "", pending.value.items, terms, "run")])
+    return f"{site.address}/task/{Signer(site.store.queue.secret(SECRET)).sign('token', TASK)}"
+
+
+def come(site: Site, task: str, worker: str, assignment: str) -> tuple[Visitor, dict[str, Any]]:
+    visitor = site.stranger()
+    reply = visitor.get(f"{task}?assignmentId={assignment}&workerId={worker}&turkSubmitTo={MARKET}")
+    assert reply.status_code == 200, reply.text
+    fields: dict[str, Any] = {name: visitor.hidden(name)[0] for name in ("assignment", "worker", "submit_to", "stamp")}
+    return visitor, fields | {"lease": visitor.hidden("lease")}
+
+
+def standing(site: Site) -> list[tuple[int, int, int]]:
+    return [(item["filled"], item["given"], item["skipped"]) for item in site.store.queue.waiting()]
+
+
+@pytest.mark.parametrize("deed", ["look", "answer", "skip"])
+def test_made_up_workers_take_no_place_from_real_ones(site: Site, task: str, deed: str) -> None:
+    for number in range(5):
+        visitor, fields = come(site, task, f"MADEUP{number}", f"NONE{number}")
+        if deed != "look":
+            unsure = {"unsure": fields["lease"]} if deed == "skip" else {}
+            assert "Hand in" in visitor.post(task, fields | unsure).text
+    assert standing(site) == [(0, 0, 0)] * QUESTIONS
+    for worker in ("A1", "A2"):
+        visitor, fields = come(site, task, worker, f"AS{worker}")
+        assert len(fields["lease"]) == QUESTIONS
+        visitor.post(task, fields | {"has": fields["lease"]})
+    queue = site.store.queue
+    assert [queue.confirm(f"AS{worker}", f"mturk {worker}") for worker in ("A1", "A2")] == [QUESTIONS, QUESTIONS]
+    assert queue.waiting() == []
+    queue.hit_is("token", "collected")
+    assert {row["by"] for row in queue.records() if row["state"] == "given"} == {"mturk A1", "mturk A2"}
+    assert {row["state"] for row in queue.records() if row["by"].startswith("mturk MADEUP")} <= {"withdrawn"}
+    assert site.store.integrity_check() == []
+
+
+def test_one_assignment_is_the_work_of_one_worker(site: Site, task: str) -> None:
+    for worker in ("A1", "A2", "A3"):
+        visitor, fields = come(site, task, worker, "AS1")
+        visitor.post(task, fields)
+    assert site.store.queue.confirm("AS1", "mturk A2") == QUESTIONS
+    assert standing(site) == [(1, 1, 0)] * QUESTIONS
+    states = {row["by"]: row["state"] for row in site.store.queue.records()}
+    assert states == {"mturk A1": "withdrawn", "mturk A2": "given", "mturk A3": "withdrawn"}
+
+
+def test_what_a_worker_cannot_tell_is_left_to_others_once_the_assignment_is_confirmed(site: Site, task: str) -> None:
+    visitor, fields = come(site, task, "A1", "AS1")
+    visitor.post(task, fields | {"unsure": fields["lease"][:2]})
+    assert site.store.queue.confirm("AS1", "mturk A1", 40) == QUESTIONS - 2
+    assert sorted(standing(site)) == [(0, 0, 1)] * 2 + [(1, 1, 0)] * (QUESTIONS - 2)
+    assert sorted(row["cost"] for row in site.store.queue.records()) == [0, 0, 10, 10, 10, 10]
+
+
+def test_a_task_that_was_collected_is_closed_and_its_questions_are_asked_on_the_page(site: Site, task: str) -> None:
+    visitor, fields = come(site, task, "A1", "AS1")
+    visitor.post(task, fields)
+    early, early_fields = come(site, task, "A2", "AS2")
+    site.store.queue.hit_is("token", "collected")
+    reply = early.post(task, early_fields)
+    assert (reply.status_code, "This task is over" in reply.text) == (409, True)
+    assert site.stranger().get(f"{task}?assignmentId=AS3&workerId=A3&turkSubmitTo={MARKET}").status_code == 409
+    ann = site.store.queue.person("ann", "reviewer").id
+    assert len(site.store.queue.next_page(ann, Terms())) == QUESTIONS
+    assert {row["state"] for row in site.store.queue.records()} == {"withdrawn"}
+
+
+def test_a_worker_finds_the_same_questions_again_and_answers_once(site: Site, task: str) -> None:
+    first, fields = come(site, task, "A1", "AS1")
+    _, again = come(site, task, "A1", "AS1")
+    assert again["lease"] == fields["lease"]
+    first.post(task, fields | {"has": fields["lease"]})
+    first.post(task, fields)
+    assert site.store.queue.submitted("AS1", "mturk A1") == {"held": QUESTIONS}
+    assert {row["answer"]["verdict"] for row in site.store.queue.records()} == {"yes"}

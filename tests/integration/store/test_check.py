@@ -1,0 +1,181 @@
+"""`store check` on both databases: what is as it was written passes, whatever was altered is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from flows.__main__ import main
+from flows.store_check import SHOWN, Findings, check
+from store import Store, StoreError
+from tests.integration.conftest import Clock
+from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded
+from tests.support.store_steps import LEASE, begin, claim
+
+FIRST = "WHERE id = (SELECT min(id) FROM answers)"
+TAMPERINGS = {
+    "answer": (
+        f'UPDATE answers SET answer = replace(answer, \'"by":"\', \'"by":"not \') {FIRST}',
+        "not what was written",
+    ),
+    "verdict": (
+        f"UPDATE answers SET answer = replace(replace(answer, '\"yes\"', '\"maybe\"'), '\"no\"', '\"maybe\"') {FIRST}",
+        "makes no sense",
+    ),
+    "question": (f"UPDATE answers SET question = replace(question, 'It has a', 'It has b') {FIRST}", "its key is not"),
+    "no JSON": (f"UPDATE answers SET answer = 'yes' {FIRST}", "is no JSON object"),
+    "key": (
+        f"UPDATE answers SET key = 'f' || substr(key, 2) {FIRST}",
+        "its key is not that of its oracle and question",
+    ),
+    "keys exchanged": (
+        "UPDATE answers SET question = (SELECT question FROM answers AS other WHERE other.id = answers.id + 1) "
+        f"{FIRST}",
+        "its key is not",
+    ),
+    "cost": (f"UPDATE answers SET cost = cost + 1 {FIRST}", f"no paid charge of {PRICE + 1} micro-dollars"),
+    "oracle": ("UPDATE identities SET identity = replace(identity, 'simulated', 'emulated')", "the description of"),
+    "balance": ("UPDATE scopes SET spent = spent - 1", "119999 micro-dollars spent, but 120000 charged"),
+    "reservation": ("UPDATE scopes SET reserved = 5", "5 micro-dollars reserved, but 0 claimed"),
+    "missing charge": ("DELETE FROM charges WHERE key = (SELECT max(key) FROM charges)", "no charge was booked for it"),
+    "missing answer": (f"DELETE FROM answers {FIRST}", "its answer is not kept"),
+    "charge": ("UPDATE charges SET cost = 1 WHERE key = (SELECT max(key) FROM charges)", "spent, but 110001 charged"),
+}
+
+
+def tamper(store: Store, statement: str) -> None:
+    with store.engine.execution_options(writes=True).begin() as connection:
+        assert connection.execute(text(statement)).rowcount == 1
+
+
+def test_a_store_that_nobody_touched_is_right(store: Store) -> None:
+    keep(store, 12)
+    assert check(store) == Findings(answers=12)
+
+
+@pytest.mark.parametrize("what", TAMPERINGS)
+def test_whatever_is_altered_by_hand_is_named(store: Store, what: str) -> None:
+    keep(store, 12)
+    statement, line = TAMPERINGS[what]
+    tamper(store, statement)
+    problems = check(store).problems
+    assert any(line in problem for problem in problems), problems
+    assert all("\n" not in problem for problem in problems)
+
+
+def test_many_problems_of_one_kind_are_counted_and_not_all_listed(store: Store) -> None:
+    keep(store, SHOWN + 7)
+    with store.engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("UPDATE answers SET checksum = 'none such'"))
+    problems = check(store).problems
+    assert len(problems) == SHOWN + 1
+    assert problems[-1] == "7 more: altered"
+
+
+def test_what_is_no_problem_is_a_note(store: Store, clock: Clock) -> None:
+    keep(store, 3)
+    begin(store, "run-9", scope=SCOPE)
+    claim(store, ["a", "b"], run_id="run-9", scope=SCOPE)
+    assert check(store).notes == []
+    clock.now += 2 * LEASE
+    tamper(store, f"UPDATE answers SET checksum = NULL {FIRST}")
+    found = check(store)
+    assert found.problems == []
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "1 answers were kept by an earlier version, without a checksum",
+        "2 claims of runs that have died hold 0.200000 USD",
+    ]
+
+
+def test_the_command_says_what_is_wrong_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "store.sqlite")
+    with Store.open(url) as store:
+        keep(store, 12)
+    assert main(["store", "check", "--store", url]) == 0
+    assert capsys.readouterr().out == f"store {url}: 12 answers; every key, checksum and sum is right\n"
+    with Store.open(url) as store:
+        tamper(store, TAMPERINGS["balance"][0])
+    assert main(["store", "check", "--store", url, "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["answers"] == 12
+    assert said["problems"] == [f"scope {SCOPE}: 119999 micro-dollars spent, but 120000 charged"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check", "a"], ["backup"], ["restore"], ["mend"], ["check", "--store", "no.db"]]
+)
+def test_bad_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert not Path("no").exists()
+
+
+def damage(content: bytes, seed: int) -> bytes:
+    """Some bytes overwritten somewhere: in the header, or in a page."""
+    chance = random.Random(seed)
+    start = chance.randrange(100) if seed % 4 == 0 else chance.randrange(len(content) - 64)
+    noise = chance.randbytes(chance.choice([1, 4, 16, 64]))
+    return content[:start] + noise + content[start + len(noise) :]
+
+
+def verdicts_of(path: Path) -> dict[str, Any]:
+    with Store.open(str(path)) as store:
+        return {one.key: one.answer for one in store.every_answer()}
+
+
+def refusal(path: Path) -> str | None:
+    try:
+        Store.open(str(path)).close()
+    except StoreError as refused:
+        return str(refused)
+    return None
+
+
+def test_damaged_bytes_are_refused_or_found_or_hit_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sixty files with bytes overwritten at random. None is ever believed where an answer is not what it was."""
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        keep(store, 150)
+    good, kept = path.read_bytes(), verdicts_of(path)
+    counts = {"refused": 0, "found": 0, "harmless": 0}
+    for seed in range(60):
+        path.write_bytes(damage(good, seed))
+        before = path.read_bytes()
+        refused = refusal(path)
+        if refused is not None:
+            assert "\n" not in refused
+            assert path.read_bytes() == before
+            counts["refused"] += 1
+            continue
+        status = main(["store", "check", "--store", str(path)])
+        assert status in (0, 1)
+        assert "Traceback" not in capsys.readouterr().err
+        if status == 0:
+            assert verdicts_of(path) == kept
+        counts["found" if status else "harmless"] += 1
+    assert counts["refused"] >= 10, counts
+    assert counts["found"] >= 5, counts
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_check_does_not_grow_with_the_store(tmp_path: Path) -> None:
+    import tracemalloc
+
+    peaks = []
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        for voters in (5, 50):
+            oracle = recorded(store)
+            questions = [type(one)(one.feature, one.example, voter) for one in labels(400) for voter in range(voters)]
+            assert sum(1 for _ in oracle.ask(questions)) == 400 * voters
+            tracemalloc.start()
+            assert check(store) == Findings(answers=400 * voters)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]

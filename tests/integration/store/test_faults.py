@@ -1,0 +1,110 @@
+"""Connections that break, commits whose acknowledgement is lost, locks that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import event
+
+from store import Store, StoreError
+from store.connection import sqlite_library
+from tests.support.postgres import PostgresServer
+from tests.support.store_steps import PRICE, SCOPE, begin, claim, pay, record
+
+
+def lose_the_next_acknowledgement(store: Store, patch: pytest.MonkeyPatch) -> None:
+    """The next commit happens, but the program is told that it failed."""
+    dialect: Any = store.engine.dialect
+    commit: Callable[[Any], None] = dialect.do_commit
+    cut: Exception = psycopg.OperationalError("server closed the connection unexpectedly")
+    if dialect.name == "sqlite":
+        cut = dialect.dbapi.OperationalError("database is locked")
+
+    def once(connection: Any) -> None:
+        patch.setattr(dialect, "do_commit", commit)
+        commit(connection)
+        raise cut
+
+    patch.setattr(dialect, "do_commit", once)
+
+
+def test_a_commit_whose_acknowledgement_was_lost_is_not_done_twice(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_the_next_acknowledgement(store, monkeypatch)
+    begin(store)
+    lose_the_next_acknowledgement(store, monkeypatch)
+    claimed = claim(store, ["a", "b"], budget=2 * PRICE, sending=1)
+    assert (claimed.granted, claimed.sent) == ({"a": 1, "b": 1}, {"a"})
+    assert store.spent(SCOPE) == (0, 2 * PRICE)
+    lose_the_next_acknowledgement(store, monkeypatch)
+    assert store.sent("owner-1", ["a", "b"]) == {"a", "b"}
+    lose_the_next_acknowledgement(store, monkeypatch)
+    store.answer("run-1", "owner-1", [record("a", 1, cost=30_000)])
+    lose_the_next_acknowledgement(store, monkeypatch)
+    store.lost("owner-1", ["b"])
+    lose_the_next_acknowledgement(store, monkeypatch)
+    store.used("run-1", [("a", False)])
+    assert store.spent(SCOPE) == (30_000 + PRICE, 0)
+    assert store.integrity_check() == []
+
+
+def test_a_server_that_restarts_is_waited_for(postgres: PostgresServer) -> None:
+    with Store.open(postgres.fresh_schema(), patience=30) as store:
+        begin(store)
+        pay(store, ["a"])
+        postgres.stop()
+        postgres.start()
+        assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
+        pay(store, ["b"])
+        assert store.integrity_check() == []
+
+
+def test_a_server_that_stays_away_ends_in_one_line(postgres: PostgresServer) -> None:
+    with Store.open(postgres.fresh_schema(), patience=0.2) as store:
+        begin(store)
+        postgres.stop()
+        try:
+            with pytest.raises(StoreError, match=r"cannot be reached .* start the server") as trouble:
+                claim(store, ["a"])
+        finally:
+            postgres.start()
+        assert "\n" not in str(trouble.value)
+        assert claim(store, ["a"]).granted == {"a": 1}
+
+
+def test_a_file_that_stays_locked_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.sqlite"
+    monkeypatch.setattr("store.connection.BUSY_MILLISECONDS", 10)
+    monkeypatch.setattr("store.connection._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 10})
+    with Store.open(str(path), patience=0.1) as store:
+        begin(store)
+        other = sqlite_library().connect(str(path), isolation_level=None)  # locks do not hold between two libraries
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="stayed locked by another process"):
+            claim(store, ["a"])
+        other.execute("ROLLBACK")
+        other.close()
+        assert claim(store, ["a"]).granted == {"a": 1}
+
+
+def test_a_full_disk_ends_in_one_line_and_what_was_kept_stays(tmp_path: Path) -> None:
+    with Store.open(str(tmp_path / "store.sqlite"), patience=1) as store:
+        begin(store)
+        pay(store, ["a"])
+        with store.engine.connect() as connection:
+            pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        store.engine.dispose()
+        limit_every_connection(store, pages)
+        with pytest.raises(StoreError, match="free some space on its disk"):
+            pay(store, [f"key {number}" for number in range(2000)])
+        assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
+        assert store.integrity_check() == []
+
+
+def limit_every_connection(store: Store, pages: int) -> None:
+    event.listen(store.engine, "connect", lambda raw, _record: raw.execute(f"PRAGMA max_page_count={pages}"))

@@ -1,0 +1,257 @@
+"""What can be opened and what is refused, with which settings, and how an older store becomes a newer one."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, inspect
+
+from store import Store, StoreError, migrations, schema
+from store.connection import connect, journal_mode, sqlite_library
+from tests.support.postgres import PostgresServer
+from tests.support.store_steps import SCOPE, begin, claim, pay
+
+FIRST_SCHEMA = Path(__file__).with_name("store_schema_1.sql")
+
+
+def test_parent_folders_are_made_and_a_plain_path_is_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder with ? and %20" / "store.sqlite"
+    with Store.open(str(path)) as store:
+        begin(store)
+    assert path.is_file()
+    with Store.open(f"sqlite:///{path}") as store:
+        assert len(store.run_overview()) == 1
+
+
+@pytest.mark.parametrize("library", [sqlite_library(), sqlite3], ids=["wheel", "standard"])
+def test_every_sqlite_connection_has_the_settings_that_durability_needs(tmp_path: Path, library: ModuleType) -> None:
+    engine = connect(str(tmp_path / "store.sqlite"), library=library)
+    with ExitStack() as stack:
+        for _ in range(3):
+            connection = stack.enter_context(engine.connect())
+            read = {
+                name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+                for name in ("synchronous", "foreign_keys", "busy_timeout", "journal_mode")
+            }
+            wanted = {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 30_000}
+            assert read == {**wanted, "journal_mode": journal_mode(library.sqlite_version_info)}
+    engine.dispose()
+
+
+def test_a_write_locks_the_file_before_it_reads(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    library = sqlite_library()
+    with (
+        Store.open(str(path)) as store,
+        store.engine.execution_options(writes=True).begin(),
+        closing(library.connect(str(path), timeout=0, isolation_level=None)) as other,
+        pytest.raises(library.OperationalError, match="database is locked"),
+    ):
+        other.execute("BEGIN IMMEDIATE")
+
+
+def test_a_library_in_which_wal_is_unsafe_turns_wal_off(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        begin(store)
+    engine = connect(str(path), library=old_library())
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "delete"
+    engine.dispose()
+    with Store.open(str(path)) as store:
+        pay(store, ["a"])
+
+
+def old_library() -> ModuleType:
+    old = ModuleType("old_sqlite")
+    old.__dict__.update({**sqlite_library().__dict__, "sqlite_version_info": (3, 40, 1)})
+    return old
+
+
+def test_a_setting_that_does_not_hold_is_refused(tmp_path: Path) -> None:
+    library = sqlite_library()
+
+    class Deaf(library.Connection):  # type: ignore[misc, name-defined]
+        def execute(self, statement: str, *arguments: Any) -> Any:
+            return super().execute("SELECT 1" if "foreign_keys=" in statement else statement, *arguments)
+
+    deaf = ModuleType("deaf_sqlite")
+    deaf.__dict__.update(library.__dict__)
+    deaf.__dict__["connect"] = lambda *arguments, **options: library.connect(*arguments, factory=Deaf, **options)
+    engine = connect(str(tmp_path / "store.sqlite"), library=deaf)
+    with pytest.raises(StoreError, match="keeps foreign_keys at 0, but only 1 loses no answer"):
+        engine.connect()
+
+
+def test_postgresql_commits_are_on_disk_before_they_are_acknowledged(postgres: PostgresServer) -> None:
+    careless = postgres.fresh_schema().replace("options=", "options=-csynchronous_commit%3Doff%20")
+    with Store.open(careless) as store, store.engine.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda _good: b"no database at all" * 400, id="something else"),
+        pytest.param(lambda _good: b"short", id="a few bytes"),
+        pytest.param(lambda good: good[: len(good) // 2], id="cut in half"),
+        pytest.param(lambda good: good[:8000] + bytes(255 for _ in range(9000)) + good[17000:], id="overwritten"),
+    ],
+)
+def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, damage: Any) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        begin(store)
+        pay(store, [f"key {number}" for number in range(200)])
+    path.write_bytes(damage(path.read_bytes()))
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"store\.sqlite is damaged or no store .* it was left as it is") as refused:
+        Store.open(str(path))
+    assert "\n" not in str(refused.value)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "statement"),
+    [
+        ("trigger", "CREATE TRIGGER added AFTER INSERT ON answers BEGIN DELETE FROM answers; END"),
+        ("view", "CREATE VIEW added AS SELECT * FROM answers"),
+    ],
+)
+def test_a_store_with_a_trigger_or_a_view_is_refused_and_left_as_it_is(
+    tmp_path: Path, kind: str, statement: str
+) -> None:
+    path = tmp_path / "store.sqlite"
+    Store.open(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=rf"has the {kind} 'added', which no version makes: it was left as it is"):
+        Store.open(str(path))
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE bookmarks (title TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"is a database of something else \(table bookmarks\)"):
+        Store.open(str(path))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "is empty: give a path"),
+        ("mysql://me:secret@host/db", r"mysql://me:\*\*\*@host/db is of an unknown kind"),
+        ("sqlite:store.sqlite", "is of an unknown kind: give a path, sqlite:///path"),
+        ("sqlite://", "is of an unknown kind"),
+        ("sqlite:///:memory:", "has no file"),
+        ("postgresql://me:secret@127.0.0.1:1/db", r"me:\*\*\*@127.0.0.1:1/db cannot be reached .* start the server"),
+        ("postgresql://me:secret@127.0.0.1:port/db", r"me:\*\*\*@127.0.0.1:port/db is no URL"),
+        ("postgresql://me:se@cret@127.0.0.1/db", r"me:\*\*\*@127.0.0.1/db has an @ too many"),
+        ("postgresql://me@127.0.0.1:1/db?password=secret", r"password=\*\*\* cannot be reached"),
+        ("postgresql://127.0.0.1:1/db?colour=red", "has an unknown option"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_one_line_without_secrets(url: str, says: str) -> None:
+    with pytest.raises(StoreError, match=says) as refused:
+        Store.open(url)
+    assert "\n" not in str(refused.value)
+    assert "cret" not in str(refused.value)
+
+
+def test_a_folder_and_a_path_below_a_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is a folder: give a file in it"):
+        Store.open(str(tmp_path))
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store.open(str(tmp_path / "file" / "store.sqlite"))
+
+
+def test_the_migrations_create_what_the_queries_expect(store: Store) -> None:
+    found = inspect(store.engine)
+    assert set(found.get_table_names()) == set(schema.metadata.tables)
+    for table in schema.metadata.tables.values():
+        columns = {column["name"]: column["nullable"] for column in found.get_columns(table.name)}
+        primary = found.get_pk_constraint(table.name)["constrained_columns"]
+        assert set(columns) == {column.name for column in table.columns}
+        assert primary == [column.name for column in table.primary_key]
+        for column in table.columns:
+            assert columns[column.name] == column.nullable or column.primary_key
+        references = {
+            (key["constrained_columns"][0], key["referred_table"]) for key in found.get_foreign_keys(table.name)
+        }
+        assert references == {(key.parent.name, key.column.table.name) for key in table.foreign_keys}
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    path.touch()
+    with Store.open(str(path)) as store:
+        begin(store)
+        assert claim(store, ["a"]).granted == {"a": 1}
+
+
+def test_a_store_of_the_first_schema_still_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FIRST_SCHEMA.read_text(encoding="utf-8"))
+    with Store.open(str(path)) as store:
+        assert store.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
+        assert store.spent(SCOPE) == (300_000, 0)
+        assert [(line.run_id, line.paid_calls, line.cached_calls, line.unknown_calls) for line in store.costs()] == [
+            ("run-1", 2, 0, 1),
+            ("run-2", 0, 1, 0),
+        ]
+        begin(store, "run-3")
+        assert claim(store, ["a", "c"], run_id="run-3").granted == {"c": 2}
+        assert store.integrity_check() == []
+
+
+def test_an_older_store_is_brought_to_the_newest_schema_once(store: Store) -> None:
+    begin(store)
+    pay(store, ["a"])
+    later = (*migrations.STEPS, ("CREATE TABLE added (id {id})", "ALTER TABLE runs ADD COLUMN note TEXT"))
+    for _ in range(2):
+        with store.engine.execution_options(writes=True).begin() as connection:
+            migrations.migrate(connection, "it", later)
+            assert migrations.present_version(connection, "it", later) == len(later)
+    assert "added" in inspect(store.engine).get_table_names()
+    assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store) -> None:
+    broken = (*migrations.STEPS, ("CREATE TABLE added (id {id})", "NO SUCH STATEMENT"))
+    with pytest.raises(Exception, match="syntax"), store.engine.execution_options(writes=True).begin() as connection:
+        migrations.migrate(connection, "it", broken)
+    with store.engine.begin() as connection:
+        assert migrations.present_version(connection, "it") == len(migrations.STEPS)
+        assert "added" not in inspect(connection).get_table_names()
+
+
+def test_a_store_of_a_newer_schema_is_refused_and_left_as_it_is(store: Store, store_url: str) -> None:
+    with store.engine.execution_options(writes=True).begin() as connection:
+        connection.exec_driver_sql("UPDATE twothirds_schema SET version = 99")
+    with pytest.raises(StoreError, match=r"has schema 99, this program knows up to \d+: update the program") as refused:
+        Store.open(store_url)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_table_of_ours_that_someone_else_made_is_refused(store_url: str) -> None:
+    url = store_url.replace("postgresql://", "postgresql+psycopg://")
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE answers (x INTEGER)")
+    engine.dispose()
+    with pytest.raises(StoreError, match=r"is a database of something else \(table answers\)"):
+        Store.open(store_url)

@@ -1,0 +1,23 @@
+"""A local OpenAI-compatible server over real sockets, with faults on demand and a book of what it charged."""
+
+from tests.support.fake_openai.batches import BatchManners
+from tests.support.fake_openai.faults import FAILURES, REPEATS, SPOILERS, USAGES
+from tests.support.fake_openai.mind import Mind
+from tests.support.fake_openai.server import BATCHES, CHAT, COMPARISONS, DECISIONS, FILES, LABELS, Abilities, FakeOpenAI
+
+__all__ = [
+    "BATCHES",
+    "CHAT",
+    "COMPARISONS",
+    "DECISIONS",
+    "FAILURES",
+    "FILES",
+    "LABELS",
+    "REPEATS",
+    "SPOILERS",
+    "USAGES",
+    "Abilities",
+    "BatchManners",
+    "FakeOpenAI",
+    "Mind",
+]

@@ -1,0 +1,32 @@
+"""A store with real answers in it, for tests of what is checked, copied and repeated."""
+
+from __future__ import annotations
+
+import uuid
+
+from models.oracle import Feature, Label
+from models.recorded import Recorded
+from store import Store
+from tests.support.made import crowd_of, random_truth, texts
+
+PRICE = 10_000
+SCOPE = "the same run"
+TRUTH = random_truth(400, 6)
+
+
+def labels(n: int) -> list[Label]:
+    return [Label(Feature("feature a", "It has a."), example) for example in texts(400)[:n]]
+
+
+def recorded(store: Store, *, latency: float = 0.0, width: int = 16) -> Recorded:
+    run_id = uuid.uuid4().hex
+    store.begin_run(run_id, SCOPE, name="t", flow="test", dataset="d", oracle="o", settings={})
+    crowd = crowd_of(TRUTH, price=PRICE, latency=latency, width=width)
+    return Recorded(crowd, store, run_id=run_id, scope=SCOPE)
+
+
+def keep(store: Store, n: int) -> Recorded:
+    """Ask `n` questions; what the store knows costs nothing."""
+    oracle = recorded(store)
+    assert len(list(oracle.ask(labels(n)))) == n
+    return oracle

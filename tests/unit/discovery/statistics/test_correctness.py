@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discovery.statistics.agreement import pair_columns
+from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, brier_columns, calibration
+from discovery.statistics.intervals import Resamples, estimates
+from tests.support.made_votes import annotated, made_truth
+
+
+def test_correctness_agrees_with_scikit_learn() -> None:
+    from sklearn.metrics import accuracy_score, brier_score_loss, precision_score, recall_score
+
+    rng = np.random.default_rng(0)
+    truth = made_truth(rng, 200)
+    said = annotated(rng, truth, [(0.8, 0.7)])[:, 0]
+    totals = pair_columns(said, truth).sum(0)
+    for statistic, theirs in zip(OF_CORRECTNESS, (accuracy_score, precision_score, recall_score), strict=False):
+        assert float(statistic.of(totals)) == pytest.approx(theirs(truth, said))
+    probability = rng.random(200)
+    ours = float(BRIER.of(brier_columns(probability, truth).sum(0)))
+    assert ours == pytest.approx(brier_score_loss(truth, probability))
+
+
+@pytest.mark.parametrize("place", range(len(OF_CORRECTNESS)))
+def test_intervals_hold_the_true_rates_as_often_as_they_say(place: int) -> None:
+    share, sensitivity, specificity = 0.4, 0.85, 0.8
+    positive = share * sensitivity + (1 - share) * (1 - specificity)
+    wanted = (
+        share * sensitivity + (1 - share) * specificity,
+        share * sensitivity / positive,
+        sensitivity,
+        specificity,
+    )[place]
+    statistic = OF_CORRECTNESS[place]
+    held = 0
+    for seed in range(300):
+        rng = np.random.default_rng([seed, 4])
+        truth = made_truth(rng, 160, share)
+        columns = pair_columns(annotated(rng, truth, [(sensitivity, specificity)])[:, 0], truth)[:, None]
+        found = estimates([statistic], columns, Resamples(160, seed, 200))[0][0][statistic.name]
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= wanted <= found.high
+    assert 0.91 <= held / 300 <= 0.99
+
+
+def test_calibration_tells_honest_from_boasting_probabilities() -> None:
+    rng = np.random.default_rng(2)
+    probability = rng.random(20_000)
+    truth = (rng.random(20_000) < probability).astype(np.int8)
+    honest, boasting = calibration(probability, truth), calibration(np.round(probability), truth)
+    assert honest.error is not None
+    assert honest.error < 0.02
+    assert boasting.error == pytest.approx(0.25, abs=0.02)
+    assert [one.examples for one in boasting.bins] == [int((probability < 0.5).sum()), int((probability >= 0.5).sum())]
+
+
+def test_no_probabilities_are_no_calibration() -> None:
+    nothing = calibration(np.full(5, np.nan), np.ones(5, np.int8))
+    assert nothing.error is None
+    assert nothing.reason
+    assert not brier_columns(np.full(5, np.nan), np.ones(5, np.int8)).any()

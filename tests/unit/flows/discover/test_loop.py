@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from discovery.strategies import make_strategy
+from flows.discover.loop import Limits, Loop, Progress, StopReason
+from models.oracle import Answer, Compare, Feature, OracleUnavailable, Verdict
+from models.voting import Ballot, Elicited, Labelled, Panel
+from tests.support.made import crowd_of, random_truth, texts
+
+
+def discovered(
+    truth: NDArray[np.int8],
+    limits: Limits,
+    votes: int = 1,
+    strategy: str = "adaptive-triple",
+    options: dict[str, Any] | None = None,
+    **behaviour: Any,
+) -> Progress:
+    examples = texts(len(truth))
+    panel = Panel(crowd_of(truth, **behaviour), examples, votes)
+    made = make_strategy(strategy, len(examples), np.random.default_rng(0), **(options or {}))
+    return Loop(made, examples, limits, partial(Panel.compare, panel), partial(Panel.label, panel)).run()
+
+
+def test_labels_of_an_unerring_crowd_are_the_truth() -> None:
+    truth = random_truth(30, 10)
+    progress = discovered(truth, Limits(queries=8))
+    columns = {f"feature {chr(97 + column)}": column for column in range(10)}
+    assert progress.findings
+    for finding in progress.findings:
+        assert (finding.labels == truth[:, columns[finding.feature.name]]).all()
+        assert finding.consistent
+
+
+def test_it_stops_after_the_wanted_queries() -> None:
+    progress = discovered(random_truth(30, 10), Limits(queries=4))
+    assert progress.stopped is StopReason.QUERIES
+    assert progress.queries == len(progress.g_curve) == 4
+
+
+def test_it_stops_at_the_target_g() -> None:
+    progress = discovered(random_truth(30, 20), Limits(queries=50, target_g=0.3))
+    assert progress.stopped is StopReason.TARGET_G
+    assert progress.g <= 0.3 < progress.g_curve[-2]
+
+
+def test_it_stops_when_nothing_is_unresolved() -> None:
+    progress = discovered(random_truth(8, 30), Limits(queries=500))
+    assert progress.stopped is StopReason.EXHAUSTED
+    assert progress.unresolved == 0
+
+
+def test_beyond_exhaustion_it_goes_on_and_finds_more() -> None:
+    truth = random_truth(8, 30)
+    exhausted = discovered(truth, Limits(queries=30))
+    beyond = discovered(truth, Limits(queries=30), options={"beyond": True})
+    assert exhausted.stopped is StopReason.EXHAUSTED
+    assert beyond.stopped is StopReason.QUERIES
+    assert len(beyond.findings) > len(exhausted.findings)
+    assert any(comparison.other_than_known for comparison, _ in beyond.asked)
+
+
+def test_it_stops_after_nones_in_a_row() -> None:
+    progress = discovered(np.zeros((9, 1), np.int8), Limits(queries=50, nones=5))
+    assert progress.stopped is StopReason.NONES
+    assert progress.queries == 5
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_name_heard_again_is_not_a_second_feature(batch: int) -> None:
+    progress = discovered(random_truth(20, 5), Limits(queries=40, batch=batch), strategy="random-triple")
+    names = [finding.feature.name for finding in progress.findings]
+    assert len(names) == len(set(names)) <= 5
+    assert progress.repeated > 0
+
+
+def test_a_majority_of_votes_repairs_flipped_labels() -> None:
+    truth = random_truth(60, 10)
+    columns = {f"feature {chr(97 + column)}": column for column in range(10)}
+
+    def errors(votes: int) -> float:
+        progress = discovered(truth, Limits(queries=5), votes=votes, flip=0.2)
+        wrong = [(f.labels != truth[:, columns[f.feature.name]]).mean() for f in progress.findings]
+        return float(np.mean(wrong))
+
+    assert errors(9) < 0.06 < errors(1)
+
+
+def test_answers_are_learned_in_the_order_of_the_questions() -> None:
+    truth = random_truth(30, 12)
+    quick = discovered(truth, Limits(queries=12, batch=6))
+    late = discovered(truth, Limits(queries=12, batch=6), latency=0.0005, width=5)
+    assert [f.feature for f in quick.findings] == [f.feature for f in late.findings]
+    assert [c for c, _ in quick.asked] == [c for c, _ in late.asked]
+
+
+def test_a_feature_that_selects_the_same_or_the_other_examples_is_said_to_be_a_twin() -> None:
+    truth = random_truth(30, 4)
+    truth[:, 1], truth[:, 2] = truth[:, 0], 1 - truth[:, 0]
+    findings = discovered(truth, Limits(queries=60), strategy="tagging").findings
+    twins = {finding.feature.name: finding.twin for finding in findings}
+    first, *others = (name for name in twins if name != "feature d")
+    relations = {"feature a": "same", "feature b": "same", "feature c": "other"}
+    for name in others:
+        relation = "same as" if relations[name] == relations[first] else "complement of"
+        assert twins[name].startswith(relation)
+    assert len(others) == 2
+    assert twins[first] == twins["feature d"] == ""
+
+
+@pytest.mark.parametrize("again", ["trait-x", "the TRAIT X", "shows traits x"])
+def test_a_known_feature_in_other_words_is_not_labelled_again(again: str) -> None:
+    answers = iter(["trait x", again, "trait y"])
+    labelled: list[str] = []
+    examples = texts(9)
+
+    def compare(questions: list[Compare]) -> Elicited:
+        return Elicited([Answer(one, Verdict.FEATURE, "me", Feature(next(answers))) for one in questions])
+
+    def label(features: list[Feature]) -> Labelled:
+        labelled.extend(feature.name for feature in features)
+        return Labelled([Ballot.empty(feature, len(examples)) for feature in features])
+
+    strategy = make_strategy("random-triple", len(examples), np.random.default_rng(0))
+    progress = Loop(strategy, examples, Limits(queries=3), compare, label).run()
+    assert labelled == ["trait x", "trait y"]
+    assert progress.repeated == 1
+
+
+@pytest.mark.parametrize("answered", [0, 3])
+def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_leaves_what_was_found(
+    answered: int,
+) -> None:
+    examples, left = texts(30), answered
+    panel = Panel(crowd_of(random_truth(30, 10)), examples, 1)
+
+    def compare(questions: list[Compare]) -> Elicited:
+        nonlocal left
+        if not left:
+            return Elicited([None] * len(questions), OracleUnavailable("gone"))
+        left -= 1
+        return panel.compare(questions)
+
+    strategy = make_strategy("adaptive-triple", len(examples), np.random.default_rng(0))
+    loop = Loop(strategy, examples, Limits(queries=8), compare, partial(Panel.label, panel))
+    if not answered:
+        with pytest.raises(OracleUnavailable, match=r"^gone$"):
+            loop.run()
+    else:
+        assert loop.run().stopped is StopReason.UNAVAILABLE
+        assert loop.progress.queries == answered

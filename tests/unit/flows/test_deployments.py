@@ -1,0 +1,44 @@
+"""prefect.yaml: every deployment names a flow that is there, with settings that the flow accepts."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+NAMES = [deployment["name"] for deployment in DEPLOYMENTS]
+
+
+def test_there_is_a_deployment_for_each_kind_of_work() -> None:
+    assert {"discover", "enrich", "enrich-sharded", "compare", "rediscover"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)
+def test_parameters_are_accepted_by_the_flow(deployment: dict[str, Any]) -> None:
+    path, _, name = deployment["entrypoint"].partition(":")
+    flow = getattr(importlib.import_module(path.removesuffix(".py").replace("/", ".")), name)
+    assert flow.validate_parameters(deployment["parameters"])
+    assert not {"api_key", "token", "password"} & set(str(deployment["parameters"]).lower().split())
+
+
+@pytest.mark.parametrize("deployment", [one for one in DEPLOYMENTS if "schedules" in one], ids=lambda one: one["name"])
+def test_schedules_have_a_slug_a_time_zone_and_one_run_at_a_time(deployment: dict[str, Any]) -> None:
+    for schedule in deployment["schedules"]:
+        assert schedule["slug"]
+        assert ZoneInfo(schedule["timezone"])
+        assert len(schedule["cron"].split()) == 5
+    assert deployment["concurrency_limit"]["limit"] == 1
+
+
+def test_a_sharded_enrichment_starts_a_deployment_that_may_run_many_times_at_once() -> None:
+    from flows.enrich.shards import PART
+
+    part = next(one for one in DEPLOYMENTS if one["name"] == PART.partition("/")[2])
+    assert "concurrency_limit" not in part
+    assert "schedules" not in part
