@@ -21,8 +21,9 @@ from discovery.strategies import make_strategy
 from flows.discover.flow import _prepared, discover_flow
 from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import prefect_api, send_history
-from flows.settings import DiscoverSettings, prefect_environment, state_folder
+from flows.settings import prefect_environment, state_folder
 from models.voting import Panel
 
 EXAMPLES, FEATURES, VOTES, SEED = 100, 20, 5, 0

@@ -30,8 +30,8 @@ SERVER_EXAMPLE = "example: python -m flows server --port 4200"
 
 
 def build_parser() -> argparse.ArgumentParser:
+    from flows.discover.settings import DiscoverSettings
     from flows.replicate import ReplicateSettings
-    from flows.settings import DiscoverSettings
 
     parser = Parser(prog="python -m flows", description="Discover named, labelled features in a data set.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -97,7 +97,7 @@ def _explain(error: Exception) -> tuple[int, str]:
     from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
     from reports.run.folder import RunError
-    from sources.dataset import DatasetError
+    from sources.errors import DatasetError
     from sources.location import printable
     from sources.secrets import redacted, without_secrets
     from store import StoreError
@@ -120,7 +120,7 @@ def _explain(error: Exception) -> tuple[int, str]:
 
 
 def _discover(arguments: argparse.Namespace) -> int:
-    from flows.settings import DiscoverSettings
+    from flows.discover.settings import DiscoverSettings
 
     settings = read_options(arguments, DiscoverSettings)
     from flows.cli.progress import TerminalDisplay, displaying
@@ -142,7 +142,7 @@ def _discover(arguments: argparse.Namespace) -> int:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from flows.settings import DiscoverSettings
+    from flows.discover.settings import DiscoverSettings
 
     settings = read_options(arguments, DiscoverSettings)
     from flows.cli.progress import TerminalDisplay, displaying

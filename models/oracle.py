@@ -23,7 +23,8 @@ from typing import Any, Protocol, runtime_checkable
 import orjson
 
 from discovery.questions import Kind
-from sources.dataset import Example, Vanished
+from sources.dataset import Example
+from sources.errors import Vanished
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from review.access import ADMIN, Visit, for_role, visit
-from review.app import ReviewConfig
+from review.config import ReviewConfig
 from review.views import Templates
 from store.review.queue import Queue
 

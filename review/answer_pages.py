@@ -23,7 +23,7 @@ from review.access import (
     for_role,
     visit,
 )
-from review.app import ReviewConfig
+from review.config import ReviewConfig
 from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.views import Templates, digests_of, page_context, progress_line

@@ -5,10 +5,8 @@ The application: routes behind one gate, a shield around all, and a plain page f
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI, Request
@@ -19,37 +17,12 @@ from starlette.exceptions import HTTPException
 from review.access import SECRET, Gate, Refusal, Signer
 from review.admin_pages import AdminPages
 from review.answer_pages import AnswerPages
+from review.config import ReviewConfig
 from review.media import Pictures
 from review.mturk_pages import TaskPages
 from review.security_headers import Shield
 from review.views import Templates
-from store.review.queue import Queue, Terms
-
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class ReviewConfig:
-    """`name_problem` says what is wrong with a feature's name, given those that are known; `quality` what the answers
-    tell about the people; `export` writes them as CSV. They come from layers that the page does not know."""
-
-    clean: Callable[[str], str]
-    name_problem: Callable[[str, Iterable[str]], str]
-    quality: Callable[[Iterable[Record], dict[int, str]], Any]
-    export: Callable[[Iterable[Record]], Iterator[str]]
-    base_url: str = "http://127.0.0.1:8765"
-    terms: Terms = field(default_factory=Terms)
-    submit_addresses: tuple[str, ...] = ()  # where tasks published elsewhere may be submitted to
-
-    @property
-    def secure(self) -> bool:
-        return self.base_url.startswith("https://")
-
-    @property
-    def cookie(self) -> str:
-        """Its name. With this prefix browsers take it from this very host only, not from a neighbour of the domain."""
-        return "__Host-review" if self.secure else "review"
-
+from store.review.queue import Queue
 
 TITLES = {403: "Not for you", 404: "Not here", 405: "Not like this", 413: "Too large"}
 SAID = {404: "There is nothing at this address.", 405: "This address is not used in that way."}

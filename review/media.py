@@ -8,7 +8,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from sources.dataset import DatasetError, Example
+from sources.dataset import Example
+from sources.errors import DatasetError
 from sources.images import open_image
 from sources.moving import animated_webp, is_film
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Path
 from fastapi.responses import Response
 
 from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, for_role, visit
-from review.app import ReviewConfig
+from review.config import ReviewConfig
 from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.views import Templates, digests_of, page_context

@@ -16,22 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sources.location import printable, read_bytes, shown
+from sources.content import read_bytes
+from sources.errors import DatasetError, Unreadable, Vanished
+from sources.location import printable, shown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-
-class DatasetError(Exception):
-    """The data set cannot be used; the message is one line that names the value and the remedy."""
-
-
-class Vanished(DatasetError):
-    """The content of an example, which was there when the data set was read, is gone or has become another one."""
-
-
-class Unreadable(Exception):
-    """One file cannot be read; the message says why, in a few words. Loading goes on without it."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +85,6 @@ class Dataset:
     quarantined: tuple[Quarantined, ...]
     truth: Truth | None
     digest: str  # of the ids and contents, in order
-
-    @property
-    def metadata(self) -> pd.DataFrame:
-        """The other columns of the table, one row per example in their order, read anew on each use."""
-        from sources.load import read_metadata
-
-        return read_metadata(self.spec, [example.id for example in self.examples])
 
 
 def digest_of_examples(examples: Iterable[Example]) -> str:

@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 
-from sources.dataset import DatasetError, Unreadable
+from sources.errors import DatasetError, Unreadable
 from sources.folder import TRUTH, is_image_folder, list_files, rows_of_folder, tables_in
 from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of, shown
 from sources.secrets import filled, without_secrets

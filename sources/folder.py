@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 from sources.images import is_image
 from sources.location import child, file_system, is_url, shown
 from sources.private_hosts import home_of

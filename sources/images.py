@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 from sources.moving import MAX_PIXELS, FilmError, first_frame, is_film
 from sources.moving import SUFFIXES as FILM_SUFFIXES
 

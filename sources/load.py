@@ -12,10 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sources.dataset import Dataset, DatasetError, Example, Quarantined, Truth, Unreadable, Vanished, digest_of_examples
+from sources.content import read_bytes
+from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples
+from sources.errors import DatasetError, Unreadable, Vanished
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.images import problem_of
-from sources.location import read_bytes, shown
+from sources.location import shown
 from sources.table import Row, Rows
 from sources.truth import read_truth
 
@@ -143,13 +145,15 @@ def _truth_of(spec: str, examples: list[Example], quarantined: list[Quarantined]
     return read_truth(location, [example.id for example in examples], {bad.id for bad in quarantined})
 
 
-def read_metadata(spec: str, ids: Sequence[str]) -> pd.DataFrame:
-    """One row per id, in order, indexed by id. A folder of classes without a metadata table has the column `label`."""
+def read_metadata(dataset: Dataset) -> pd.DataFrame:
+    """The other columns of the table: one row per example, in their order, indexed by id. A folder of classes without
+    a metadata table has the column `label`."""
     import pandas as pd
 
+    ids = [example.id for example in dataset.examples]
     wanted = set(ids)
     found: dict[str, dict[str, object]] = {}
-    for row in find_rows(spec).rows:
+    for row in find_rows(dataset.spec).rows:
         if row.problem is None and row.name in wanted and row.name not in found:
             found[row.name] = dict(row.extra)
     rows = [{"id": name, **found.get(name, {})} for name in ids]

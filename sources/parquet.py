@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sources.dataset import DatasetError, Unreadable
+from sources.errors import DatasetError, Unreadable
 from sources.location import fingerprint, open_binary, reason_of
 
 BATCH_BYTES = 32 * 2**20  # about what one batch of a stream may weigh

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, unquote, urlsplit
 
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 
 CUT = "***"
 SHORTEST = 4  # a secret of fewer characters would be found everywhere

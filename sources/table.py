@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sources.dataset import DatasetError, Unreadable
+from sources.errors import DatasetError, Unreadable
 from sources.location import absolute, child, file_name, is_url, open_binary, parent, printable, reason_of, shown
 from sources.parquet import cell_location, columns_and_rows, iter_rows
 from sources.private_hosts import home_of

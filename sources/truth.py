@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from sources.dataset import DatasetError, Truth
+from sources.dataset import Truth
+from sources.errors import DatasetError
 from sources.location import shown
 from sources.table import Record, open_table
 

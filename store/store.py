@@ -14,10 +14,9 @@ from sqlalchemy import Connection, Engine
 from store import migrations
 from store.connection import connect, examine, store_name
 from store.errors import StoreError
-from store.ledger import answers, claims, costs, rates
+from store.ledger import answers, claims, costs, handover, rates
 from store.ledger import check as audit
 from store.ledger import check as checks
-from store.ledger import runs as handover
 from store.ledger import runs as ledger
 from store.ledger.answers import AnswerRecord, KeptAnswer
 from store.ledger.check import StoredAnswer

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.unresolved.join import pairs_within_runs
+from discovery.unresolved.equal_hashes import pairs_within_runs
 from discovery.unresolved.packed_labels import WORD, Bits, PackedLabels
 
 Positions = NDArray[np.intp]

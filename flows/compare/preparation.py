@@ -17,9 +17,10 @@ from flows.cli.options import UsageError
 from flows.cli.progress import display
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
 from flows.discover.preparation import Prepared
+from flows.discover.settings import DiscoverSettings
 from flows.feature_lists import read_features
 from flows.oracles import build_oracle
-from flows.settings import DiscoverSettings, Environment, open_store
+from flows.settings import Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.people.recorded_votes import RecordedVotes
 from reports.run.folder import check_writable

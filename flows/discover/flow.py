@@ -21,9 +21,9 @@ from flows.cli.progress import display
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason, label_rest
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import run_with_api
 from flows.reviewing.suspension import raise_if_waiting, suspended, wait_for_people
-from flows.settings import DiscoverSettings
 from models.oracle import MICRO, AnswersPending, Compare, Feature
 from models.people.human import Patient
 from models.people.mixed import recorded_by

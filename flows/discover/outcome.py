@@ -15,7 +15,7 @@ from discovery.metrics import interesting, matches_with_truth, none_bound
 from discovery.questions import UNKNOWN, Comparison, Labels
 from discovery.twins import normalised
 from flows.discover.loop import Finding, Progress, StopReason
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from models.oracle import MICRO, Answer, Compare
 from models.people.mixed import Books, RecordedCrowd
 from models.voting import Ballot

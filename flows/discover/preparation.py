@@ -11,8 +11,9 @@ import numpy as np
 
 from discovery.questions import Kind
 from flows.cli.progress import display
+from flows.discover.settings import DiscoverSettings
 from flows.oracles import build_crowd
-from flows.settings import DiscoverSettings, open_store
+from flows.settings import open_store
 from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
 from reports.run.folder import check_writable
 from sources.dataset import Dataset, Example

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import isfinite, nan
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from discovery.questions import Strategy, StrategyError
 from flows.cli.options import UsageError
+from flows.settings import DatasetText, OracleText, StoreText
+from models.oracle import MICRO, Money, Oracle, digest_of
+
+if TYPE_CHECKING:
+    from sources.dataset import Dataset
 
 SWITCHES = ("other", "imagine", "sample")
 NUMBERS = ("trust", "caution", "memory")
@@ -38,3 +48,102 @@ def _value(name: str, value: str) -> Any:
         if isfinite(number):
             return number
     raise UsageError(f"--parts {f'{name}={value}'!r} is not understood: {REMEDY}")
+
+
+LARGE = 5_000  # examples, above which only a subset is compared
+
+
+SUBSET = 2_000
+
+
+OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
+
+
+StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
+
+
+class DiscoverSettings(BaseModel):
+    """Everything that one discovery is told. The same model is the command line, the form in Prefect and run.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
+    oracle: OracleText = Field(
+        description="who answers: contrastive (the shipped model, which knows drawn faces only), contrastive:MODEL, "
+        "openai:MODEL, vlm:MODEL, human[:QUEUE] or simulated[:CROWD]; parameters after a ?"
+    )
+    strategy: StrategyName = Field("auto", description="how the next questions are chosen")
+    queries: int = Field(35, ge=1, description="comparisons to ask at most")
+    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+    voters: int = Field(1, ge=1, le=99, description="independent voters asked each comparison; each is a query")
+    batch: int = Field(1, ge=1, le=1000, description="comparisons asked at a time")
+    seed: int = Field(0, ge=0, description="seed of every random choice")
+    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(
+        None, description="USD that this run may cost in all, interrupted attempts included"
+    )
+    target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
+    nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
+    beyond: bool | None = Field(
+        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair if told to)"
+    )
+    ask: Literal["left-right", "two-of-three"] | None = Field(
+        None, description="put comparisons as left-right questions, or a pair as two two-of-three questions"
+    )
+    theta: int | None = Field(None, ge=1, description="adaptive-hybrid: questions in vain before a feature is left")
+    degree: int | None = Field(None, ge=2, description="adaptive-hybrid: features right below a feature, at most")
+    delta: float | None = Field(None, gt=0, lt=1, description="adaptive-hybrid: allowed probability to miss a feature")
+    parts: str | None = Field(
+        None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
+    )
+    elicit_on: int | None = Field(
+        None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
+    )
+    label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
+    provider_batch: bool = Field(False, description="openai: send labels through the Batch API, at half the price")
+    labeller: OracleText | None = Field(
+        None, description="who labels, if not the oracle that elicits; as in human:QUEUE"
+    )
+    escalate: float | None = Field(
+        None,
+        ge=0,
+        le=0.5,
+        description="people label where votes disagree or a probability is within this of one half",
+    )
+    spot_check: float | None = Field(None, gt=0, le=1, description="share of the labels that people check")
+    people: OracleText = Field("human", description="who is asked by --escalate and --spot-check")
+    wait: bool = Field(
+        False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
+    )
+    store: StoreText | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
+    out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
+
+    def resolved(self, n: int) -> DiscoverSettings:
+        """With the defaults that depend on the number of examples filled in."""
+        if self.elicit_on is None and n > LARGE:
+            return self.model_copy(update={"elicit_on": SUBSET})
+        return self
+
+    def make_strategy(self, n: int) -> Strategy:
+        """For `n` examples; raises StrategyError where that is impossible."""
+        from discovery.strategies import make_strategy
+
+        if self.ask is not None and self.voters > 1:
+            raise StrategyError(f"--voters {self.voters} and --ask {self.ask} do not go together: leave one out")
+        options = {name: getattr(self, name) for name in ("beyond", "theta", "degree", "delta")}
+        options = {name: value for name, value in options.items() if value is not None} | read_parts(self.parts)
+        rng = np.random.default_rng(self.seed)
+        return make_strategy(self.strategy, n, rng, batch=self.batch, ask=self.ask, **options)
+
+    def scope(self, dataset: Dataset, oracle: Oracle) -> str:
+        """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it."""
+        deciding = {"strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY}
+        chosen = self.model_dump(mode="json", include=deciding)
+        return digest_of([dataset.digest, oracle.identity.to_json(), chosen])
+
+    @property
+    def budget_micro(self) -> Money | None:
+        return None if self.budget is None else int(self.budget * MICRO)

@@ -22,9 +22,9 @@ from prefect.runtime import flow_run
 
 from flows.cli.progress import display
 from flows.enrich.batches import Labeller, default_folder, oracle_and_store
+from flows.enrich.parts import join_parts, locked, missing_parts, write_part
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.shards import join_parts, locked, missing_parts, write_part
 from flows.enrich.summary import joined, summarise, told
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.feature_lists import read_features

@@ -22,9 +22,10 @@ from discovery.strategies.adaptive import adaptive_triple
 from discovery.twins import find_twin
 from flows.cli.progress import display
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
+from flows.discover.settings import SUBSET
 from flows.enrich.batches import opened
 from flows.prefect_api import run_with_api
-from flows.settings import SUBSET, DatasetText, OracleText, StoreText
+from flows.settings import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, digest_of
 from models.recorded import Recorded
 from models.voting import Panel

@@ -21,7 +21,8 @@ from discovery.questions import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLost, Labeller, Marks
 from models.oracle import Feature, Money, OracleError
 from reports.label_table import GrowingTable
-from sources.dataset import DatasetError, Example, Quarantined
+from sources.dataset import Example, Quarantined
+from sources.errors import DatasetError
 from sources.load import iter_examples
 from store import StoreError
 from store.ledger.costs import Totals

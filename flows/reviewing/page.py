@@ -26,7 +26,7 @@ from models.people.human import check_of
 from models.prompting.feature_names import clean, name_problem
 from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
-from review.app import ReviewConfig
+from review.config import ReviewConfig
 from sources.dataset import Example
 from sources.load import load_dataset
 from store import Store

@@ -13,8 +13,8 @@ from uuid import uuid4
 from flows.cli.options import UsageError
 from flows.cli.progress import display
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.settings import DiscoverSettings
 from flows.runs.report import money
-from flows.settings import DiscoverSettings
 from models.oracle import MICRO, Feature, Label, Question, Verdict, digest_of
 from models.recorded import Recorded
 from models.voting import Ballot, Panel

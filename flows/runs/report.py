@@ -13,13 +13,13 @@ from uuid import uuid4
 
 from flows.cli.options import UsageError
 from flows.cli.progress import display
-from flows.settings import OF_THE_STRATEGY, DiscoverSettings
+from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 from models.oracle import OracleError
 from reports.analysis.columns import read_column
 from reports.export.formats import export_run, formats_named
 from reports.page.page import Page, dataset_of, write_page
 from reports.run.folder import Run
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 
 
 def export(run: Run, formats: Sequence[str], *, dataset: str | None = None, out: Path | None = None) -> list[Path]:

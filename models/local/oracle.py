@@ -29,7 +29,7 @@ from models.oracle import (
 )
 from models.prompting import prompts
 from models.prompting.replies import note_of, parse_feature
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
 Asked = TypeVar("Asked", Compare, Label)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.dispatch import Departures
+from models.openai.label_groups import Departures
 from models.openai.probe import Abilities
 from models.oracle import Compare, Forecast, Label, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of

@@ -4,13 +4,11 @@ Which labels travel together: one example with many features, or one feature wit
 
 from __future__ import annotations
 
-import itertools
 import queue
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Literal
 
 from models.background import Background
 from models.openai.chat import ask_comparison, ask_labels
@@ -144,56 +142,3 @@ class Errand:
                 if item.error is not None:
                     self._error = self._error or item.error
                     self._exhausted = self._useless = True
-
-
-Key = tuple[str, object, object]
-Grouping = Literal["auto", "example", "feature", "none"]
-
-
-class Departures:
-    """Labels that wait for company. A group leaves when it is full, or when nobody else will come."""
-
-    def __init__(self, grouping: Grouping, size: int, *, most_per_example: int | None = None) -> None:
-        self._forms = {"auto": ("example", "feature"), "none": ()}.get(grouping, (grouping,))
-        self._size = size if self._forms else 1
-        self._most = {"example": max(most_per_example or size, size), "feature": size, "alone": 1}
-        self._numbers = itertools.count()
-        self._groups: dict[Key, dict[int, Label]] = {}
-        self._keys: dict[int, list[Key]] = {}
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def add(self, label: Label) -> None:
-        number = next(self._numbers)
-        self._keys[number] = list(self._keys_of(label, number))
-        for key in self._keys[number]:
-            self._groups.setdefault(key, {})[number] = label
-
-    def leave(self, *, everyone: bool) -> list[list[Label]]:
-        """The groups that go now, largest first; only full ones unless `everyone` goes."""
-        leaving = []
-        while self._groups:
-            key, group = max(self._groups.items(), key=lambda item: len(item[1]))
-            if len(group) < self._size and not everyone:
-                break
-            going = dict(itertools.islice(group.items(), self._most[key[0]]))
-            leaving.append(list(going.values()))
-            self._forget(going)
-        return leaving
-
-    def _keys_of(self, label: Label, number: int) -> Iterator[Key]:
-        if not self._forms:
-            yield ("alone", 0, number)
-        if "example" in self._forms:
-            yield ("example", label.voter, label.example.digest)
-        if "feature" in self._forms:
-            yield ("feature", label.voter, label.feature)
-
-    def _forget(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            for key in self._keys.pop(number):
-                group = self._groups[key]
-                del group[number]
-                if not group:
-                    del self._groups[key]

@@ -19,7 +19,7 @@ from models.oracle import Answer, Money, OracleIdentity, Question, Usage, Verdic
 from models.prices import Tokens, bound, settled, shares
 from models.prompting.pictures import Pictures
 from models.prompting.prompts import Message, Picture
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 
 NOTHING = Tokens()
 RAW_LIMIT = 4_000  # characters of a reply that are kept with an answer

@@ -10,7 +10,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from sources.dataset import DatasetError, Example
+from sources.dataset import Example
+from sources.errors import DatasetError
 from sources.moving import FilmError, evenly, frames_of_film, is_film
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from reports.run.folder import RunError
 from sources.dataset import Dataset
+from sources.load import read_metadata
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> Column:
     """Raises RunError where there is no such column, or nothing to be done with it."""
     if dataset is None:
         raise RunError(f"column {name!r} cannot be read without the data set: say where it is with --dataset")
-    table = dataset.metadata
+    table = read_metadata(dataset)
     if name not in table.columns:
         there = ", ".join(map(repr, table.columns)) or "no further columns"
         raise RunError(

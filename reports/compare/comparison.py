@@ -15,8 +15,8 @@ from discovery.statistics.intervals import Estimate
 from reports.compare.advice import Advice, advice
 from reports.compare.discoveries import Matched, SameQuestions, Yield, matched, same_questions, yields
 from reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities
+from reports.compare.methods import methods
 from reports.compare.study import Reference, Study, reference_of
-from reports.compare.verdict import methods
 from reports.compare.versus import Versus, versus
 
 

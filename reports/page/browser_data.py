@@ -17,7 +17,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from reports.run.findings import Findings
-from sources.dataset import DatasetError, Example
+from sources.dataset import Example
+from sources.errors import DatasetError
 from sources.images import open_image
 
 MIME = "image/webp"

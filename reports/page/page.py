@@ -23,7 +23,8 @@ from reports.page.problems import tree_of, troubles_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run.findings import Findings, names_of
 from reports.run.folder import Run, replace_file
-from sources.dataset import Dataset, DatasetError, Example, Truth
+from sources.dataset import Dataset, Example, Truth
+from sources.errors import DatasetError
 from sources.load import load_dataset
 
 if TYPE_CHECKING:

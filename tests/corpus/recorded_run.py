@@ -11,7 +11,7 @@ import numpy as np
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from models.oracle import Answer, Compare, Feature, Money, Oracle, Question
 from models.people.simulated import SimulatedOracle
 from models.voting import Elicited, Labelled, Panel

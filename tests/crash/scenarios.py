@@ -18,12 +18,12 @@ from pydantic import SecretStr
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared
+from flows.discover.settings import DiscoverSettings
 from flows.enrich import batches as enrich_batches
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.reviewing.page import PageSettings, serve
-from flows.settings import DiscoverSettings
 from models.keys import QuestionKeys
 from models.openai.client import Reply, Wire
 from models.openai.config import OpenAIConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from sources.dataset import Dataset
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"

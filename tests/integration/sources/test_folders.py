@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from sources.dataset import Example
-from sources.load import iter_examples, load_dataset
+from sources.load import iter_examples, load_dataset, read_metadata
 from tests.support.drawn import draw, ids, reasons
 
 
@@ -23,7 +23,7 @@ def test_a_folder_of_class_folders_is_walked_in_natural_order(tmp_path: Path) ->
     assert ids(data) == ["cats/siamese/1.png", "dogs/9.png", "dogs/10.png", "top.png"]
     assert data.name == "pets"
     assert data.quarantined == ()
-    assert data.metadata["label"].fillna("").tolist() == ["siamese", "dogs", "dogs", ""]
+    assert read_metadata(data)["label"].fillna("").tolist() == ["siamese", "dogs", "dogs", ""]
 
 
 def test_the_digest_of_an_image_is_that_of_its_file_and_its_bytes_can_be_read_from_anywhere(
@@ -51,7 +51,7 @@ def test_metadata_names_the_images_their_order_and_their_ids(tmp_path: Path, for
     data = load_dataset(str(tmp_path))
     assert ids(data) == ["Y", "X"]
     assert reasons(data).keys() == {"G", "unlisted.png"}
-    assert data.metadata["age"].astype(int).tolist() == [1, 2]
+    assert read_metadata(data)["age"].astype(int).tolist() == [1, 2]
 
 
 def test_metadata_cannot_reach_out_of_its_folder(tmp_path: Path) -> None:

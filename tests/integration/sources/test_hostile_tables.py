@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from models.prompting.feature_names import clean
 from reports.run.folder import Run, write_run
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 from sources.load import load_dataset
 from sources.location import printable
 

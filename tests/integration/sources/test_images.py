@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sources.dataset import DatasetError, Example, Vanished, picture_at
+from sources.dataset import Example, picture_at
+from sources.errors import DatasetError, Vanished
 from sources.images import open_image
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from models.people.human import _shown
 from review.media import Pictures
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 from sources.load import load_dataset
 from sources.private_hosts import VARIABLE, is_public
 from tests.support.drawn import draw, ids, reasons

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sources.images import open_image
-from sources.load import load_dataset
+from sources.load import load_dataset, read_metadata
 
 DATASETS = Path(__file__).resolve().parents[3] / "datasets"
 LEGS = {"no legs": "0", "two legs": "2", "four legs": "4", "five legs": "5", "six legs": "6", "eight legs": "8"}
@@ -30,7 +30,7 @@ def test_a_shipped_data_set_is_read_whole(name: str, examples: int, columns: int
 def test_flags_are_pictures_of_the_stated_size_with_the_name_of_their_country() -> None:
     data = load_dataset(str(DATASETS / "flags"))
     assert {max(open_image(example).size) for example in data.examples} == {192}
-    assert data.metadata.loc["jp", "country"] == "Japan"
+    assert read_metadata(data).loc["jp", "country"] == "Japan"
 
 
 def test_every_animal_has_one_number_of_legs_and_one_type_and_a_text_that_names_it() -> None:

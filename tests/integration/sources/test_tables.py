@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sources.dataset import DatasetError, Example, Vanished
-from sources.load import iter_examples, load_dataset
+from sources.dataset import Example
+from sources.errors import DatasetError, Vanished
+from sources.load import iter_examples, load_dataset, read_metadata
 from tests.support.drawn import draw, ids, reasons
 
 
@@ -26,7 +27,7 @@ def test_texts_are_read_alike_from_every_kind_of_table(tmp_path: Path) -> None:
     loaded = [load_dataset(str(tmp_path / f"t.{suffix}")) for suffix in ("csv", "jsonl", "parquet")]
     assert len({data.digest for data in loaded}) == 1
     assert [example.text for example in loaded[0].examples] == [row["text"] for row in rows]
-    assert all(data.metadata["year"].astype(int).tolist() == [1, 2] for data in loaded)
+    assert all(read_metadata(data)["year"].astype(int).tolist() == [1, 2] for data in loaded)
 
 
 def test_image_bytes_inside_a_parquet_table_stay_there_and_are_found_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.dataset import DatasetError
+from sources.errors import DatasetError
 from sources.load import load_dataset
 
 

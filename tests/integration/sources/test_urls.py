@@ -11,7 +11,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from sources.dataset import DatasetError, Example
+from sources.dataset import Example
+from sources.errors import DatasetError
 from sources.load import iter_examples, load_dataset
 from tests.support.drawn import draw, ids, reasons
 

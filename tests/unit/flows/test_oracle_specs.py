@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from flows.oracles import BUILDERS, OracleSpec, build_oracle, secret_in
+from flows.oracle_specs import OracleSpec, secret_in
+from flows.oracles import BUILDERS, build_oracle
 from flows.settings import Environment
 from models.oracle import OracleError
 from sources.dataset import Dataset, Example, Truth

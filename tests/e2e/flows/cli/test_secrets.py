@@ -14,8 +14,8 @@ import pytest
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import send_history
-from flows.settings import DiscoverSettings
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI
 from tests.support.written_files import written_files
 

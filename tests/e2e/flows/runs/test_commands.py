@@ -12,7 +12,7 @@ import pytest
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from reports.run.folder import Run
 from tests.support.run_folders import HOSTILE
 

@@ -14,8 +14,7 @@ from flows.__main__ import build_parser
 from flows.cli.options import read_options
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
-from flows.discover.settings import NUMBERS, SWITCHES
-from flows.settings import OF_THE_STRATEGY, DiscoverSettings
+from flows.discover.settings import NUMBERS, OF_THE_STRATEGY, SWITCHES, DiscoverSettings
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")

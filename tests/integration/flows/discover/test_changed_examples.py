@@ -15,10 +15,10 @@ from PIL import Image
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from flows.enrich.batches import Batch, Labeller, Marks, opened
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from flows.settings import DiscoverSettings
 from sources.load import digest_of_text
 from store import Store
 from tests.support.fake_openai import FakeOpenAI, Mind

@@ -10,7 +10,7 @@ import pytest
 from flows.discover.flow import run_discovery
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import prepare
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from models.prices import parse_price
 from tests.support.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table

@@ -11,7 +11,7 @@ import pandas as pd
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from reports.run.folder import Run
 from sources.load import load_dataset
 from sources.location import printable
@@ -58,7 +58,7 @@ def test_texts_of_every_kind_go_through_a_whole_discovery(tmp_path: Path) -> Non
 
 
 def test_tables_in_other_encodings_are_read_or_told_on_one_line(tmp_path: Path) -> None:
-    from sources.dataset import DatasetError
+    from sources.errors import DatasetError
 
     table = "id,text\r\na,Äpfel\r\nb,Birnen\r\n"
     read, told = set(), set()

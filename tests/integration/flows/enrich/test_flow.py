@@ -12,8 +12,8 @@ import pytest
 
 from flows.cli.progress import Display, displaying
 from flows.enrich.batches import opened, oracle_and_store
+from flows.enrich.parts import locked
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.shards import locked
 from reports.run.folder import RunError
 from tests.support.growing_worlds import World, night, table
 

@@ -18,7 +18,8 @@ from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from models.prompting.pictures import Pictures, data_url, frames_of
-from sources.dataset import DatasetError, Example, picture_at
+from sources.dataset import Example, picture_at
+from sources.errors import DatasetError
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI, Mind
 from tests.support.fake_openai.examples import labels, picture_example
 from tests.support.fake_openai.mind import COLOURS

@@ -9,9 +9,10 @@ import pytest
 from discovery.questions import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
 from flows.oracles import build_oracle
 from flows.reviewing import suspension as waiting
-from flows.settings import DiscoverSettings, Environment
+from flows.settings import Environment
 from models.oracle import (
     Answer,
     AnswersPending,

@@ -11,7 +11,7 @@ import pytest
 from discovery.questions import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
-from flows.settings import DiscoverSettings
+from flows.discover.settings import DiscoverSettings
 from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Money, OracleIdentity, Question, Verdict
 from models.people.human import Patient
 from models.people.mixed import MixedCrowd, Mixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.dispatch import Departures, Grouping
+from models.openai.label_groups import Departures, Grouping
 from models.oracle import Feature, Label
 from models.prompting.prompts import label_messages
 from sources.dataset import Example

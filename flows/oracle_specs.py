@@ -1,0 +1,77 @@
+"""How an oracle is named on the command line: KIND[:MODEL][?name=value&…], parsed and printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, unquote
+
+from models.oracle import OracleError
+from sources.secrets import is_secret_name, secret_of
+
+if TYPE_CHECKING:
+    pass
+
+
+LONGEST = 10_000
+
+
+SHOWN = 300  # characters of a spec that an error line repeats
+
+
+@dataclass(frozen=True, slots=True)
+class OracleSpec:
+    kind: str
+    model: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> OracleSpec:
+        """Raises OracleError, which never repeats a secret."""
+        head, _, query = text.partition("?")
+        kind, _, model = head.partition(":")
+        if problem := secret_in(text) or _unusable(text):
+            raise OracleError(f"oracle {shown(head)}: {problem}")
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+        except ValueError:
+            raise OracleError(f"oracle {shown(text)}: write parameters as ?name=value&name=value") from None
+        names = [name for name, _ in pairs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise OracleError(f"oracle {shown(text)}: parameter {twice!r} is given twice: keep one")
+        return cls(kind, model, tuple(pairs))
+
+    def __str__(self) -> str:
+        query = "&".join(f"{quote(name, safe='')}={quote(value, safe=':/,.')}" for name, value in self.parameters)
+        return f"{self.kind}{':' if self.model else ''}{self.model}{'?' if query else ''}{query}"
+
+
+def _unusable(text: str) -> str:
+    if len(text) > LONGEST:
+        return f"it is longer than {LONGEST} characters: shorten it"
+    if not unquote(text).isprintable():
+        return "it holds a character that cannot be printed: remove it"
+    return ""
+
+
+def shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+
+
+def secret_in(text: str) -> str:
+    """What is secret about an oracle's parameters, in words that do not repeat it; empty where nothing is."""
+    for name, value in parse_qsl(text.partition("?")[2], keep_blank_values=True):
+        if is_secret_name(name):
+            return "a key is no parameter, for those are kept and logged: set OPENAI_API_KEY instead"
+        if held := secret_of(value):
+            return f"its address holds {held}, and parameters are kept and logged: set OPENAI_BASE_URL instead"
+    return ""
+
+
+def by_provider_batch(text: str) -> str:
+    """The same oracle, with its labels sent through the provider's Batch API."""
+    if not text.startswith("openai:"):
+        given = shown(text.partition("?")[0])
+        raise OracleError(f"--provider-batch is for openai:MODEL, not for {given}: leave it out")
+    return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
