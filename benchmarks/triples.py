@@ -15,12 +15,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import dataclass
 
 import numpy as np
 
-import discovery.unresolved.compiled
 from benchmarks.machine import heading
 from discovery.questions import Labels
 from discovery.unresolved.packed_labels import PackedLabels
@@ -42,7 +40,6 @@ class Case:
     draws: int  # after each feature
     enumerate_too: bool = False
     to_the_end: bool = False  # after the last feature, ask all that is left until nothing is
-    compiled: bool = False  # the join of a run to the end, by numba
 
 
 @dataclass(frozen=True)
@@ -74,8 +71,6 @@ frequencies ½ and run to the end, 10⁵ examples miss the aim of 50 ms for a me
 compiles it (optional, in requirements-scale.txt; the triples are the same); two threads were no faster than one.
 `discover` compares 2,000 examples of so large a set unless told otherwise (`--elicit-on`)."""
 HARDEST = [Case(100_000, 60, HALF, draws=10, to_the_end=True)]
-if find_spec("numba"):
-    HARDEST.append(replace(HARDEST[0], compiled=True))
 
 
 def labels_of(case: Case) -> Iterator[Labels]:
@@ -85,8 +80,6 @@ def labels_of(case: Case) -> Iterator[Labels]:
 
 
 def run(case: Case) -> Result:
-    if not case.compiled:
-        discovery.unresolved.compiled.WORTH_COMPILING = sys.maxsize
     triples = UnresolvedTriples(case.n, np.random.default_rng(SEED))
     updates, draws = [], []
     for labels in labels_of(case):
@@ -141,7 +134,6 @@ def row(case: Case, result: Result) -> str:
     naive = "" if result.naive is None else f"{result.naive:.3g}{' (extrapolated)' if result.extrapolated else ''}"
     faster = "" if result.naive is None else f"{result.naive / (result.draw + result.update):,.0f}"
     end = ", to the end" if case.to_the_end else ""
-    end += ", with numba" if case.compiled else ""
     cells = [f"{case.n:,}", f"{case.features}{end}", frequencies, result.unresolved, f"{1000 * result.update:.2f}"]
     cells += [f"{1000 * result.draw:.3f}", f"{1000 * result.slowest:.1f}", f"{result.total:.2f}", naive, faster]
     return "| " + " | ".join([*cells, f"{result.megabytes:.0f}"]) + " |"
