@@ -1,8 +1,8 @@
 """Which triples no known feature resolves, and a uniform draw from them (Algorithm 1, step 1).
 
 Up to LIST_LIMIT triples are kept in a list. Above that random triples are tried, which is quick as long as many are
-unresolved. When the tries have cost more than a survey of all unresolved triples would, it is made: from then on triples
-come from its list or, if that would be too long, from a join on one example per draw."""
+unresolved. When the tries have cost more than a survey of all unresolved triples would, it is made: from then on
+triples come from its list or, if that would be too long, from a join on one example per draw."""
 
 from __future__ import annotations
 
