@@ -12,12 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sources.content import read_bytes
-from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples
+from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples, read_bytes
 from sources.errors import DatasetError, Unreadable, Vanished
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.images import problem_of
-from sources.location import shown
+from sources.printable import quoted
 from sources.table import Row, Rows
 from sources.truth import read_truth
 
@@ -133,9 +132,9 @@ def digest_of_text(text: str) -> str:
 
 def _nothing_readable(spec: str, quarantined: list[Quarantined]) -> str:
     if not quarantined:
-        return f"data set {shown(spec)} has no rows: {ACCEPTED}"
+        return f"data set {quoted(spec)} has no rows: {ACCEPTED}"
     more = f", and {len(quarantined) - 1} more" if len(quarantined) > 1 else ""
-    return f"nothing in data set {shown(spec)} can be read: {quarantined[0]}{more}"
+    return f"nothing in data set {quoted(spec)} can be read: {quarantined[0]}{more}"
 
 
 def _truth_of(spec: str, examples: list[Example], quarantined: list[Quarantined]) -> Truth | None:

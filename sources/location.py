@@ -1,6 +1,4 @@
-"""Where files are: at an absolute local path or an fsspec URL.
-
-The bytes of one image, whether it is a file, behind a URL or a cell of a Parquet table."""
+"""Where files are: at an absolute local path or an fsspec URL."""
 
 from __future__ import annotations
 
@@ -15,12 +13,10 @@ from collections.abc import Mapping
 from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
+from sources.printable import printable, quoted
 from sources.private_hosts import refusal_in
 from sources.secrets import without_secrets
 
-HARMLESS = (
-    "\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # several scripts need them
-)
 _NO_OPTIONS: Mapping[str, Any] = {}
 _opened_by_this_thread = threading.local()  # the archive read last
 
@@ -34,11 +30,6 @@ def absolute(spec: str) -> str:
     if spec.startswith("file://") and "::" not in spec:
         spec = spec.removeprefix("file://")
     return spec if is_url(spec) else os.path.abspath(os.path.expanduser(spec))
-
-
-def shown(location: str) -> str:
-    """For messages: in quotes, on one line, without what is secret."""
-    return repr(without_secrets(location))
 
 
 def child(folder: str, relative: str) -> str:
@@ -107,7 +98,7 @@ def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
         fs, path = fsspec.core.url_to_fs(url, **{kind: dict(options[kind]) for kind in kinds & options.keys()})
     except ImportError as error:
         remedy = f"pip install {_missing_package(str(error))}"
-        raise DatasetError(f"reading {shown(url)} needs a package that is not installed: {remedy}") from None
+        raise DatasetError(f"reading {quoted(url)} needs a package that is not installed: {remedy}") from None
     except Exception as error:  # every file system has its own exceptions for an address it cannot use
         raise Unreadable(reason_of(error)) from None
     return fs, fs._strip_protocol(path)
@@ -129,13 +120,6 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return printable(without_secrets(" ".join(str(error).split()))[:200]) or type(error).__name__
-
-
-def printable(text: str) -> str:
-    """For messages: what would move the cursor, or turn the line around, is written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() or letter in HARMLESS else repr(letter)[1:-1] for letter in text)
 
 
 def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[bytes]:

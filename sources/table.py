@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sources.errors import DatasetError, Unreadable
-from sources.location import absolute, child, file_name, is_url, open_binary, parent, printable, reason_of, shown
+from sources.location import absolute, child, file_name, is_url, open_binary, parent, reason_of
 from sources.parquet import cell_location, columns_and_rows, iter_rows
+from sources.printable import printable, quoted
 from sources.private_hosts import home_of
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
@@ -55,7 +56,7 @@ def open_table(location: str) -> Table:
             return Table(None, None, _naming_failures(_jsonl_records(location), location))
         header = _csv_header(location)
     except Unreadable as problem:
-        raise DatasetError(f"{shown(location)} cannot be read: {problem}; check the file and its path") from None
+        raise DatasetError(f"{quoted(location)} cannot be read: {problem}; check the file and its path") from None
     return Table(header, None, _naming_failures(_csv_records(location, header), location))
 
 
@@ -63,7 +64,9 @@ def _naming_failures(records: Iterator[Record], location: str) -> Iterator[Recor
     try:
         yield from records
     except (OSError, Unreadable) as error:
-        raise DatasetError(f"{shown(location)} cannot be read to its end: {reason_of(error)}; write it again") from None
+        raise DatasetError(
+            f"{quoted(location)} cannot be read to its end: {reason_of(error)}; write it again"
+        ) from None
 
 
 def _parquet_records(location: str) -> Iterator[Record]:
@@ -76,10 +79,10 @@ def _csv_header(location: str) -> tuple[str, ...]:
     header = tuple(name.strip() for name in next(rows, ()))
     rows.close()
     if not header:
-        raise DatasetError(f"{shown(location)} is empty: its first line must name the columns")
+        raise DatasetError(f"{quoted(location)} is empty: its first line must name the columns")
     twice = next((name for name, times in Counter(header).items() if times > 1), None)
     if twice is not None:
-        raise DatasetError(f"{shown(location)} has the column {twice!r} twice: rename one")
+        raise DatasetError(f"{quoted(location)} has the column {twice!r} twice: rename one")
     return header
 
 
@@ -94,14 +97,14 @@ def _csv_rows(location: str) -> Generator[list[str], None, None]:
     csv.field_size_limit(MAX_CELL_CHARACTERS)  # long texts are fine; the default ends at 128 kB
     with open_binary(location) as stream, io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="") as text:
         if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise DatasetError(f"{shown(location)} is UTF-16: save it as UTF-8")
+            raise DatasetError(f"{quoted(location)} is UTF-16: save it as UTF-8")
         stream.seek(0)
         # Strict, because a quote that is never closed would otherwise swallow the rest of the table without a word.
         reader = csv.reader(_lines(text, location), strict=True)
         try:
             yield from (row for row in reader if row)
         except csv.Error as error:
-            where = f"line {reader.line_num} of {shown(location)}"
+            where = f"line {reader.line_num} of {quoted(location)}"
             raise DatasetError(f"{where} is not CSV ({error}): write a quote inside a quoted cell twice") from None
 
 
@@ -125,7 +128,7 @@ def _lines(text: io.TextIOWrapper, location: str) -> Iterator[str]:
         line = text.readline(MAX_CELL_CHARACTERS + 1)
         if len(line) > MAX_CELL_CHARACTERS:
             longest = f"{MAX_CELL_CHARACTERS:,} characters"
-            raise DatasetError(f"line {number} of {shown(location)} has more than {longest}: write shorter ones")
+            raise DatasetError(f"line {number} of {quoted(location)} has more than {longest}: write shorter ones")
         if not line:
             return
         yield line
@@ -181,9 +184,9 @@ def rows_of_table(location: str) -> Rows:
 def _require_columns(location: str, columns: tuple[str, ...]) -> None:
     found = printable(", ".join(columns[:12]))[:SHOWN] + (", …" if len(columns) > 12 else "")
     if "id" not in columns:
-        raise DatasetError(f"{shown(location)} has no column 'id' (it has {found}): add or rename one")
+        raise DatasetError(f"{quoted(location)} has no column 'id' (it has {found}): add or rename one")
     if "image" not in columns and "text" not in columns:
-        raise DatasetError(f"{shown(location)} has no column 'text' or 'image' (it has {found}): add or rename one")
+        raise DatasetError(f"{quoted(location)} has no column 'text' or 'image' (it has {found}): add or rename one")
 
 
 def _row_of(record: Record, table: str) -> Row:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from models.oracle import OracleError
 from models.prices import Price
-from sources.location import shown
+from sources.printable import quoted
 from sources.secrets import words_of
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -100,7 +100,7 @@ def _check_words(config: OpenAIConfig) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise OracleError(f"base URL {shown(config.url)} is not an http address: give one such as {OPENAI_URL}")
+        raise OracleError(f"base URL {quoted(config.url)} is not an http address: give one such as {OPENAI_URL}")
     for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.location import child, parent, reason_of, shown
+from sources.location import child, parent, reason_of
 from sources.parquet import cell_location, cell_of
+from sources.printable import quoted
 from sources.secrets import filled, is_secret_name, secret_of, secret_words, without_secrets
 
 SHORN = {
@@ -46,7 +47,7 @@ HARMLESS = [
 @pytest.mark.parametrize("text", SHORN)
 def test_what_is_secret_in_an_address_is_neither_shown_nor_kept(text: str) -> None:
     assert without_secrets(text) == SHORN[text]
-    assert shown(text) == repr(SHORN[text])
+    assert quoted(text) == repr(SHORN[text])
     assert secret_of(text)
     assert not any(word in without_secrets(text) for word in secret_words(text) if len(word) > 3)
 
