@@ -26,7 +26,7 @@ class Example:
     digest: str
     text: str | None = None
     image: str | None = None  # an absolute path, an fsspec URL or a Parquet cell; the bytes are read only when needed
-    home: str | None = None  # host and port of a data set on the web: of hosts that are not public, the only one to ask
+    home: str | None = None  # host and port of a data set on the web: the only private host that its rows may name
 
     def image_bytes(self) -> bytes:
         """Raises Vanished where the file is gone or has changed: an answer about the new content would be stored as one
@@ -97,7 +97,7 @@ def read_bytes(location: str, home: str | None = None) -> bytes:
     with open_binary(location, options) as file:
         try:
             content = file.read(MAX_FILE_BYTES + 1)
-        except Exception as error:  # file systems raise what they like
+        except Exception as error:  # file systems raise any exception
             raise Unreadable(reason_of(error)) from None
     if len(content) > MAX_FILE_BYTES:
         raise Unreadable(f"larger than {MAX_FILE_BYTES // 2**20} MB")

@@ -36,7 +36,7 @@ def list_files(folder: str) -> list[str]:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    seen = set()  # links to folders are followed, but not round in circles
+    seen = set()  # links to folders are followed, but not in circles
     for current, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(current)
         if real in seen:
@@ -96,7 +96,7 @@ def _rows(folder: str, files: Sequence[str], tables: Sequence[str]) -> Iterator[
 
 
 def _rows_of_metadata(folder: str, table: str, known: set[str]) -> Iterator[tuple[Row, str]]:
-    """Each row with the file it names. Only files inside the folder count: a table cannot reach out of it."""
+    """Each row with the file it names. Only files inside the folder count: a table cannot name files outside of it."""
     opened = open_table(child(folder, table))
     if opened.columns is not None and "file_name" not in opened.columns:
         raise DatasetError(f"{quoted(child(folder, table))} has no column 'file_name': add one with the images' paths")

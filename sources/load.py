@@ -1,6 +1,4 @@
-"""Reading a data set: look at every row, keep what can be used and say why the rest cannot.
-
-The columns of a data set that are neither id nor content."""
+"""Reads a data set: examples from the rows that can be used, reasons for the others, and the remaining columns."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 
-WORKERS = min(4, os.cpu_count() or 1)
+THREADS = min(4, os.cpu_count() or 1)
 
 
 def load_dataset(spec: str, *, progress: Progress | None = None) -> Dataset:
     """All of a data set: a folder of images, a CSV, JSONL or Parquet table, or an fsspec URL of one of these.
 
-    Raises DatasetError where there is no data set, nothing in it can be read, or the truth beside it does not fit.
+    Raises DatasetError if there is no data set, nothing in it can be read, or the truth beside it does not fit.
     """
     examples: list[Example] = []
     quarantined: list[Quarantined] = []
@@ -53,10 +51,10 @@ def iter_examples(
     known: Callable[[str], bool] = lambda _: False,
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[Example | Quarantined]:
-    """The rows of a data set in order, one at a time: of its content only what is being looked at is in memory.
+    """The rows of a data set in order, as a stream: only a few are in memory at a time.
 
     A picture whose digest is `known` to be readable is not decoded again, which takes most of the time. Rows whose id
-    is not `wanted` are passed over unread."""
+    is not `wanted` are skipped unread."""
     source = find_rows(spec)
     ids: set[str] = set()
     for done, found in enumerate(_examine_all(source, known, wanted), 1):
@@ -74,14 +72,14 @@ def iter_examples(
 def _examine_all(
     source: Rows, known: Callable[[str], bool], wanted: Callable[[str], bool]
 ) -> Iterator[Example | Quarantined]:
-    """In the order of the rows. Pictures are decoded in threads, only a few rows ahead of what was asked for."""
+    """In the order of the rows. Pictures are decoded in threads, a few rows ahead of the consumer."""
     waiting: deque[Future[Example | Quarantined] | Example | Quarantined] = deque()
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="examine")
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="examine")
     try:
         for row in filter(lambda row: wanted(row.name), source.rows):
             examine = partial(_examine, row, known, source.home)
             waiting.append(pool.submit(examine) if row.image is not None else examine())
-            if len(waiting) > 4 * WORKERS:
+            if len(waiting) > 4 * THREADS:
                 yield _result(waiting.popleft())
         while waiting:
             yield _result(waiting.popleft())
@@ -90,8 +88,8 @@ def _examine_all(
 
 
 def vanished(examples: Sequence[Example]) -> list[Quarantined]:
-    """Those whose picture is gone, or has become another one, since they were read."""
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="examine") as pool:
+    """Those whose picture is gone or has changed since they were read."""
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="examine") as pool:
         return [found for found in pool.map(_vanished, examples) if found is not None]
 
 

@@ -18,7 +18,7 @@ from sources.private_hosts import refusal_in
 from sources.secrets import without_secrets
 
 _NO_OPTIONS: Mapping[str, Any] = {}
-_opened_by_this_thread = threading.local()  # the archive read last
+_opened_by_this_thread = threading.local()  # the archive that was read last
 
 
 def is_url(location: str) -> bool:
@@ -69,7 +69,7 @@ def _split_chain(url: str) -> tuple[str, str, str]:
 
 
 def _split_query(path: str) -> tuple[str, str]:
-    """What lies beside a file on a web server is asked for with the same query: a token may be good for the folder."""
+    """Files beside one on a web server are fetched with the same query: its token may be valid for the whole folder."""
     if not path.startswith(("http://", "https://")):
         return path, ""
     path, mark, query = path.partition("?")
@@ -81,7 +81,7 @@ def file_system(url: str, options: Mapping[str, Any] = _NO_OPTIONS) -> tuple[Any
     head, inner, tail = _split_chain(url)
     if head or not tail:
         return _file_system(url, options)
-    # fsspec opens an archive anew for every file of it, which would read its index as often.
+    # fsspec would open the archive, and read its index, again for every file in it.
     archives: dict[str, Any] = vars(_opened_by_this_thread)
     key = f"{inner.partition('://')[0]}{tail} {fingerprint(absolute(tail.removeprefix('::')), options)} {options}"
     if key not in archives:
@@ -136,12 +136,12 @@ def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[b
         return cast(IO[bytes], stream)
     except (DatasetError, Unreadable):
         raise
-    except Exception as error:  # as above: file systems raise what they like
+    except Exception as error:  # as above: file systems raise any exception
         raise Unreadable(reason_of(error)) from None
 
 
 def fingerprint(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> str:
-    """Differs once the file is written anew, as far as its file system tells. Raises Unreadable."""
+    """Differs once the file is written again, as far as its file system tells. Raises Unreadable."""
     try:
         if is_url(location):
             fs, path = file_system(location, options)

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from models.oracle import OracleError
 from models.prices import Price
 from sources.printable import quoted
-from sources.secrets import words_of
+from sources.secrets import secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
@@ -78,7 +78,7 @@ class OpenAIConfig:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must be cut out of everything that comes from the server."""
-        return words_of(self.api_key.get_secret_value(), self.url)
+        return secret_forms(self.api_key.get_secret_value(), self.url)
 
     @property
     def host(self) -> str:
