@@ -98,7 +98,7 @@ def _explain(error: Exception) -> tuple[int, str]:
     from models.oracle import AnswersPending, OracleError, OracleLost
     from reports.run.folder import RunError
     from sources.errors import DatasetError
-    from sources.location import printable
+    from sources.printable import printable
     from sources.secrets import redacted, without_secrets
     from store import StoreError
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, SecretStr
 from pydantic_core import PydanticCustomError
 
 from flows.oracle_specs import secret_in
-from sources.secrets import has_password, secret_of, words_of
+from sources.secrets import has_store_password, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store
@@ -29,7 +29,7 @@ def _oracle(text: str) -> str:
 
 
 def _store(text: str) -> str:
-    if has_password(text) or "password=" in text.lower():
+    if has_store_password(text):
         raise PydanticCustomError(
             NOT_REPEATED, "the address holds a password, and settings are kept and logged: set TWOTHIRDS_STORE instead"
         )
@@ -86,8 +86,8 @@ class Environment:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What no line may show."""
-        of_oracle = words_of(self.openai_api_key.get_secret_value(), self.openai_base_url)
-        return (*of_oracle, *words_of("", default_store()))
+        of_oracle = secret_forms(self.openai_api_key.get_secret_value(), self.openai_base_url)
+        return (*of_oracle, *secret_forms("", default_store()))
 
     @classmethod
     def read(cls) -> Environment:

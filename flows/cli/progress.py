@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.status import Status
 from rich.text import Text
 
-from sources.location import printable
+from sources.printable import printable
 
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
 

@@ -21,7 +21,7 @@ from models.voting import Ballot, Panel
 from reports.curation.changes import Ask, Change
 from reports.curation.log import Votes, plan_change, read_log, record_change, undo
 from reports.run.folder import Run, RunError
-from sources.location import printable
+from sources.printable import printable
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from flows.cli.terminal import print_traceback
-from sources.location import printable
+from sources.printable import printable
 from tests.support.review_site import free_port
 
 ROOT = Path(__file__).parents[3]

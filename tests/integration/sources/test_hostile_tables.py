@@ -16,7 +16,7 @@ from models.prompting.feature_names import clean
 from reports.run.folder import Run, write_run
 from sources.errors import DatasetError
 from sources.load import load_dataset
-from sources.location import printable
+from sources.printable import printable
 
 HOSTILE = [
     *("=cmd|' /C calc'!A0", "+1", "-1", "@x", "'=a", "''=a", "\t=a", '"', '""', "a,b", "a;b", "a\nb", "a\r\nb", "a\rb"),

@@ -14,7 +14,7 @@ from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from reports.run.folder import Run
 from sources.load import load_dataset
-from sources.location import printable
+from sources.printable import printable
 
 KEPT = {
     "nul": "a\0b",

@@ -13,7 +13,7 @@ from PIL import Image
 from flows.enrich.summary import told
 from models.oracle import OracleLost
 from sources import load
-from sources.content import read_bytes
+from sources.dataset import read_bytes
 from store import Store
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World, night, table

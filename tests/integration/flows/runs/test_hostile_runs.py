@@ -12,7 +12,7 @@ import pytest
 
 from flows.__main__ import main
 from reports.run.folder import Run
-from sources.location import printable
+from sources.printable import printable
 from tests.support.run_folders import make_run
 
 COMMANDS = (
