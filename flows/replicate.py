@@ -19,7 +19,7 @@ from flows.cli.progress import display
 from flows.prefect_api import run_with_api
 from reports.replicate.claim import FULL, QUICK, Finding, Job, Scale, Topic, processes, run_jobs
 from reports.replicate.page import TOPICS, write_page
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from tasks.publish import publish
 from tasks.replicate import replicate_topic
 

@@ -145,7 +145,8 @@ def _messages() -> AbstractContextManager[None]:
 
 def _run_of(folder: str, *, told: bool = False) -> Any:
     """`told`: what run.json says is needed, not only the features and labels."""
-    from reports.run.folder import Run, check_shape
+    from reports.finished_run import Run
+    from reports.run.folder import check_shape
 
     if not folder.strip():
         raise UsageError("RUN is empty: give a run folder that discover wrote")

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from flows.discover.preparation import Prepared
 from models.oracle import MICRO
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.location import printable
 from store import Cost, Store, StoreError
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from flows.discover.settings import DiscoverSettings
 from models.oracle import MICRO, Answer, Compare
 from models.people.mixed import Books, RecordedCrowd
 from models.voting import Ballot
-from reports.run.folder import Run, write_run
+from reports.run.folder import write_run
 from sources.dataset import Dataset
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
@@ -114,8 +115,8 @@ class Outcome:
         for ballot in self.rest:
             yield from map(self._row, sorted(ballot.answers, key=_place))
 
-    def write(self, folder: Any) -> Run:
-        return write_run(
+    def write(self, folder: Path) -> None:
+        write_run(
             folder,
             summary=self.summary(),
             features=self.features(),

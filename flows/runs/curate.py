@@ -20,7 +20,8 @@ from models.recorded import Recorded
 from models.voting import Ballot, Panel
 from reports.curation.changes import Ask, Change
 from reports.curation.log import Votes, plan_change, read_log, record_change, undo
-from reports.run.folder import Run, RunError
+from reports.finished_run import Run
+from reports.run.files import RunError
 from sources.location import printable
 
 

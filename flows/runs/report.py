@@ -17,8 +17,8 @@ from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 from models.oracle import OracleError
 from reports.analysis.columns import read_column
 from reports.export.formats import export_run, formats_named
+from reports.finished_run import Run
 from reports.page.page import Page, dataset_of, write_page
-from reports.run.folder import Run
 from sources.errors import DatasetError
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run.folder import RunError
+from reports.run.files import RunError
 from sources.dataset import Dataset
 from sources.load import read_metadata
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from discovery.twins import same_name
 from reports.analysis.columns import in_halves, read_column
+from reports.run.files import RunError
 from reports.run.findings import Findings
-from reports.run.folder import RunError
 from sources.dataset import Dataset
 
 LEVEL = 0.05

@@ -21,8 +21,8 @@ from reports.analysis.prediction import (
     out_of_fold,
     score_of,
 )
+from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
-from reports.run.folder import RunError
 from sources.dataset import Dataset
 
 REPEATS = 5  # different divisions into folds

@@ -13,7 +13,7 @@ from discovery.statistics.intervals import Estimate
 from discovery.votes import NOBODY
 from reports.compare.comparison import Comparison
 from reports.run.csv_cells import defuse
-from reports.run.folder import replace_file
+from reports.run.files import replace_file
 from sources.dataset import Dataset
 
 STATISTICS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")

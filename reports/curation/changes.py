@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
 from reports.run.answers import Tally
+from reports.run.files import RunError
 from reports.run.findings import Findings, Found, names_of
-from reports.run.folder import RunError
 
 
 @dataclass(frozen=True)

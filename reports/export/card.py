@@ -10,8 +10,8 @@ from typing import Any
 from discovery.questions import UNKNOWN
 from reports.curation.log import effective, read_log
 from reports.drawing.number_formats import percent, usd
+from reports.finished_run import Run
 from reports.run.findings import Findings
-from reports.run.folder import Run
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
 

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports.drawing.svg import Series, curve, data_url
+from reports.run.files import RunError
 from reports.run.findings import MICRO, Findings
-from reports.run.folder import Run, RunError
+from reports.run.folder import RunFolder
 
 Number = TypeVar("Number", int, float)
 
@@ -39,7 +40,7 @@ class Outlook:
     usd_each: float | None
 
 
-def history_of(run: Run, findings: Findings) -> History:
+def history_of(run: RunFolder, findings: Findings) -> History:
     table = run.found_features
     counts = dict(zip(table["name"], table["distinct"].astype(bool), strict=True))
     seen: set[str] = set()
@@ -100,9 +101,9 @@ def curves_of(history: History) -> list[tuple[str, Markup]]:
     return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
 
 
-def picture_of(run: Run) -> str:
+def picture_of(run: RunFolder, findings: Findings) -> str:
     """The curves against questions as a data URL, for pages that are not ours."""
-    drawings = curves_of(history_of(run, run.findings))[:2]
+    drawings = curves_of(history_of(run, findings))[:2]
     return data_url(drawings) if drawings else ""
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from discovery.questions import UNKNOWN
 from discovery.tree import FeatureTree, feature_tree
 from reports.run.answers import Asked
+from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
-from reports.run.folder import Run, RunError
+from reports.run.folder import RunFolder
 
 TOLERANCE = 0.1  # exceptions to "what has this has that", for labels err
 SUPPORT = 4  # examples of which it must hold
@@ -48,7 +49,7 @@ class Troubles:
         return bool(self.unusable or self.none or self.repeated or self.features or self.left_out)
 
 
-def troubles_of(run: Run, findings: Findings) -> Troubles:
+def troubles_of(run: RunFolder, findings: Findings) -> Troubles:
     names = set(run.found_features["name"])
     seen: set[str] = set()
     unusable, none, repeated = [], [], []

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import Kind
-from reports.run.folder import RunError
+from reports.run.files import RunError
 
 Counts = NDArray[np.int32]
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from discovery.metrics import interesting, interesting_and_distinct
 from discovery.questions import UNKNOWN, Labels
 from reports.run.answers import Asked, Tally, read_answers
-from reports.run.folder import FEATURE_COLUMNS, Run, RunError
+from reports.run.files import RunError
+from reports.run.folder import FEATURE_COLUMNS, RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +113,7 @@ class Findings:
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
 
-def read_findings(run: Run) -> Findings:
+def read_findings(run: RunFolder) -> Findings:
     """As discovered, before any curation. Raises RunError where the files hold what discover does not write."""
     try:
         return _read_findings(run)
@@ -121,7 +122,7 @@ def read_findings(run: Run) -> Findings:
         raise RunError(f"{run.folder} holds what discover does not write ({reason}): run discover again") from error
 
 
-def _read_findings(run: Run) -> Findings:
+def _read_findings(run: RunFolder) -> Findings:
     table, labels = run.found_features, run.found_labels
     ids = [str(name) for name in labels.index]
     answers = read_answers(Path(run.folder), ids)

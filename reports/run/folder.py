@@ -4,13 +4,8 @@ What run.json must hold for a report or an export, so that a folder which nothin
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import secrets
-import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.run.csv_cells import restored, write_csv
+from reports.run.files import RunError, replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from reports.page.page import Page
-    from reports.run.findings import Findings
 
 FEATURE_COLUMNS = (
     "order",
@@ -41,16 +34,11 @@ FEATURE_COLUMNS = (
 )
 CURATION = "curation.jsonl"
 FEATURE_ID = "id (feature)"
-UNFINISHED = ".twothirds"  # how the names of files end that are being written
-
-
-class RunError(Exception):
-    """A run folder that cannot be read or written; the message is one line with the remedy."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """A finished run, read from its folder."""
+class RunFolder:
+    """What discover wrote, read from its folder: uncurated."""
 
     folder: Path
 
@@ -68,25 +56,6 @@ class Run:
         if not isinstance(summary, dict):
             raise RunError(f"{path} holds no object: run discover again to write it anew")
         return summary
-
-    @cached_property
-    def features(self) -> pd.DataFrame:
-        """As curated, where somebody has renamed, merged, split or dropped some."""
-        curated = (self.folder / CURATION).exists()
-        return self.findings.feature_table() if curated else self.found_features
-
-    @cached_property
-    def labels(self) -> pd.DataFrame:
-        """One row per example, one nullable 0/1 column per feature, as curated."""
-        curated = (self.folder / CURATION).exists()
-        return self.findings.label_table() if curated else self.found_labels
-
-    @cached_property
-    def findings(self) -> Findings:
-        """The features with their labels, votes and questions, as curated."""
-        from reports.curation.log import curated_findings
-
-        return curated_findings(self)
 
     @cached_property
     def found_features(self) -> pd.DataFrame:
@@ -107,12 +76,6 @@ class Run:
     def found_labels(self) -> pd.DataFrame:
         return self._read("labels.parquet", _read_labels)
 
-    def report(self, **options: Any) -> Page:
-        """Write report.html and return it; a notebook shows the page. Options as in `reports.page.page.write_page`."""
-        from reports.page.page import write_page
-
-        return write_page(self, **options)
-
     def _read(self, name: str, read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
         try:
             return read(self.folder / name)
@@ -125,16 +88,6 @@ class Run:
         return f"<Run {self.folder}: {found} features from {queries} queries, {self.summary['cost_usd']} USD>"
 
 
-def check_writable(folder: Path) -> None:
-    """Fail before anything is spent if the run folder cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise RunError(f"cannot write to {folder} ({error.strerror}): give another folder with --out") from None
-
-
 def write_run(
     folder: Path,
     *,
@@ -143,7 +96,7 @@ def write_run(
     ids: list[str],
     labels: dict[str, NDArray[np.int8]],
     answers: Iterable[dict[str, Any]],
-) -> Run:
+) -> None:
     """Every file replaces its predecessor at once, run.json last."""
     import pandas as pd
 
@@ -155,7 +108,6 @@ def write_run(
     replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
     text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
     replace_file(folder / "run.json", lambda file: file.write(text))
-    return Run(folder)
 
 
 def column_of(feature: str) -> str:
@@ -180,42 +132,6 @@ def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:
-    """Written whole or not at all. What a process that was killed left of an earlier attempt is removed."""
-    _remove_abandoned(path)
-    options: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": ""}
-    handle, name = _unfinished(path)
-    try:
-        with os.fdopen(handle, **options) as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(name, path)  # before it is closed, and with that unlocked
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _unfinished(path: Path) -> tuple[int, str]:
-    """A new hidden file beside the path, locked while it is open: that is how others know that somebody writes it."""
-    while True:
-        name = str(path.parent / f".{path.name}.{secrets.token_hex(6)}{UNFINISHED}")
-        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # less what the user's umask takes away
-        with suppress(OSError):  # a file system without locks, on which nothing is taken for abandoned
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.path.exists(name):
-            return handle, name
-        os.close(handle)  # it was taken for abandoned in the moment before it was locked
-
-
-def _remove_abandoned(path: Path) -> None:
-    for entry in list(os.scandir(path.parent)):
-        if entry.name.startswith(f".{path.name}.") and entry.name.endswith(UNFINISHED):
-            with suppress(OSError), open(entry.path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where somebody writes it
-                os.unlink(entry.path)
-
-
 NUMBER = (int, float)
 ORACLE = {"kind": str, "model": str, "parameters": dict, "prompts": str}
 LEFT_OUT = {"id": str, "reason": str}
@@ -237,7 +153,7 @@ SHAPE: dict[str, Any] = {
 }
 
 
-def check_shape(run: Run) -> None:
+def check_shape(run: RunFolder) -> None:
     if problem := _problem(run.summary, SHAPE, ""):
         path = run.folder / "run.json"
         raise RunError(f"{path} is not what discover writes ({problem}): run discover again to write it anew")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.metrics import g_curve, interesting, interesting_and_distinct
-from reports.run.folder import Run, write_run
+from reports.finished_run import Run
+from reports.run.folder import write_run
 
 HOSTILE = (
     '<script>document.title="owned"</script>',
@@ -75,7 +76,7 @@ def make_run(
     ]
     whole = _summary(dataset, ids, matrix, len(names) + len(further)) | summary
     folder.mkdir(parents=True, exist_ok=True)
-    return write_run(
+    write_run(
         folder,
         summary=whole,
         features=features,
@@ -83,6 +84,7 @@ def make_run(
         labels=dict(zip(names, matrix, strict=True)),
         answers=[*compared, *further, *labelled],
     )
+    return Run(folder)
 
 
 def random_matrix(features: int, examples: int, seed: int = 0, unknown: float = 0.03) -> NDArray[np.int8]:

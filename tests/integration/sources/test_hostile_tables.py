@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from models.prompting.feature_names import clean
-from reports.run.folder import Run, write_run
+from reports.finished_run import Run
+from reports.run.folder import write_run
 from sources.errors import DatasetError
 from sources.load import load_dataset
 from sources.location import printable
@@ -51,9 +52,8 @@ def written(folder: Path, names: list[str], definition: str) -> Run:
         for order, name in enumerate(names, start=1)
     ]
     answers = [{"question": {"feature": name}, "answer": {"raw": definition}} for name in names]
-    return write_run(
-        folder, summary={"names": names}, features=features, ids=["=a", "b", "c"], labels=labels, answers=answers
-    )
+    write_run(folder, summary={"names": names}, features=features, ids=["=a", "b", "c"], labels=labels, answers=answers)
+    return Run(folder)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)

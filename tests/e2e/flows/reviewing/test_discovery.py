@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from flows.discover.flow import run_flow
 from flows.discover.preparation import prepare
 from flows.reviewing import suspension as waiting
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from tests.support.axe import serious_violations
 from tests.support.chromium import Opened, opened

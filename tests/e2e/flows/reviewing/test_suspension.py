@@ -18,7 +18,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
 from tests.support.people import TruthfulPerson

@@ -13,7 +13,7 @@ from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from reports.run.folder import Run
+from reports.finished_run import Run
 from tests.support.run_folders import HOSTILE
 
 ROOT = Path(__file__).parents[4]

@@ -14,7 +14,7 @@ from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from reports.run.folder import Run
+from reports.finished_run import Run
 from tests.support.made import letters, random_truth
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flows.__main__ import main
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.location import printable
 from tests.support.run_folders import make_run
 

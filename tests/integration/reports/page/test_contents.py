@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from reports.export.formats import export_run
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix, unanswered
 

@@ -8,8 +8,8 @@ from scipy.stats import binomtest, false_discovery_control, fisher_exact
 
 from reports.analysis.groups import compare_runs, fisher, holm, newcombe, wilson
 from reports.run.answers import Tally
+from reports.run.files import RunError
 from reports.run.findings import Findings, Found
-from reports.run.folder import RunError
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
