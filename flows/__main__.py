@@ -135,7 +135,7 @@ def _discover(arguments: argparse.Namespace) -> int:
 
         run = run_flow(prepared)
     if arguments.json:
-        _print_json(run.summary)
+        _print_json(run.summary.to_json())
     else:
         print_features(run)
     return DONE

@@ -78,7 +78,7 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
         link=page.path.resolve().as_uri(),
     )
     outcome.progress.raise_if_lost(prepared.folder)
-    return outcome.summary()
+    return outcome.summary().to_json()
 
 
 def run_discovery(

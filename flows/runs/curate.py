@@ -108,9 +108,9 @@ class Errand:
     def prepare(cls, run: Run, wishes: Wishes, asks: list[Ask]) -> Errand:
         changed = {"out": str(run.folder), "budget": money(wishes.budget)}
         changed |= {key: value for key, value in (("store", wishes.store), ("dataset", wishes.dataset)) if value}
-        prepared = prepare(DiscoverSettings.model_validate(run.summary["settings"] | changed))
+        prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed))
         run_id = str(uuid4())
-        scope = digest_of(["features", run.summary["scope"], wishes.action, wishes.names])
+        scope = digest_of(["features", run.summary.scope, wishes.action, wishes.names])
         budget = prepared.settings.budget_micro
         recorded = Recorded(prepared.oracle, prepared.store, run_id=run_id, scope=scope, budget=budget)
         return cls(prepared, recorded, asks, run_id)

@@ -64,10 +64,10 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Ru
     from flows.discover.flow import run_discovery
     from flows.discover.preparation import prepare
 
-    given = run.summary["settings"]
+    given = run.summary.settings
     wanted = {
         "strategy": "tagging",
-        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary["dataset"]["compared"])),
+        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary.dataset.compared)),
         "out": str(run.folder / "tagging"),
         "budget": budget,
         **dict.fromkeys(OF_THE_STRATEGY),

@@ -55,7 +55,7 @@ def history_of(run: RunFolder, findings: Findings) -> History:
         new.append(int(first))
         counting.append(int(first and counts[name]))
         costs.append(cost)
-    curve = run.summary["g_curve"]
+    curve = run.summary.g_curve
     if len(curve) < len(new):
         had = f"g_curve has {len(curve)} values for {len(new)} comparisons"
         raise RunError(f"{run.folder / 'run.json'} does not fit answers.jsonl ({had}): run discover again")

@@ -88,14 +88,14 @@ def write_page(
 
 
 def _name(run: CuratedRun) -> str:
-    return str(run.summary["dataset"]["name"])
+    return run.summary.dataset.name
 
 
 def dataset_of(run: CuratedRun, given: Dataset | str | None) -> tuple[Dataset | None, str]:
     """The run's data set, or None and why there is none: a report can do without pictures."""
     if isinstance(given, Dataset):
         return given, ""
-    spec = given or str(run.summary["settings"]["dataset"])
+    spec = given or str(run.summary.settings["dataset"])
     try:
         return load_dataset(spec), ""
     except DatasetError as error:
@@ -108,7 +108,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     """Everything that the template shows, the results of further analyses apart."""
     findings = run.findings
     examples = _examples(findings, dataset)
-    carried = _carried(findings, run.summary["dataset"]["digest"])
+    carried = _carried(findings, run.summary.dataset.digest)
     texts = [example.text if example else None for example in examples]
     pictures = thumbnails([examples[row] for row in carried])
     matrix = findings.matrix
@@ -120,8 +120,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "summary": run.summary,
         "spent": history.usd[-1] if history.usd else 0.0,
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
-        "how_chosen": HOW_CHOSEN.get(run.summary["settings"]["strategy"], ""),
-        "stopped": STOPPED.get(run.summary["stopped_because"], run.summary["stopped_because"]),
+        "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
+        "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
         "exhibits": Exhibition(findings, gallery, carried, truth).all(),
         "history": history,
@@ -200,6 +200,6 @@ def _notices(
     missing = sum(example is None for example in examples)
     if dataset is not None and missing:
         notices.append(f"{missing:,} examples of the run are no longer in the data set and are shown by their ids.")
-    elif dataset is not None and dataset.digest != run.summary["dataset"]["digest"]:
+    elif dataset is not None and dataset.digest != run.summary.dataset.digest:
         notices.append("The data set has changed since the run: what is shown is what it holds now.")
     return notices

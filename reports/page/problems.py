@@ -12,6 +12,7 @@ from reports.run.answers import Asked
 from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
 from reports.run.folder import RunFolder
+from reports.run.summary import SkippedExample
 
 TOLERANCE = 0.1  # exceptions to "what has this has that", for labels err
 SUPPORT = 4  # examples of which it must hold
@@ -42,7 +43,7 @@ class Troubles:
     none: list[tuple[int, Asked]]  # answered: nothing of the kind
     repeated: list[tuple[int, Asked]]  # answered with a feature that was known already
     features: list[FeatureTrouble]
-    left_out: list[dict[str, str]]  # rows of the data set that could not be read: id and reason
+    left_out: list[SkippedExample]
 
     @property
     def anything(self) -> bool:
@@ -62,7 +63,7 @@ def troubles_of(run: RunFolder, findings: Findings) -> Troubles:
             repeated.append((number, asked))
         else:
             seen.add(asked.feature)
-    return Troubles(unusable, none, repeated, _features(findings), list(run.summary["dataset"]["left_out"]))
+    return Troubles(unusable, none, repeated, _features(findings), run.summary.dataset.left_out)
 
 
 def _features(findings: Findings) -> list[FeatureTrouble]:

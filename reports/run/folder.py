@@ -1,6 +1,4 @@
-"""The run folder: run.json, features.csv, labels.parquet, labels.csv and answers.jsonl, written whole or not at all.
-
-What run.json must hold for a report or an export, so that a folder which nothing of ours wrote is one line."""
+"""The run folder: run.json, features.csv, labels.parquet, labels.csv and answers.jsonl, each replaced atomically."""
 
 from __future__ import annotations
 
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from reports.run.csv_cells import restored, write_csv
 from reports.run.files import RunError, replace_file
+from reports.run.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,19 +42,8 @@ class RunFolder:
     folder: Path
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
-        path = self.folder / "run.json"
-        try:
-            summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            raise RunError(
-                f"{self.folder} is not a run folder (it has no run.json): give one that discover wrote"
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise RunError(f"{path} cannot be read ({error}): run discover again to write it anew") from None
-        if not isinstance(summary, dict):
-            raise RunError(f"{path} holds no object: run discover again to write it anew")
-        return summary
+    def summary(self) -> RunSummary:
+        return RunSummary.read(self.folder)
 
     @cached_property
     def found_features(self) -> pd.DataFrame:
@@ -84,14 +72,14 @@ class RunFolder:
             raise RunError(f"{self.folder / name} cannot be read ({reason}): run discover again") from None
 
     def __repr__(self) -> str:
-        found, queries = self.summary["features"], self.summary["queries"]
-        return f"<Run {self.folder}: {found} features from {queries} queries, {self.summary['cost_usd']} USD>"
+        run = self.summary
+        return f"<Run {self.folder}: {run.features} features from {run.queries} queries, {run.cost_usd} USD>"
 
 
 def write_run(
     folder: Path,
     *,
-    summary: dict[str, Any],
+    summary: RunSummary,
     features: Iterable[dict[str, Any]],
     ids: list[str],
     labels: dict[str, NDArray[np.int8]],
@@ -106,8 +94,7 @@ def write_run(
     replace_file(folder / "labels.csv", lambda file: write_csv(file, table))
     replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
     replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
-    text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
-    replace_file(folder / "run.json", lambda file: file.write(text))
+    summary.write(folder)
 
 
 def column_of(feature: str) -> str:
@@ -130,50 +117,3 @@ def _nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
 def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
     for row in rows:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-NUMBER = (int, float)
-ORACLE = {"kind": str, "model": str, "parameters": dict, "prompts": str}
-LEFT_OUT = {"id": str, "reason": str}
-SHAPE: dict[str, Any] = {
-    "settings": {"dataset": str, "strategy": str, "votes": int, "seed": int},
-    "dataset": {"name": str, "digest": str, "examples": int, "compared": int, "left_out": [LEFT_OUT]},
-    "oracle": ORACLE,
-    "run_id": str,
-    "queries": int,
-    "g_curve": [NUMBER],
-    "g?": NUMBER,
-    "unresolved?": NUMBER,
-    "seconds?": NUMBER,
-    "stopped_because": str,
-    "cost_usd": NUMBER,
-    "paid_calls": int,
-    "cached_calls": int,
-    "versions": dict,
-}
-
-
-def check_shape(run: RunFolder) -> None:
-    if problem := _problem(run.summary, SHAPE, ""):
-        path = run.folder / "run.json"
-        raise RunError(f"{path} is not what discover writes ({problem}): run discover again to write it anew")
-
-
-def _problem(value: Any, shape: Any, at: str) -> str | None:
-    """Where a value is not of its shape: a type, some of them, the members of an object, of which those with a ? may be
-    missing, or what a list is of."""
-    if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            return f"{at.rstrip('.') or 'all of it'} is no object"
-        missing = next((name for name in shape if not name.endswith("?") and name not in value), None)
-        if missing is not None:
-            return f"{at}{missing} is missing"
-        there = [(name.rstrip("?"), inner) for name, inner in shape.items() if name.rstrip("?") in value]
-        found = (_problem(value[name], inner, f"{at}{name}.") for name, inner in there)
-        return next((problem for problem in found if problem), None)
-    if isinstance(shape, list):
-        if not isinstance(value, list):
-            return f"{at.rstrip('.')} is no list"
-        return next((problem for one in value if (problem := _problem(one, shape[0], f"{at}each."))), None)
-    fits = isinstance(value, shape) and not isinstance(value, bool)
-    return None if fits else f"{at.rstrip('.')} is {type(value).__name__}"

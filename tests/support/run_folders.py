@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from discovery.metrics import g_curve, interesting, interesting_and_distinct
 from reports.finished_run import Run
 from reports.run.folder import write_run
+from reports.run.summary import RunSummary
 
 HOSTILE = (
     '<script>document.title="owned"</script>',
@@ -74,7 +76,7 @@ def make_run(
         for name, row in zip(names, matrix, strict=True)
         for line in _votes(name, row, ids, votes, divided, price, rng)
     ]
-    whole = _summary(dataset, ids, matrix, len(names) + len(further)) | summary
+    whole = summary_of(dataset, ids, matrix, len(names) + len(further), **summary)
     folder.mkdir(parents=True, exist_ok=True)
     write_run(
         folder,
@@ -148,9 +150,9 @@ def _answer(question: dict[str, Any], verdict: str, price: int, **more: Any) -> 
     return {"question": question, "answer": answer | more}
 
 
-def _summary(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries: int) -> dict[str, Any]:
+def summary_of(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries: int, **changed: Any) -> RunSummary:
     curve = g_curve(list(matrix) + [None] * (queries - len(matrix)), len(ids))
-    return {
+    summary = {
         "settings": {
             "dataset": dataset,
             "oracle": "simulated",
@@ -185,3 +187,4 @@ def _summary(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries
         "finished_at": "2026-01-01T00:00:00+00:00",
         "versions": {"python": "3.11"},
     }
+    return RunSummary.model_validate_json(json.dumps(summary | changed))

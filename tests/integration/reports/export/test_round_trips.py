@@ -117,7 +117,7 @@ def test_the_run_folder_itself_is_read_back_with_its_names(exported: Run) -> Non
 def test_pictures_are_copied_byte_for_byte_under_harmless_names(exported: Run) -> None:
     folder = exported.folder / "export" / "imagefolder"
     table = restored(pd.read_csv(folder / "metadata.csv", dtype=str, keep_default_na=False))
-    source = Path(exported.summary["settings"]["dataset"])
+    source = Path(exported.summary.settings["dataset"])
     for name, copied in zip(table["id"], table["file_name"], strict=True):
         assert re.fullmatch(r"images/\d{6}\.png", copied)
         assert (folder / copied).read_bytes() == (source / name).read_bytes()
