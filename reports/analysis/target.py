@@ -9,18 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
+from discovery.statistics.intervals import Interval
 from reports.analysis.columns import Column, read_column
-from reports.analysis.prediction import (
-    Estimate,
-    Matrix,
-    Ridge,
-    Target,
-    fit_classes,
-    fit_ridge,
-    interval_of,
-    out_of_fold,
-    score_of,
-)
+from reports.analysis.prediction import Matrix, Target, fit_linear, interval_of, out_of_fold, score_of
 from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
 from sources.dataset import Dataset
@@ -37,7 +28,7 @@ SEED = 0
 class Contender:
     name: str
     columns: int
-    estimate: Estimate
+    estimate: Interval
     note: str = ""
 
 
@@ -122,7 +113,7 @@ def _matrix(findings: Findings, rows: NDArray[np.intp], columns: int | None = No
     return np.where(labels == UNKNOWN, np.nan, labels)
 
 
-def _cross_validated(x: Matrix, target: Target) -> Estimate:
+def _cross_validated(x: Matrix, target: Target) -> Interval:
     outcome = np.mean([out_of_fold(x, target, seed) for seed in range(REPEATS)], axis=0)
     return interval_of(outcome, target, SEED)
 
@@ -136,9 +127,9 @@ def _drawn(draw: Callable[[np.random.Generator], tuple[Matrix, Target]]) -> list
     return scores
 
 
-def _spread(scores: list[float]) -> Estimate:
+def _spread(scores: list[float]) -> Interval:
     low, high = np.quantile(scores, [0.025, 0.975])
-    return Estimate(float(np.mean(scores)), float(low), float(high))
+    return Interval(float(np.mean(scores)), float(low), float(high))
 
 
 def _tagged(tagging: Findings | None, findings: Findings, column: Column, target: Target) -> list[Contender]:
@@ -157,10 +148,11 @@ def _tagged(tagging: Findings | None, findings: Findings, column: Column, target
 
 def _carriers(x: Matrix, target: Target, names: list[str]) -> list[Carrier]:
     """The features with the largest weights in a fit to all examples, with bootstrap intervals."""
-    whole = _fit(x, target, np.arange(len(x)))
+    whole = fit_linear(x, target)
     speaks = whole.weights.argmax(axis=1)  # of two classes a feature that speaks against one speaks for the other
     rng = np.random.default_rng(SEED)
-    refits = np.stack([_fit(x, target, _resampled(target, rng), whole.strength).weights for _ in range(REFITS)])
+    draws = [_resampled(target, rng) for _ in range(REFITS)]
+    refits = np.stack([fit_linear(x[rows], target.at(rows), whole.strength).weights for rows in draws])
     low, high = np.quantile(refits, [0.025, 0.975], axis=0)
     weights = whole.weights[np.arange(x.shape[1]), speaks]
     return [
@@ -174,13 +166,6 @@ def _carriers(x: Matrix, target: Target, names: list[str]) -> list[Carrier]:
         )
         for place in np.argsort(-np.abs(weights))[:MOST_CARRIERS]
     ]
-
-
-def _fit(x: Matrix, target: Target, rows: NDArray[np.intp], strength: float | None = None) -> Ridge:
-    y = target.values[rows]
-    if target.is_number:
-        return fit_ridge(x[rows], y[:, None].astype(np.float64), strength=strength)
-    return fit_classes(x[rows], y.astype(np.intp), len(target.classes), strength)
 
 
 def _resampled(target: Target, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -12,9 +12,10 @@ import numpy as np
 
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import World
+from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, number, percent, proportion
+from reports.replicate.estimates import number, percent, proportion
 
 DELTA = 0.05
 
@@ -133,7 +134,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _verdict(within: bool, cases: list[dict[str, int]], shares: list[Estimate]) -> Verdict:
+def _verdict(within: bool, cases: list[dict[str, int]], shares: list[Interval]) -> Verdict:
     """Under the proof's reading it must hold everywhere; as printed a single bad case refutes it."""
     proofs = [share for case, share in zip(cases, shares, strict=True) if case["bare"] < case["degree"]]
     if not within or any(share.high < 1 - DELTA for share in proofs):
@@ -141,7 +142,7 @@ def _verdict(within: bool, cases: list[dict[str, int]], shares: list[Estimate]) 
     return Verdict.HOLDS_AS_READ if any(share.high < 1 - DELTA for share in shares) else Verdict.HOLDS
 
 
-def _because(within: bool, shares: list[Estimate], cases: list[dict[str, int]]) -> str:
+def _because(within: bool, shares: list[Interval], cases: list[dict[str, int]]) -> str:
     worst = min(range(len(cases)), key=lambda i: shares[i].value)
     counted = "no" if within else "some"
     return (

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.simulation.worlds import independent_features
+from discovery.statistics.intervals import Interval
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, mean, number
+from reports.replicate.estimates import mean, number
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling
 
 CHUNK = 1 << 14  # triples drawn at a time
@@ -83,7 +84,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     cases = _cases(scale)
     each = len(results) // len(cases)
     rows = []
-    cells: dict[tuple[str, str], list[tuple[int, float, Estimate]]] = {}
+    cells: dict[tuple[str, str], list[tuple[int, float, Interval]]] = {}
     for number_, (work, case) in enumerate(cases):
         crowd, mixture = case.get("crowd", "homogeneous"), case.get("mixture", HALF)
         q = settling(mixture, case["features"])
@@ -117,7 +118,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _plot(cells: dict[tuple[str, str], list[tuple[int, float, Estimate]]]) -> Plot:
+def _plot(cells: dict[tuple[str, str], list[tuple[int, float, Interval]]]) -> Plot:
     lines = []
     for (name, mixture), row in cells.items():
         if mixture != HALF:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from discovery.simulation.worlds import independent_features
+from discovery.statistics.intervals import Interval
 from discovery.unresolved.triples import UnresolvedTriples
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, number, percent, proportion
+from reports.replicate.estimates import number, percent, proportion
 
 
 def homogeneous_finds_all(features: int, examples: int, rng: np.random.Generator) -> bool:
@@ -94,7 +95,7 @@ def _judge_homogeneous(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _plot(cases: list[dict[str, int]], shares: list[Estimate], skipped: int) -> Plot:
+def _plot(cases: list[dict[str, int]], shares: list[Interval], skipped: int) -> Plot:
     lines = []
     rest = list(zip(cases, shares, strict=True))[skipped:]
     for features in sorted({case["features"] for case, _ in rest}):

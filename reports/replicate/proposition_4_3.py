@@ -19,9 +19,10 @@ from discovery.questions import Comparison, Kind
 from discovery.simulation.crowds import Crowd, Matrix
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import leafy_tree
+from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, number, percent, proportion
+from reports.replicate.estimates import number, percent, proportion
 
 EVERYTHING = -1  # the root, of which every example is a part
 
@@ -153,7 +154,7 @@ def theta_of(case: dict[str, Any]) -> int:
     return theta(case["features"], case["degree"], 10.0 if case["version"].endswith("10") else math.e)
 
 
-def _verdict(pooled: Estimate, repaired: list[Estimate], printed: list[Estimate], within: float) -> Verdict:
+def _verdict(pooled: Interval, repaired: list[Interval], printed: list[Interval], within: float) -> Verdict:
     if pooled.high < 1 - DELTA or any(share.high < 1 - DELTA for share in repaired) or within > 3:
         return Verdict.FAILS
     return Verdict.HOLDS_AS_READ if any(share.high < 1 - DELTA for share in printed) else Verdict.HOLDS

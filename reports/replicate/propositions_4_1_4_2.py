@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from discovery.simulation.crowds import Matrix, RankedCrowd, WeightedCrowd
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import BINARY_SHAPES, binary_tree
+from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
 from discovery.unresolved.sources import all_triples
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, median, number, percent, proportion
+from reports.replicate.estimates import median, number, percent, proportion, with_interval
 
 Triples = NDArray[np.int64]  # one row per triple
 UNASKED = np.iinfo(np.int64).max
@@ -141,7 +142,7 @@ def _judge_fixed(scale: Scale, results: list[Any]) -> Finding:
                 str(features),
                 number(math.floor(bound)),
                 percent(shares[-1]),
-                str(median(taken)),
+                with_interval(median(taken)),
             )
         )
     return Finding(
@@ -166,13 +167,13 @@ def _judge_fixed(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _verdict(shares: list[Estimate]) -> Verdict:
+def _verdict(shares: list[Interval]) -> Verdict:
     if any(share.low > 0.5 for share in shares):
         return Verdict.FAILS
     return Verdict.HOLDS if all(share.high < 0.5 for share in shares) else Verdict.UNDECIDED
 
 
-def _plot(medians: dict[tuple[str, str, int], Estimate]) -> Plot:
+def _plot(medians: dict[tuple[str, str, int], Interval]) -> Plot:
     lines = []
     for design, crowd in CELLS:
         sizes = [key[2] for key in medians if key[:2] == (design, crowd)]

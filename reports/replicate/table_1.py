@@ -14,10 +14,11 @@ import numpy as np
 from discovery.simulation.crowds import Matrix
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import SKEWED, World, skewed_world
+from discovery.statistics.intervals import Z_95, Interval
 from discovery.strategies import STRATEGIES, make_strategy
 from reports.drawing.plots import Line, Panel, Plot
 from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict
-from reports.replicate.estimates import Estimate, Z, median, number, percent, proportion, ratio, standard_error
+from reports.replicate.estimates import median, number, percent, proportion, ratio, standard_error, with_interval
 from sources.load import load_dataset
 
 QUERIES = 35
@@ -124,15 +125,17 @@ def _found(runs: list[dict[str, Any]]) -> list[float]:
     return [float(run["found"]) for run in runs]
 
 
-def _tables(cells: Cells, against: dict[tuple[str, str], Estimate]) -> list[Table]:
+def _tables(cells: Cells, against: dict[tuple[str, str], Interval]) -> list[Table]:
     names = tuple(_sets())
     counts, reached = [], []
     for strategy in RIVALS + OWN:
         found = [_found(cells[name, strategy]) for name in names]
         counts.append((strategy, *(f"{np.mean(run):.1f} ({standard_error(run):.1f})" for run in found)))
         counts[-1] += PAPER.get(strategy, ("–", "–", "–"))
-        reached.append((strategy, *(str(median([run["reached"] for run in cells[name, strategy]])) for name in names)))
-    ratios = [(rival, *(str(against[name, rival]) for name in names)) for rival in RIVALS[1:]]
+        reached.append(
+            (strategy, *(with_interval(median([run["reached"] for run in cells[name, strategy]])) for name in names))
+        )
+    ratios = [(rival, *(with_interval(against[name, rival]) for name in names)) for rival in RIVALS[1:]]
     paper = ("paper: signs", "paper: faces", "paper: products")
     return [
         Table(("algorithm", *names, *paper), counts, "Interesting and distinct features: mean (standard error)."),
@@ -181,7 +184,7 @@ def _plot(cells: Cells) -> Plot:
         for strategy in RIVALS + OWN:
             curves = np.array([run["curve"] for run in cells[name, strategy]])
             middle = curves.mean(axis=0)
-            half = Z * curves.std(axis=0, ddof=1) / math.sqrt(len(curves))
+            half = Z_95 * curves.std(axis=0, ddof=1) / math.sqrt(len(curves))
             low, high = np.maximum(middle - half, 0.005), middle + half
             lines.append(Line(strategy, queries, middle.tolist(), low.tolist(), high.tolist()))
         panels.append(Panel(name, "queries", "g", lines, log_y=True, level=TARGET, y_range=(0.008, 1.0)))
