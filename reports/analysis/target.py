@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
 from discovery.statistics.intervals import Interval
-from reports.analysis.columns import Column, read_column
+from reports.analysis.columns import MetadataColumn, read_column
 from reports.analysis.prediction import Matrix, Target, fit_linear, interval_of, out_of_fold, score_of
 from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
@@ -25,7 +25,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Contender:
+class PredictorScore:
     name: str
     columns: int
     estimate: Interval
@@ -50,7 +50,7 @@ class TargetResult:
     measure: str
     examples: int
     classes: list[str]
-    contenders: list[Contender]  # the discovered features first, then the controls
+    contenders: list[PredictorScore]  # the discovered features first, then the controls
     better_than: int  # of DRAWS shuffled targets, how many the features beat on the true one
     draws: int
     carriers: list[Carrier]
@@ -83,10 +83,10 @@ def predict_target(
         examples=len(x),
         classes=list(target.classes),
         contenders=[
-            Contender("discovered features", x.shape[1], found),
+            PredictorScore("discovered features", x.shape[1], found),
             *_tagged(tagging, findings, column, target),
-            Contender("random features", x.shape[1], _spread(random)),
-            Contender("shuffled target", x.shape[1], _spread(shuffled)),
+            PredictorScore("random features", x.shape[1], _spread(random)),
+            PredictorScore("shuffled target", x.shape[1], _spread(shuffled)),
         ],
         better_than=sum(found.value > score for score in shuffled),
         draws=DRAWS,
@@ -95,13 +95,13 @@ def predict_target(
     )
 
 
-def _labelled_only(column: Column, findings: Findings) -> Column:
+def _labelled_only(column: MetadataColumn, findings: Findings) -> MetadataColumn:
     labelled = findings.compared[column.rows]
     told = [f"{int((~labelled).sum()):,} examples without labels"] if not labelled.all() else []
     return replace(column, rows=column.rows[labelled], values=column.values[labelled], left_out=column.left_out + told)
 
 
-def _target(column: Column) -> Target:
+def _target(column: MetadataColumn) -> Target:
     if column.is_number:
         return Target(column.values.astype(np.float64))
     classes, places = np.unique(column.values, return_inverse=True)
@@ -132,7 +132,9 @@ def _spread(scores: list[float]) -> Interval:
     return Interval(float(np.mean(scores)), float(low), float(high))
 
 
-def _tagged(tagging: Findings | None, findings: Findings, column: Column, target: Target) -> list[Contender]:
+def _tagged(
+    tagging: Findings | None, findings: Findings, column: MetadataColumn, target: Target
+) -> list[PredictorScore]:
     """The first names of a tagging run, as many as there are features."""
     if tagging is None or not tagging.found:
         return []
@@ -143,7 +145,7 @@ def _tagged(tagging: Findings | None, findings: Findings, column: Column, target
         raise RunError("the tagging run is about other examples: give one on the same data set")
     x = _matrix(tagging, rows, wanted)
     note = "" if x.shape[1] == wanted else f"the tagging run found no more than {x.shape[1]}"
-    return [Contender("first names of tagging", x.shape[1], _cross_validated(x, target), note)]
+    return [PredictorScore("first names of tagging", x.shape[1], _cross_validated(x, target), note)]
 
 
 def _carriers(x: Matrix, target: Target, names: list[str]) -> list[Carrier]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Votes = tuple[int, int, int, int]  # yes, no, refused, unreadable
-Asked = Mapping[str, Mapping[str, Votes]]  # by feature, then by example
+VotesByFeature = Mapping[str, Mapping[str, Votes]]  # by feature, then by example
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def plan_change(run: CuratedRun, action: str, arguments: dict[str, Any]) -> Chan
     return plan(run.findings, action, arguments)
 
 
-def record_change(run: Curated, change: Change, asked: Asked | None = None, cost_usd: float = 0.0) -> Curated:
+def record_change(run: Curated, change: Change, asked: VotesByFeature | None = None, cost_usd: float = 0.0) -> Curated:
     """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown."""
     votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
     _append(run.folder, Entry(_now(), change.action, change.arguments, votes, cost_usd))

@@ -20,7 +20,7 @@ RECENT = 10  # questions that tell the present rate
 
 
 @dataclass(frozen=True)
-class History:
+class RunHistory:
     """One value per question asked; money is what the answers cost when they were first given."""
 
     features: list[int]
@@ -40,7 +40,7 @@ class Outlook:
     usd_each: float | None
 
 
-def history_of(run: RunFolder, findings: Findings) -> History:
+def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
     counts = dict(zip(table["name"], table["distinct"].astype(bool), strict=True))
     seen: set[str] = set()
@@ -59,7 +59,7 @@ def history_of(run: RunFolder, findings: Findings) -> History:
     if len(curve) < len(new):
         had = f"g_curve has {len(curve)} values for {len(new)} comparisons"
         raise RunError(f"{run.folder / 'run.json'} does not fit answers.jsonl ({had}): run discover again")
-    return History(
+    return RunHistory(
         features=list(accumulate(new)),
         counting=list(accumulate(counting)),
         g=[float(value) for value in curve[: len(new)]],
@@ -67,7 +67,7 @@ def history_of(run: RunFolder, findings: Findings) -> History:
     )
 
 
-def outlook_of(history: History, recent: int = RECENT) -> Outlook | None:
+def outlook_of(history: RunHistory, recent: int = RECENT) -> Outlook | None:
     """None before anything was asked."""
     asked = len(history.features)
     if not asked:
@@ -84,7 +84,7 @@ def outlook_of(history: History, recent: int = RECENT) -> Outlook | None:
     )
 
 
-def curves_of(history: History) -> list[tuple[str, Markup]]:
+def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:
     """Titles and drawings: against questions and, where answers cost something, against dollars."""
     asked = list(range(1, len(history.features) + 1))
     if not asked:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from discovery.questions import UNKNOWN
 from discovery.tree import FeatureTree, feature_tree
-from reports.run.answers import Asked
+from reports.run.answers import AnsweredComparison
 from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
 from reports.run.folder import RunFolder
@@ -39,9 +39,9 @@ class FeatureTrouble:
 
 @dataclass(frozen=True)
 class Troubles:
-    unusable: list[tuple[int, Asked]]  # comparisons refused or unreadable, with their number
-    none: list[tuple[int, Asked]]  # answered: nothing of the kind
-    repeated: list[tuple[int, Asked]]  # answered with a feature that was known already
+    unusable: list[tuple[int, AnsweredComparison]]  # comparisons refused or unreadable, with their number
+    none: list[tuple[int, AnsweredComparison]]  # answered: nothing of the kind
+    repeated: list[tuple[int, AnsweredComparison]]  # answered with a feature that was known already
     features: list[FeatureTrouble]
     left_out: list[SkippedExample]
 
