@@ -96,7 +96,7 @@ def _explain(error: Exception) -> tuple[int, str]:
     from flows.prefect_api import ServerError
     from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
-    from reports.run.folder import RunError
+    from reports.run.files import RunError
     from sources.errors import DatasetError
     from sources.printable import printable
     from sources.secrets import redacted, without_secrets
@@ -135,7 +135,7 @@ def _discover(arguments: argparse.Namespace) -> int:
 
         run = run_flow(prepared)
     if arguments.json:
-        _print_json(run.summary)
+        _print_json(run.summary.to_json())
     else:
         print_features(run)
     return DONE

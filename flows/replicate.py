@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from flows.cli.progress import display
 from flows.prefect_api import run_with_api
-from reports.replicate.claim import FULL, QUICK, Finding, Job, Scale, Topic, processes, run_jobs
+from reports.replicate.claim import FULL, QUICK, ClaimResult, Job, Scale, Topic, processes, run_jobs
 from reports.replicate.page import TOPICS, write_page
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from tasks.publish import publish
 from tasks.replicate import replicate_topic
 
@@ -43,7 +43,7 @@ class ReplicateSettings(BaseModel):
         return " ".join(["python -m flows replicate", *options, f"--seed {self.seed}"])
 
 
-Test = Callable[[str, Callable[[], Finding]], Finding]  # the name of a topic, and what tests it
+Test = Callable[[str, Callable[[], ClaimResult]], ClaimResult]  # the name of a topic, and what tests it
 
 
 @flow(name="replicate", flow_run_name="seed{settings.seed}", persist_result=False)
@@ -71,7 +71,7 @@ def run_replication(
     return [{"claim": found.title, "runs": found.runs, "verdict": str(found.verdict)} for found in findings]
 
 
-def _tested(topic: Topic, scale: Scale, jobs: list[Job], run: Callable[[str, list[Job]], list[Any]]) -> Finding:
+def _tested(topic: Topic, scale: Scale, jobs: list[Job], run: Callable[[str, list[Job]], list[Any]]) -> ClaimResult:
     return topic.judge(scale, run(topic.name, jobs))
 
 

@@ -79,7 +79,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
     with _messages():
         page = report(
-            _run_of(arguments.folder, told=True),
+            _run_of(arguments.folder),
             dataset=arguments.dataset,
             out=Path(arguments.out) if arguments.out else None,
             target=arguments.target,
@@ -97,9 +97,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     out = Path(arguments.out) if arguments.out else None
     with _messages():
-        written = export(
-            _run_of(arguments.folder, told=True), arguments.to or ["all"], dataset=arguments.dataset, out=out
-        )
+        written = export(_run_of(arguments.folder), arguments.to or ["all"], dataset=arguments.dataset, out=out)
     print_result([str(path) for path in written], [str(path) for path in written], json=arguments.json)
     return DONE
 
@@ -143,14 +141,11 @@ def _messages() -> AbstractContextManager[None]:
     return displaying(TerminalDisplay(messages()))
 
 
-def _run_of(folder: str, *, told: bool = False) -> Any:
-    """`told`: what run.json says is needed, not only the features and labels."""
-    from reports.run.folder import Run, check_shape
+def _run_of(folder: str) -> Any:
+    from reports.finished_run import Run
 
     if not folder.strip():
         raise UsageError("RUN is empty: give a run folder that discover wrote")
     run = Run(Path(folder))
     _ = run.summary  # says at once what is wrong with it
-    if told:
-        check_shape(run)
     return run

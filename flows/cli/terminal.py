@@ -20,8 +20,8 @@ from rich.text import Text
 
 from flows.discover.preparation import Prepared
 from models.oracle import MICRO
-from reports.run.folder import Run
 from sources.printable import printable
+from reports.finished_run import Run
 from store import Cost, Store, StoreError
 
 
@@ -95,10 +95,10 @@ def say_what_is_kept(prepared: Prepared) -> None:
 
 def print_features(run: Run) -> None:
     summary, out = run.summary, results()
-    table = Table(title=f"{summary['dataset']['name']}: features in order of discovery", title_justify="left")
+    table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
     for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
         table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
-    examples = summary["dataset"]["compared"]
+    examples = summary.dataset.compared
     for row in run.features.itertuples():
         marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
         table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
@@ -107,18 +107,18 @@ def print_features(run: Run) -> None:
         if getattr(row, "twin", "") and isinstance(row.twin, str):
             out.print(f"{row.name}: {row.twin}, by what it selects or by its words")
     out.print(
-        f"{summary['features']} features, {summary['interesting_distinct']} interesting and distinct, from "
-        f"{summary['queries']} queries; g {summary['g']:.3f}; stopped because of {summary['stopped_because']}",
+        f"{summary.features} features, {summary.interesting_distinct} interesting and distinct, from "
+        f"{summary.queries} queries; g {summary.g:.3f}; stopped because of {summary.stopped_because}",
     )
-    if truth := summary.get("truth"):
-        accuracy = truth["mean_balanced_accuracy"]
+    if truth := summary.truth:
+        accuracy = truth.mean_balanced_accuracy
         out.print(
-            f"truth: {truth['matched']} of {truth['of']} attributes matched"
+            f"truth: {truth.matched} of {truth.of} attributes matched"
             + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
         )
     out.print(
-        f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store, "
-        f"{summary['cost_usd']:.4f} USD; written to {run.folder}",
+        f"{summary.paid_calls:,} calls paid, {summary.cached_calls:,} from the store, "
+        f"{summary.cost_usd:.4f} USD; written to {run.folder}",
     )
 
 

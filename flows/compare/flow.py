@@ -20,7 +20,7 @@ from flows.compare.settings import CompareSettings
 from flows.prefect_api import run_with_api
 from flows.reviewing.suspension import raise_if_waiting, suspended
 from models.oracle import AnswersPending, OracleLost
-from reports.compare.comparison import Comparison, compare_oracles
+from reports.compare.comparison import OracleComparison, compare_oracles
 from reports.compare.exports import summary_rows, write_comparison
 from reports.compare.study import Study
 from reports.compare.verdict import verdict_of
@@ -61,7 +61,7 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
 
 def run_comparison(
     prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
-) -> Comparison:
+) -> OracleComparison:
     """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()

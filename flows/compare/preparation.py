@@ -23,7 +23,7 @@ from flows.oracles import build_oracle
 from flows.settings import Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.people.recorded_votes import RecordedVotes
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store

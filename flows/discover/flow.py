@@ -30,8 +30,8 @@ from models.people.mixed import recorded_by
 from models.recorded import Recorded
 from models.sentences import sentence_closeness
 from models.voting import Elicited, Labelled, Panel
+from reports.finished_run import Run
 from reports.page.history import picture_of
-from reports.run.folder import Run
 from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label
@@ -70,9 +70,15 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
         run = Run(prepared.folder)
         page = run.report(dataset=prepared.dataset)
     key = f"features-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"
-    publish(key, outcome.features(), f"Features of {name}", picture=picture_of(run), link=page.path.resolve().as_uri())
+    publish(
+        key,
+        outcome.features(),
+        f"Features of {name}",
+        picture=picture_of(run, run.findings),
+        link=page.path.resolve().as_uri(),
+    )
     outcome.progress.raise_if_lost(prepared.folder)
-    return outcome.summary()
+    return outcome.summary().to_json()
 
 
 def run_discovery(

@@ -15,7 +15,7 @@ from flows.discover.settings import DiscoverSettings
 from flows.oracles import build_crowd
 from flows.settings import open_store
 from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store

@@ -33,7 +33,7 @@ from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, Oracl
 from models.recorded import taken_over
 from reports.drawing.number_formats import of_things
 from reports.label_table import Column, Meaning, read_table, write_table
-from reports.run.folder import RunError, check_writable, replace_file
+from reports.run.files import RunError, check_writable, replace_file
 from sources.find import find_rows, name_of
 from store import Store, StoreError
 from tasks.publish import publish_enrichment

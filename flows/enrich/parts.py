@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.label_table import GrowingTable, Meaning, read_file, read_table, write_file, write_table
-from reports.run.folder import RunError, replace_file
+from reports.run.files import RunError, replace_file
 
 PARTS = "parts"
 

@@ -31,7 +31,7 @@ from models.recorded import Recorded
 from models.voting import Panel
 from reports.label_table import GrowingTable, read_table
 from reports.run.csv_cells import defuse
-from reports.run.folder import RunError, replace_file
+from reports.run.files import RunError, replace_file
 from sources.dataset import Example
 from sources.find import name_of
 from sources.load import iter_examples

@@ -17,7 +17,7 @@ from flows.enrich.flow import SUMMARY, check
 from flows.enrich.parts import locked, remove_parts
 from flows.enrich.settings import EnrichSettings
 from reports.label_table import read_table
-from reports.run.folder import RunError
+from reports.run.files import RunError
 
 PART = "enrich/enrich-part"
 

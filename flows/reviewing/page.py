@@ -24,7 +24,7 @@ from flows.settings import state_folder
 from models.oracle import Feature, Label
 from models.people.human import check_of
 from models.prompting.feature_names import clean, name_problem
-from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
+from reports.reviewers import QualityTerms, ReviewerQuality, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
 from review.config import ReviewConfig
 from sources.dataset import Example
@@ -101,7 +101,7 @@ class PageSettings:
         terms = Terms(self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats)
         marks = QualityTerms(pass_mark=self.pass_mark)
 
-        def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> Quality:
+        def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> ReviewerQuality:
             return quality_of(records, consensus, marks, now=time.time())
 
         return ReviewConfig(

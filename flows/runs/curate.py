@@ -18,10 +18,11 @@ from flows.runs.report import money
 from models.oracle import MICRO, Feature, Label, Question, Verdict, digest_of
 from models.recorded import Recorded
 from models.voting import Ballot, Panel
-from reports.curation.changes import Ask, Change
+from reports.curation.changes import Change, LabelRequest
 from reports.curation.log import Votes, plan_change, read_log, record_change, undo
-from reports.run.folder import Run, RunError
 from sources.printable import printable
+from reports.finished_run import Run
+from reports.run.files import RunError
 
 
 @dataclass(frozen=True)
@@ -100,16 +101,16 @@ class Errand:
 
     prepared: Prepared
     recorded: Recorded
-    asks: list[Ask]
+    asks: list[LabelRequest]
     run_id: str
 
     @classmethod
-    def prepare(cls, run: Run, wishes: Wishes, asks: list[Ask]) -> Errand:
+    def prepare(cls, run: Run, wishes: Wishes, asks: list[LabelRequest]) -> Errand:
         changed = {"out": str(run.folder), "budget": money(wishes.budget)}
         changed |= {key: value for key, value in (("store", wishes.store), ("dataset", wishes.dataset)) if value}
-        prepared = prepare(DiscoverSettings.model_validate(run.summary["settings"] | changed))
+        prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed))
         run_id = str(uuid4())
-        scope = digest_of(["features", run.summary["scope"], wishes.action, wishes.names])
+        scope = digest_of(["features", run.summary.scope, wishes.action, wishes.names])
         budget = prepared.settings.budget_micro
         recorded = Recorded(prepared.oracle, prepared.store, run_id=run_id, scope=scope, budget=budget)
         return cls(prepared, recorded, asks, run_id)
@@ -148,21 +149,21 @@ class Errand:
         finally:
             store.end_run(self.run_id, status, {"paid_calls": self.recorded.paid_calls, "cost": self.recorded.cost})
 
-    def _votes(self, ask: Ask) -> dict[str, Votes]:
+    def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
         panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)
         labelled = panel.label([Feature(ask.feature, ask.definition)])
         if labelled.stopped is not None:
             raise labelled.stopped
         return _cast(ask.ids, labelled.ballots[0])
 
-    def _examples(self, ask: Ask) -> list[Any]:
+    def _examples(self, ask: LabelRequest) -> list[Any]:
         by_id = {example.id: example for example in self.prepared.dataset.examples}
         missing = next((name for name in ask.ids if name not in by_id), None)
         if missing is not None:
             raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
         return [by_id[name] for name in ask.ids]
 
-    def _questions(self, ask: Ask) -> list[Question]:
+    def _questions(self, ask: LabelRequest) -> list[Question]:
         feature, votes = Feature(ask.feature, ask.definition), self.prepared.settings.votes
         return [Label(feature, example, voter) for example in self._examples(ask) for voter in range(votes)]
 

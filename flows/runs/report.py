@@ -17,8 +17,8 @@ from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 from models.oracle import OracleError
 from reports.analysis.columns import read_column
 from reports.export.formats import export_run, formats_named
+from reports.finished_run import Run
 from reports.page.page import Page, dataset_of, write_page
-from reports.run.folder import Run
 from sources.errors import DatasetError
 
 
@@ -64,10 +64,10 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Ru
     from flows.discover.flow import run_discovery
     from flows.discover.preparation import prepare
 
-    given = run.summary["settings"]
+    given = run.summary.settings
     wanted = {
         "strategy": "tagging",
-        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary["dataset"]["compared"])),
+        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary.dataset.compared)),
         "out": str(run.folder / "tagging"),
         "budget": budget,
         **dict.fromkeys(OF_THE_STRATEGY),

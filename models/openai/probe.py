@@ -18,7 +18,7 @@ from models.openai.errors import Unsupported
 from models.oracle import OracleUnavailable, digest_of
 from models.prices import Tokens
 from models.prompting.replies import json_objects
-from reports.run.folder import replace_file
+from reports.run.files import replace_file
 
 
 class Remembered(MutableMapping[str, Any]):

@@ -18,7 +18,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
 from tests.support.people import TruthfulPerson
@@ -127,8 +127,9 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     assert states.count("Suspended") == 2
     assert states.count("Resuming") == 2
     found = Run(tmp_path / "run")
-    assert found.summary["features"] == 1
-    assert found.summary["truth"]["mean_balanced_accuracy"] == 1.0
+    assert found.summary.features == 1
+    assert found.summary.truth is not None
+    assert found.summary.truth.mean_balanced_accuracy == 1.0
 
 
 def nobody_works_on(run_id: str) -> bool:

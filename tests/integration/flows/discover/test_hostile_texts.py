@@ -12,7 +12,7 @@ import pandas as pd
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from sources.printable import printable
 

@@ -14,7 +14,7 @@ from flows.cli.progress import Display, displaying
 from flows.enrich.batches import opened, oracle_and_store
 from flows.enrich.parts import locked
 from flows.enrich.settings import EnrichSettings
-from reports.run.folder import RunError
+from reports.run.files import RunError
 from tests.support.growing_worlds import World, night, table
 
 

@@ -11,7 +11,7 @@ from flows.enrich.batches import opened
 from flows.enrich.flow import enrich_with
 from flows.enrich.rediscover import RediscoverSettings, rediscover_with
 from flows.enrich.settings import EnrichSettings
-from reports.run.folder import RunError
+from reports.run.files import RunError
 from tests.support.growing_worlds import World
 
 TRAITS = ("red", "round", "heavy", "shiny", "old")

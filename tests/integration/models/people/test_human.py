@@ -162,7 +162,9 @@ def test_a_discovery_waits_for_people_and_goes_on_when_they_answer(
     with at_work(*people):
         outcome = run_discovery(prepared, run_id="first")
     assert len(outcome.progress.findings) == 3
-    assert outcome.summary()["truth"]["mean_balanced_accuracy"] == 1.0
+    truth = outcome.summary().truth
+    assert truth is not None
+    assert truth.mean_balanced_accuracy == 1.0
     again = run_discovery(prepare(settings), run_id="second")  # nobody is at work
     assert again.recorded.paid_calls == 0
     assert again.features() == outcome.features()
