@@ -37,7 +37,7 @@ LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 
 def taken_over(oracle: Oracle, store: Store, run_id: str, budget: Money | None) -> Money:
     """What it has cost to find out who answers, where no other run pays for that already."""
-    return store.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, Introduced) else 0
+    return store.runs.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, Introduced) else 0
 
 
 def record_of(
@@ -91,7 +91,7 @@ class Recorded:
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for what is known already, the oracle's upper bound for the rest."""
         keys = [self.keys.of(question) for question in questions]
-        known = self.store.lookup(list(dict.fromkeys(keys)))
+        known = self.store.answers.lookup(list(dict.fromkeys(keys)))
         bounds = self.oracle.estimate(questions)
         return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
 
@@ -102,9 +102,9 @@ class Recorded:
             asked.setdefault(self.keys.of(question), []).append(question)
         waiting = list(asked)
         while waiting:
-            known = self.store.lookup(waiting)
+            known = self.store.answers.lookup(waiting)
             if known:
-                self.store.used(self.run_id, [(key, False) for key in known])
+                self.store.answers.note_uses(self.run_id, known)
             for key, kept in known.items():
                 yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
             errand = _Errand(self, {key: asked[key][0] for key in waiting if key not in known})
@@ -132,7 +132,7 @@ class Recorded:
             yield answer
 
     def _why_refused(self) -> str:
-        spent, reserved = self.store.spent(self.scope)
+        spent, reserved = self.store.runs.spent(self.scope)
         return (
             f"budget of {(self.budget or 0) / MICRO:.2f} USD is used up ({spent / MICRO:.6f} spent, "
             f"{reserved / MICRO:.6f} reserved): raise --budget and run again"
@@ -181,17 +181,17 @@ class _Errand:
                 self._commit()
             if finished and self._fences:
                 if isinstance(self._error, AnswersPending):  # to be collected by a later run, which reserves them anew
-                    self._recorded.store.release(self._owner, self._fences)
+                    self._recorded.store.claims.release(self._owner, self._fences)
                 else:  # sent, but never answered: nobody knows whether it was charged, unless the oracle does
                     self._give_back(getattr(self._error, "unasked", ()))
-                    self._recorded.store.lost(self._owner, self._fences)
+                    self._recorded.store.claims.abandon(self._owner, self._fences)
         if self._error is not None:
             raise self._error
 
     def _give_back(self, questions: Iterable[Question]) -> None:
         keys = [key for question in questions if (key := self._key_of(question)) in self._fences]
         if keys:
-            self._recorded.store.release(self._owner, keys)
+            self._recorded.store.claims.release(self._owner, keys)
             for key in keys:
                 self._fences.pop(key, None)
 
@@ -216,7 +216,7 @@ class _Errand:
             at_once = max(recorded.width, CLAIMED_AT_ONCE)
             bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])
             self._wait_for_room()
-            claimed = recorded.store.claim(
+            claimed = recorded.store.claims.claim(
                 recorded.run_id,
                 recorded.scope,
                 [self._request(key, bound) for key, bound in zip(wanted, bounds, strict=True)],
@@ -246,14 +246,14 @@ class _Errand:
                 if not unsent:
                     self._wait_for_room()
                     group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
-                    mine = store.sent(self._owner, group)
+                    mine = store.claims.mark_sent(self._owner, group)
                     unsent.extend(key for key in group if key in mine)
                     self._fences |= {key: granted[key] for key in unsent}
                 if unsent:
                     yield self._questions[unsent.popleft()]
         finally:
             if unsent or waiting:
-                store.release(self._owner, [*unsent, *waiting])
+                store.claims.release(self._owner, [*unsent, *waiting])
                 for key in unsent:
                     del self._fences[key]
 
@@ -284,7 +284,7 @@ class _Errand:
         keyed = {self._key_of(answer.question): answer for answer in answers}
         # one without a fence was kept before: an interruption came between that and letting go of it
         records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
-        kept = recorded.store.answer(recorded.run_id, self._owner, records)
+        kept = recorded.store.answers.record(recorded.run_id, records) if records else {}
         for key in keyed:
             self._fences.pop(key, None)
         self._in_hand.clear()

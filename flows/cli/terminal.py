@@ -138,7 +138,7 @@ def print_estimate(estimate: dict[str, Any]) -> None:
 
 
 def cost_rows(store: Store, which: str | None) -> list[Cost]:
-    rows = store.costs(Path(which).name if which else None)
+    rows = store.costs.lines(Path(which).name if which else None)
     if which and not rows:
         raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
     return rows

@@ -110,7 +110,7 @@ class Asking:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}"))
-        store.begin_run(
+        store.runs.begin(
             run_id,
             prepared.scope(asked),
             name=f"{prepared.folder.name}-{asked.place + 1}",
@@ -126,7 +126,7 @@ class Asking:
             yield recorded
             status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if self._is_lost(asked) else "done"
         finally:
-            store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+            store.runs.end(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
 
     def _compared(self, oracle: Oracle, asked: Asked) -> tuple[Named, ...]:
         examples = self.prepared.examples

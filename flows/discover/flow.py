@@ -92,7 +92,7 @@ def run_discovery(
     """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     settings, store = prepared.settings, prepared.store
     started = time.monotonic()
-    store.begin_run(
+    store.runs.begin(
         run_id,
         prepared.scope,
         name=prepared.folder.name,
@@ -130,7 +130,7 @@ def run_discovery(
         status = "waiting"
         raise
     finally:
-        store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+        store.runs.end(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
 
 
 def _detail(progress: Progress) -> str:

@@ -57,7 +57,7 @@ class Prepared:
     def estimate(self) -> dict[str, Any]:
         """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
         calls, cost = self._upper_bound()
-        kept = self.store.kept(self.scope)
+        kept = self.store.answers.count(self.scope)
         left = max(calls - kept, 0)
         return {
             "dataset": self.dataset.name,
@@ -87,7 +87,7 @@ class Prepared:
             each: int = getattr(comparing, name) + settings.votes * getattr(labelling, name)
             return settings.queries * each
 
-        kept = self.store.kept(self.scope) if self.oracle.introduced else 0
+        kept = self.store.answers.count(self.scope) if self.oracle.introduced else 0
         calls = settings.queries * (1 + len(labels) * settings.votes)
         left = max(calls - kept, 0)
         return {

@@ -176,19 +176,19 @@ def _label_and_write(
         with showing_progress(work, total and math.ceil(total / settings.part[1])):
             changes = work.run(settings.dataset, settings.part)
         if not isinstance(changes.failure, StoreError):
-            changes.take_from_books(store.totals(run_id))
+            changes.take_from_books(store.costs.totals(run_id))
         summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
         summary = _write(folder, settings, work, before, summary)
         status = summary["stopped_because"]
     finally:
-        store.end_run(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
+        store.runs.end(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
     return summary, changes
 
 
 def _begun(settings: EnrichSettings, folder: Path, meaning: Meaning, oracle: Oracle, store: Store, run_id: str) -> str:
     """Enter the run in the store; the scope to which its budget is counted."""
     scope = settings.scope(str(folder.resolve()), meaning.oracle, meaning.version)
-    store.begin_run(
+    store.runs.begin(
         run_id,
         scope,
         name=folder.name,

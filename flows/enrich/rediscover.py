@@ -107,7 +107,7 @@ def rediscover_with(
 def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str) -> Recorded:
     oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
     scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
-    store.begin_run(
+    store.runs.begin(
         run_id,
         scope,
         name=folder.name,
@@ -127,7 +127,7 @@ def _ran(loop: Loop, recorded: Recorded, queries: int) -> Progress:
             progress = loop.run(lambda now, _: display().update(now.queries, f"{len(now.findings)} proposals"))
         status = f"stopped: {progress.stopped}"
     finally:
-        recorded.store.end_run(recorded.run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+        recorded.store.runs.end(recorded.run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display().say(progress.message)
     display().say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")

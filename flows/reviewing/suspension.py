@@ -26,17 +26,17 @@ def wait_for_people(queue: Queue, pending: AnswersPending) -> None:
         time.sleep(60 * POLL_SECONDS)
         return
     total = len(pending.items)
-    while still_open := queue.still_open(pending.items):
+    while still_open := queue.waits.open_count(pending.items):
         display().note(f"{total - still_open} of {total} questions answered, waiting for people")
         time.sleep(POLL_SECONDS)
-    while (left := queue.last_answer(pending.items) + REGRET_SECONDS - time.time()) > 0:
+    while (left := queue.waits.last_answer(pending.items) + REGRET_SECONDS - time.time()) > 0:
         time.sleep(min(left, POLL_SECONDS))
 
 
 def suspended(store: Store, run_id: str, pending: AnswersPending) -> State[Any]:
     """In a deployment, end this process until the page resumes the run; elsewhere the state that says what to do."""
     in_deployment = deployment.id is not None and bool(pending.items)
-    store.queue.wait_for(run_id, pending.items, suspended=in_deployment)
+    store.queue.waits.begin(run_id, pending.items, suspended=in_deployment)
     if in_deployment:
         suspend_flow_run(
             key=f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"
@@ -57,14 +57,14 @@ def resume_ready_runs(queue: Queue) -> list[str]:
     from prefect.flow_runs import resume_flow_run
 
     resumed = []
-    for run_id in queue.ready_runs():
+    for run_id in queue.waits.ready_runs():
         try:
             resume_flow_run(UUID(run_id))
         except NotPausedError:  # it is just about to suspend, or someone has resumed it
             continue
         except (FlowPauseTimeout, ObjectNotFound):
-            queue.wait_over(run_id)
+            queue.waits.end(run_id)
             continue
-        queue.wait_over(run_id)
+        queue.waits.end(run_id)
         resumed.append(run_id)
     return resumed

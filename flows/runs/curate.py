@@ -131,7 +131,7 @@ class Errand:
     def ask(self) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
         store, settings = self.prepared.store, self.prepared.settings
-        store.begin_run(
+        store.runs.begin(
             self.run_id,
             self.recorded.scope,
             name=self.prepared.folder.name,
@@ -147,7 +147,7 @@ class Errand:
             status = "done"
             return votes
         finally:
-            store.end_run(self.run_id, status, {"paid_calls": self.recorded.paid_calls, "cost": self.recorded.cost})
+            store.runs.end(self.run_id, status, {"paid_calls": self.recorded.paid_calls, "cost": self.recorded.cost})
 
     def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
         panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)

@@ -117,8 +117,8 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     with Store.open(str(tmp_path / "store.sqlite")) as store, page_at_work(store.name):
         ann = TruthfulPerson(store.queue, "ann", dataset)
         for questions in (1, len(dataset.examples)):  # a comparison, then its labels
-            wait_until(client, made.id, lambda run: is_suspended(run) and bool(store.queue.waiting()))
-            assert len(store.queue.waiting()) == questions
+            wait_until(client, made.id, lambda run: is_suspended(run) and bool(store.queue.records.waiting()))
+            assert len(store.queue.records.waiting()) == questions
             assert nobody_works_on(str(made.id)), "no process waits in between"
             while ann.answer_page():
                 pass

@@ -23,6 +23,7 @@ from sources.load import digest_of_text
 from store import Store
 from tests.support.fake_openai import FakeOpenAI, Mind
 from tests.support.fake_openai.mind import COLOURS, Page
+from tests.support.stored_answers import every_answer
 from tests.support.tiny_models import save_tiny_llava
 
 NAMES = list(COLOURS)
@@ -100,7 +101,7 @@ def assert_every_answer_is_about_its_content(folder: Path, world: World) -> set[
     """The examples that were labelled."""
     asked = set()
     with Store.open(str(folder / "store.sqlite")) as store:
-        for one in store.every_answer():
+        for one in every_answer(store):
             if one.kind == "label":
                 true = world.colour_of[one.question["example"]] == one.question["feature"][0]
                 assert one.answer["verdict"] == ("yes" if true else "no")
@@ -181,10 +182,10 @@ def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle
     assert "has changed since the data set was read" in reasons["3.png"]
     assert "cannot be read any more (missing file)" in reasons["12.png"]
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        asked = {one.question["example"] for one in store.every_answer() if one.kind == "label"}
+        asked = {one.question["example"] for one in every_answer(store) if one.kind == "label"}
         assert len(asked) == N - 2
-        assert sum(row.unknown_calls for row in store.costs()) == 0
-        assert {row["status"] for row in store.run_overview()} == {"done"}
+        assert sum(row.unknown_calls for row in store.costs.lines()) == 0
+        assert {row["status"] for row in store.runs.overview()} == {"done"}
     again = enrich_with(settings)
     assert (again["added"], again["unchanged"], again["paid_calls"]) == (1, N - 2, 3)
     table = pd.read_parquet(tmp_path / "out" / "labels.parquet")

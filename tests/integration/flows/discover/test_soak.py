@@ -116,7 +116,7 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
     first, last = watch.tenth(0), watch.tenth(TENTHS - 1)
     assert rate(last) >= 0.9 * rate(first)
     with Store.open(str(store)) as kept:
-        assert kept.integrity_check() == []
+        assert kept.check.problems() == []
 
 
 def rate(moments: list[Moment]) -> float:

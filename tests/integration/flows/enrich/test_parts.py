@@ -17,6 +17,7 @@ from sources.dataset import read_bytes
 from store import Store
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World, night, table
+from tests.support.stored_answers import every_answer
 
 OF_THE_RUN = ("settings", "seconds", "finished_at", "shards")
 PARTS = ("2/3", "1/3", "3/3")
@@ -141,7 +142,7 @@ def test_a_part_whose_server_dies_leaves_the_table_alone_and_the_same_command_go
         assert not (world.folder / "out" / "labels.parquet").exists()
         server.answers_left = None
         with Store.open(str(world.folder / "store.sqlite")) as store:
-            kept = sum(one.kind == "label" for one in store.every_answer()) - first["paid_calls"]
+            kept = sum(one.kind == "label" for one in every_answer(store)) - first["paid_calls"]
         second = night(world, shard="2/3", oracle=oracle)
         assert 0 < kept == second["cached_calls"] == 3 * second["added"] - second["paid_calls"]
         last = night(world, shard="3/3", oracle=oracle)

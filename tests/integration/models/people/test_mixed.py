@@ -154,7 +154,7 @@ def test_a_discovery_by_a_model_and_people_is_booked_to_each(
     summary = outcome.summary()
     assert summary.features == 2
     assert summary.oracle.kind == "mixed"
-    assert {line.oracle for line in prepared.store.costs()} == {"simulated:salience", "human:zoo"}
+    assert {line.oracle for line in prepared.store.costs.lines()} == {"simulated:salience", "human:zoo"}
     if told is not None:
         assert summary.people == told
         assert summary.truth is not None
