@@ -94,6 +94,7 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
 
 def test_the_oracle_is_an_oracle(oracle_of: Callable[..., OpenAIOracle]) -> None:
     oracle: Oracle = oracle_of()
+    connect(oracle)
     assert str(oracle.identity) == "openai:gpt-4o-mini"
     assert len({question_key(oracle.identity, question) for question in labels(["cat"], EXAMPLES)}) == 32
 

@@ -178,5 +178,7 @@ def test_a_model_that_does_not_see_is_one_line(
     server: FakeOpenAI, oracle_of: Build, coloured: dict[str, Example]
 ) -> None:
     server.abilities = Abilities(sees=False)
-    with pytest.raises(OracleUnavailable, match=r"'gpt-4o-mini' does not accept images .*choose a model that sees"):
+    with pytest.raises(
+        OracleUnavailable, match=r"'gpt-4o-mini' does not accept images .*choose a model that accepts images"
+    ):
         list(oracle_of().ask([Label(Feature("red"), coloured["red"])]))
