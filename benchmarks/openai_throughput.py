@@ -28,7 +28,7 @@ from models.openai.bounds import Bounds
 from models.openai.config import Grouping, OpenAIConfig, Output
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Abilities, response_format
-from models.oracle import Answer, Feature, Label, Oracle, Verdict
+from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
 from models.prices import Price
 from models.prompting.prompts import label_messages, label_schema
 from models.recorded import Recorded
@@ -147,6 +147,7 @@ def settings(url: str, output: Output, grouping: Grouping, concurrency: int = 16
 
 
 def recorded(oracle: Oracle, store: Store) -> Recorded:
+    connect(oracle)
     about = {"name": "throughput", "flow": "benchmark", "dataset": "notes", "oracle": str(oracle.identity)}
     store.runs.begin("throughput", "throughput", **about, settings={})
     return Recorded(oracle, store, run_id="throughput", scope="throughput")
@@ -182,7 +183,7 @@ def memory(url: str, output: Output) -> dict[str, Any]:
     """Finding out about the server is not counted."""
     known = REMEMBERED.setdefault(output, {})
     with OpenAIOracle(settings(url, output, "none"), known) as oracle:
-        assert str(oracle.identity)
+        oracle.connect()
     return known
 
 

@@ -124,13 +124,12 @@ def _discover(arguments: argparse.Namespace) -> int:
 
     settings = read_options(arguments, DiscoverSettings)
     from flows.cli.progress import TerminalDisplay, displaying
-    from flows.cli.terminal import messages, print_features, say_what_is_kept
+    from flows.cli.terminal import messages, print_features
 
     with displaying(TerminalDisplay(messages())):
         from flows.discover.preparation import prepare
 
         prepared = prepare(settings)
-        say_what_is_kept(prepared)
         from flows.discover.flow import run_flow
 
         run = run_flow(prepared)

@@ -1,13 +1,11 @@
-"""The seam between the loop and whoever answers: questions go in, answers come out, and every answer says what it cost.
+"""The seam between the loop and all that can answer: questions in, answers out, each with its cost.
 
 OracleError
 ├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
 │   ├── OracleLost      that happened in mid-run: what was found so far is written
-│   └── ExampleChanged  a picture is gone, or not what it was when the data set was read
+│   └── ExampleChanged  an image is gone, or has changed since the data set was read
 ├── BudgetExhausted     the next question might cost more than is left
-└── AnswersPending      people have yet to answer; run again later
-
-Pictures that are no longer what they were when the data set was read."""
+└── AnswersPending      people have yet to answer; run again later"""
 
 from __future__ import annotations
 
@@ -41,8 +39,8 @@ class OracleUnavailable(OracleError):
 
 
 @contextmanager
-def charging_nothing(questions: Iterable[Question]) -> Iterator[None]:
-    """Around a model of one's own: what it fails to answer has cost nothing."""
+def free_of_charge(questions: Iterable[Question]) -> Iterator[None]:
+    """Around a local model: what it fails to answer has cost nothing."""
     try:
         yield
     except OracleUnavailable as error:
@@ -65,8 +63,8 @@ class BudgetExhausted(OracleError):
 
 
 class AnswersPending(OracleError):
-    """`items` are the questions of the review queue that it waits for. What is pending holds no money: the run that
-    collects it reserves it anew."""
+    """`items` are the questions of the review queue that it waits for. Nothing stays reserved for them: the run that
+    collects the answers reserves again."""
 
     def __init__(self, message: str, *, items: Sequence[int] = ()) -> None:
         super().__init__(message)
@@ -222,7 +220,7 @@ class Oracle(Protocol):
 
     @property
     def width(self) -> int:
-        """How many questions travel at once."""
+        """How many questions are in flight at once."""
         ...
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
@@ -248,25 +246,36 @@ class Forecast:
 
 
 @runtime_checkable
-class Forecasting(Protocol):
-    """An oracle that asks its server who it is, but can tell before that what questions will take."""
+class Connects(Protocol):
+    """An oracle that has to reach a server before its identity is known."""
 
-    @property
-    def introduced(self) -> bool:
-        """Whether its identity can be told without sending anything."""
+    def connect(self) -> None:
+        """Until then `identity` and `estimate` raise OracleError. May send paid requests; idempotent."""
         ...
-
-    def forecast(self, questions: Sequence[Question]) -> Forecast: ...
 
 
 @runtime_checkable
-class Introduced(Protocol):
-    """An oracle that has to pay to find out who it is, before there is a run."""
+class ProbesServer(Connects, Protocol):
+    """An oracle that finds out by paid probe requests what its server can do, which is part of its identity."""
 
     @property
     def account(self) -> str:
-        """The scope of the store to which that is booked, until a run that asks the oracle takes it over."""
+        """The scope of the store to which probes are booked, until a run that asks the oracle takes them over."""
         ...
+
+    def is_probed(self) -> bool:
+        """Whether an earlier probe is remembered, so that `connect` sends nothing."""
+        ...
+
+    def forecast(self, questions: Sequence[Question]) -> Forecast:
+        """Sends nothing, connected or not."""
+        ...
+
+
+def connect(oracle: Oracle) -> None:
+    """Make the identity of any oracle known; does nothing for oracles without a server."""
+    if isinstance(oracle, Connects):
+        oracle.connect()
 
 
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -290,8 +299,8 @@ def digest_of_content(who: str, content: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def seen_as_it_was() -> Iterator[None]:
-    """Nothing is recorded of a picture that has changed or is gone: whoever asks may go on without it."""
+def changes_raised() -> Iterator[None]:
+    """Around reading images: one that is gone or has changed raises ExampleChanged."""
     try:
         yield
     except Vanished as problem:

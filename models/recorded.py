@@ -1,11 +1,7 @@
-"""How answers, and what they cost, are written into the books.
+"""Cache, budget and ledger around any oracle: a stored answer is never paid for again.
 
-Whether this process is asked to end: nothing more is sent then, and what is under way is waited for a moment.
-
-Cache, budget and ledger around any oracle: an answer that is kept is never paid for again.
-
-A question that is not known is claimed and its upper-bound price reserved, then marked as sent (in the same transaction
-where it is sent next), asked with no lock held, and its answer, charge and release written in another transaction."""
+A question that is not stored is claimed and its upper-bound price reserved, then marked as sent (in one transaction if
+it is sent next), asked with no lock held, and its answer, charge and release are written in another transaction."""
 
 from __future__ import annotations
 
@@ -24,10 +20,11 @@ from models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
-    Introduced,
     Money,
     Oracle,
     OracleIdentity,
+    OracleUnavailable,
+    ProbesServer,
     Question,
 )
 from store import AnswerRecord, Request, Store, new_owner
@@ -35,9 +32,9 @@ from store import AnswerRecord, Request, Store, new_owner
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 
 
-def taken_over(oracle: Oracle, store: Store, run_id: str, budget: Money | None) -> Money:
-    """What it has cost to find out who answers, where no other run pays for that already."""
-    return store.runs.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, Introduced) else 0
+def take_over_probe(oracle: Oracle, store: Store, run_id: str, budget: Money | None) -> Money:
+    """Book what probing the oracle's server has cost to this run, unless another run pays for it already."""
+    return store.runs.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, ProbesServer) else 0
 
 
 def record_of(
@@ -59,14 +56,14 @@ def record_of(
     )
 
 
+# Set by a signal handler: the process is to end, so nothing more is sent. It belongs to the process, as signals do.
 stopping = threading.Event()
 
-
 POLL_SECONDS = 0.1
-LINGER_SECONDS = 0.01  # answers that arrive so close together are committed together
-CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that travel one after the other
-UNWRITTEN = 2  # times the width: with so many answers yet to be committed, no more is sent
-DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers that are under way
+GROUP_COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together
+CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that are sent one after the other
+UNCOMMITTED = 2  # times the width: with so many answers yet to be committed, no more is sent
+DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers in flight
 
 
 class Recorded:
@@ -84,12 +81,11 @@ class Recorded:
         self.budget = budget
         self.paid_calls = 0
         self.cached_calls = 0
-        self.cost: Money = 0  # paid by this run, now
-        self.cost += taken_over(oracle, store, run_id, budget)
+        self.cost: Money = take_over_probe(oracle, store, run_id, budget)  # paid by this run, now
         self._counting = threading.Lock()
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        """Nothing for what is known already, the oracle's upper bound for the rest."""
+        """Nothing for stored answers, the oracle's upper bound for the rest."""
         keys = [self.keys.of(question) for question in questions]
         known = self.store.answers.lookup(list(dict.fromkeys(keys)))
         bounds = self.oracle.estimate(questions)
@@ -107,19 +103,19 @@ class Recorded:
                 self.store.answers.note_uses(self.run_id, known)
             for key, kept in known.items():
                 yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
-            errand = _Errand(self, {key: asked[key][0] for key in waiting if key not in known})
+            batch = _PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known})
             settled = set(known)
-            for key, answer in errand.run():
+            for key, answer in batch.run():
                 settled.add(key)
                 repeated = (replace(answer, question=question, cached=True) for question in asked[key][1:])
                 yield from self._counted([answer, *repeated])
             waiting = [key for key in waiting if key not in settled]
             if waiting and stopping.is_set():
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
-            if not settled and errand.refused and not errand.held:
+            if not settled and batch.refused and not batch.held:
                 raise BudgetExhausted(self._why_refused())
             if waiting and not settled:
-                time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers come from the store
+                time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers will be in the store
 
     def _counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:
@@ -139,20 +135,31 @@ class Recorded:
         )
 
 
-class _Errand:
-    """One pass over questions that are not known: claim, send, collect, commit what arrived together."""
+class _PaidBatch:
+    """One pass over questions that are not stored. `_ask` runs in a thread of its own, the rest in the caller's.
+
+    claimed ──► sent ──► arrived ──► committed      the usual way: `_claim`, `_send`, `_ask`, `_collect`, `_commit`
+       │          │
+       │          ├──► released    pending with people, or the oracle says that it was never asked
+       │          └──► lost        no answer came: it may have been charged, and its reservation stays spent
+       └──► released               never pulled by the oracle
+    refused                        it would exceed the budget
+    held                           another process has claimed it
+
+    `_fences` holds what is sent and not committed. An interrupted batch commits what arrives within DRAIN_SECONDS."""
 
     def __init__(self, recorded: Recorded, questions: dict[str, Question]) -> None:
         self._recorded = recorded
+        self._store = recorded.store
         self._questions = questions
-        self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the errand
+        self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the batch
         self._owner = new_owner()
-        self._fences: dict[str, int] = {}  # of what was claimed and is not yet answered
+        self._fences: dict[str, int] = {}
         self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._over = threading.Event()  # nothing more arrives
-        self._came, self._written = 0, 0  # answers, each counted by one thread only
-        self._room = threading.Event()  # some have been written
-        self._in_hand: list[Answer] = []  # arrived, and not yet written
+        self._came, self._committed = 0, 0  # answers, each counted by one thread only
+        self._room = threading.Event()  # some have been committed
+        self._collected: list[Answer] = []  # and not yet committed
         self._ended = False
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
@@ -165,8 +172,7 @@ class _Errand:
     def run(self) -> Iterator[tuple[str, Answer]]:
         if not self._questions:
             return
-        thread = threading.Thread(target=self._ask, name="errand", daemon=True)
-        thread.start()
+        threading.Thread(target=self._ask, name="paid batch", daemon=True).start()
         finished = False
         try:
             while not finished:
@@ -175,29 +181,31 @@ class _Errand:
         finally:
             self._ended = True
             deadline = time.monotonic() + DRAIN_SECONDS
-            self._commit()  # what was in hand when somebody interrupted
+            self._commit()  # what was collected when an interruption came
             while not finished and time.monotonic() < deadline:
                 finished = self._collect(timeout=deadline - time.monotonic())
                 self._commit()
             if finished and self._fences:
-                if isinstance(self._error, AnswersPending):  # to be collected by a later run, which reserves them anew
-                    self._recorded.store.claims.release(self._owner, self._fences)
-                else:  # sent, but never answered: nobody knows whether it was charged, unless the oracle does
-                    self._give_back(getattr(self._error, "unasked", ()))
-                    self._recorded.store.claims.abandon(self._owner, self._fences)
+                self._close_unanswered()
         if self._error is not None:
             raise self._error
 
-    def _give_back(self, questions: Iterable[Question]) -> None:
-        keys = [key for question in questions if (key := self._key_of(question)) in self._fences]
+    def _close_unanswered(self) -> None:
+        """Release what cannot have been charged; the rest is lost."""
+        if isinstance(self._error, AnswersPending):  # a later run collects them, and reserves them again
+            self._store.claims.release(self._owner, self._fences)
+            return
+        unasked = self._error.unasked if isinstance(self._error, OracleUnavailable) else ()
+        keys = [key for question in unasked if (key := self._key_of(question)) in self._fences]
         if keys:
-            self._recorded.store.claims.release(self._owner, keys)
+            self._store.claims.release(self._owner, keys)
             for key in keys:
                 self._fences.pop(key, None)
+        self._store.claims.abandon(self._owner, self._fences)
 
     def _ask(self) -> None:
         try:
-            with closing(self._claimed()) as claimed:  # gives back at once what was claimed and never pulled
+            with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
                 for answer in self._recorded.oracle.ask(claimed):
                     self._came += 1
                     self._arrived.put(answer)
@@ -207,8 +215,8 @@ class _Errand:
             self._arrived.put(None)
             self._over.set()
 
-    def _claimed(self) -> Generator[Question, None, None]:
-        """What this process may ask. A group at a time is marked as sent, so a crash leaves few in doubt."""
+    def _claim(self) -> Generator[Question, None, None]:
+        """What this process may ask. A group at a time is marked as sent, so that a crash loses few."""
         recorded, keys = self._recorded, list(self._questions)
         at_once = recorded.width  # few at first, for the oracle is idle until they come
         while keys:
@@ -216,7 +224,7 @@ class _Errand:
             at_once = max(recorded.width, CLAIMED_AT_ONCE)
             bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])
             self._wait_for_room()
-            claimed = recorded.store.claims.claim(
+            claimed = self._store.claims.claim(
                 recorded.run_id,
                 recorded.scope,
                 [self._request(key, bound) for key, bound in zip(wanted, bounds, strict=True)],
@@ -237,68 +245,68 @@ class _Errand:
         return Request(key, bound, str(self._recorded.identity), self._questions[key].kind.value)
 
     def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[Question]:
-        store, width = self._recorded.store, self._recorded.width
-        unsent = deque(key for key in granted if key in sent)  # marked as sent, but not yet pulled
+        width = self._recorded.width
+        unpulled = deque(key for key in granted if key in sent)  # marked as sent, but not yet pulled by the oracle
         waiting = deque(key for key in granted if key not in sent)
-        self._fences |= {key: granted[key] for key in unsent}
+        self._fences |= {key: granted[key] for key in unpulled}
         try:
-            while (waiting or unsent) and not self._stopping:
-                if not unsent:
+            while (waiting or unpulled) and not self._stopping:
+                if not unpulled:
                     self._wait_for_room()
                     group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
-                    mine = store.claims.mark_sent(self._owner, group)
-                    unsent.extend(key for key in group if key in mine)
-                    self._fences |= {key: granted[key] for key in unsent}
-                if unsent:
-                    yield self._questions[unsent.popleft()]
+                    mine = self._store.claims.mark_sent(self._owner, group)
+                    unpulled.extend(key for key in group if key in mine)
+                    self._fences |= {key: granted[key] for key in unpulled}
+                if unpulled:
+                    yield self._questions[unpulled.popleft()]
         finally:
-            if unsent or waiting:
-                store.claims.release(self._owner, [*unsent, *waiting])
-                for key in unsent:
+            if unpulled or waiting:
+                self._store.claims.release(self._owner, [*unpulled, *waiting])
+                for key in unpulled:
                     del self._fences[key]
 
     def _wait_for_room(self) -> None:
-        """Until most of what came is written down: only what is sent and not written is in doubt after a crash."""
-        while self._came - self._written > UNWRITTEN * self._recorded.width and not self._stopping:
+        """Until most of what arrived is committed: a crash may lose all that is sent and not committed."""
+        while self._came - self._committed > UNCOMMITTED * self._recorded.width and not self._stopping:
             self._room.clear()
             self._room.wait(POLL_SECONDS)
 
     def _collect(self, timeout: float | None) -> bool:
-        """Take in hand all that has arrived, at least one thing unless time runs out; whether that was the last."""
+        """Collect all that has arrived, at least one answer unless time runs out; whether that was the last."""
         try:
             item = self._arrived.get(timeout=timeout)
-            lingered = False
+            waited = False
             while item is not None:
-                self._in_hand.append(item)
-                if not lingered:
-                    lingered = True
-                    self._over.wait(LINGER_SECONDS)
+                self._collected.append(item)
+                if not waited:
+                    waited = True
+                    self._over.wait(GROUP_COMMIT_SECONDS)
                 item = self._arrived.get_nowait()
         except queue.Empty:
             return False
         return True
 
     def _commit(self) -> list[tuple[str, Answer]]:
-        """Keep and book. Where somebody else's answer came first, that one counts, but ours is paid for too."""
-        recorded, answers = self._recorded, list(self._in_hand)
+        """Store and book. If another process has stored its answer first, that one counts, but ours is paid for too."""
+        recorded, answers = self._recorded, list(self._collected)
         keyed = {self._key_of(answer.question): answer for answer in answers}
-        # one without a fence was kept before: an interruption came between that and letting go of it
+        # One without a fence was committed before: an interruption came between that and the removal of its fence.
         records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
-        kept = recorded.store.answers.record(recorded.run_id, records) if records else {}
+        stored = self._store.answers.record(recorded.run_id, records) if records else {}
         for key in keyed:
             self._fences.pop(key, None)
-        self._in_hand.clear()
-        self._written += len(answers)
+        self._collected.clear()
+        self._committed += len(answers)
         self._room.set()
         return [
-            (key, replace(Answer.from_json(answer.question, kept[key], cached=False), cost=answer.cost))
-            if key in kept
+            (key, replace(Answer.from_json(answer.question, stored[key], cached=False), cost=answer.cost))
+            if key in stored
             else (key, answer)
             for key, answer in keyed.items()
         ]
 
     def _key_of(self, question: Question) -> str:
-        """An oracle mostly answers with the very question that it was asked."""
+        """Most oracles answer with the very object that they were asked: its key is known."""
         return self._keys.get(id(question)) or self._recorded.keys.of(question)
 
     def _record(self, key: str, answer: Answer) -> AnswerRecord:

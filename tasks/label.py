@@ -1,42 +1,60 @@
-"""Label every example with a batch of features.
-
-Label one batch of an enrichment, wherever the task runner puts it."""
+"""Label examples: all of a discovery with a batch of features, or one batch of an enrichment on any worker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.runtime import task_run
 
 from models.oracle import Feature, OracleUnavailable
 from models.voting import Labelled, Panel
+from sources.dataset import Example
 from store import StoreError
 
+NAME_CHARS = 80  # of the name of a task run
 
-@task(name="label", cache_policy=NO_CACHE, persist_result=False)
+
+def _label_run_name() -> str:
+    names = ", ".join(feature.name for feature in task_run.parameters["features"])
+    return f"label {names}"[:NAME_CHARS]
+
+
+@task(name="label", task_run_name=_label_run_name, cache_policy=NO_CACHE, persist_result=False)
 def label(panel: Panel, features: list[Feature]) -> Labelled:
     return panel.label(features)
 
 
-Batch = TypeVar("Batch")
+class ExampleBatch(Protocol):
+    examples: Sequence[Example]
+    features: Sequence[Feature]
+
+
+Batch = TypeVar("Batch", bound=ExampleBatch)
 Marks = TypeVar("Marks")
 
 
-def _worth_a_retry(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
-    """A server or a store that is away may come back; nothing else gets better by waiting."""
+def _batch_run_name() -> str:
+    batch: ExampleBatch = task_run.parameters["batch"]
+    return f"label batch of {len(batch.examples)} examples, {len(batch.features)} features"
+
+
+def _is_transient(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
+    """A server or a store that is down may come back; nothing else gets better by waiting."""
     return isinstance(state.result(raise_on_failure=False), OracleUnavailable | StoreError)
 
 
 @task(
     name="label batch",
+    task_run_name=_batch_run_name,
     cache_policy=NO_CACHE,
     persist_result=False,
     retries=2,
     retry_delay_seconds=[5, 30],
-    retry_condition_fn=_worth_a_retry,
+    retry_condition_fn=_is_transient,
 )
 def label_batch(labeller: Callable[[Batch], Marks], batch: Batch) -> Marks:
     return labeller(batch)

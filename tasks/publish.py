@@ -1,6 +1,4 @@
-"""Publish a run to Prefect: progress and table artifacts, and an event for every feature found.
-
-Publish an enrichment to Prefect: what changed and how features drifted, and an event where money ran out."""
+"""What a run publishes to Prefect: artifacts, and events for a feature that was found and a budget that is used up."""
 
 from __future__ import annotations
 
@@ -20,14 +18,15 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
-EVERY = 5.0  # seconds between two updates of a progress artifact
+UPDATE_SECONDS = 5.0  # between two updates of a progress artifact
+BUDGET_EVENT = "twothirds.budget.exhausted"
 
 
-@task(name="publish", cache_policy=NO_CACHE, persist_result=False)
+@task(name="publish", task_run_name="publish {key}", cache_policy=NO_CACHE, persist_result=False)
 def publish(
     key: str, rows: list[dict[str, Any]], description: str, *, picture: str | None = None, link: str | None = None
 ) -> None:
-    """The table of features, readable in Prefect's own page; the curves as a picture, and where the report is."""
+    """The table of features, the curves as an image, and a link to the report."""
     create_table_artifact(table=rows, key=key, description=description)
     if picture:
         create_image_artifact(image_url=picture, key=f"{key}-curves", description=f"{description}: how they were found")
@@ -44,31 +43,25 @@ class ProgressArtifact:
         self._updated = time.monotonic()
 
     def update(self, share: float, description: str) -> None:
-        """Not more often than EVERY, for each update is a request that the loop waits for; the last one always."""
-        if self._id is not None and (share >= 1 or time.monotonic() - self._updated > EVERY):
+        """At most every UPDATE_SECONDS, for each update is a request that the loop waits for; the last one always."""
+        if self._id is not None and (share >= 1 or time.monotonic() - self._updated > UPDATE_SECONDS):
             update_progress_artifact(self._id, progress=round(100 * share, 1), description=description)
             self._updated = time.monotonic()
 
 
 def announce_feature(dataset: str, name: str, payload: dict[str, Any]) -> None:
-    emit_event(
-        "twothirds.feature.found",
-        resource={"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset},
-        payload={"feature": name, **payload},
-    )
+    emit_event("twothirds.feature.found", resource=_resource(dataset), payload={"feature": name, **payload})
 
 
-BUDGET_EVENT = "twothirds.budget.exhausted"
+def _resource(dataset: str) -> dict[str, str]:
+    return {"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset}
 
 
-@task(name="publish", cache_policy=NO_CACHE, persist_result=False)
+@task(name="publish enrichment", task_run_name="publish enrichment {key}", cache_policy=NO_CACHE, persist_result=False)
 def publish_enrichment(key: str, dataset: str, summary: dict[str, Any], lines: list[str]) -> None:
+    """What changed, how the shares of features drifted, and an event if the budget is used up."""
     text = "\n".join(f"- {line}" for line in lines)
     create_markdown_artifact(markdown=f"### {dataset}, version {summary['version']}\n\n{text}", key=key)
     create_table_artifact(table=summary["drift"], key=f"{key}-drift", description=f"Shares of features of {dataset}")
     if summary["stopped_because"] == "budget":
-        emit_event(
-            BUDGET_EVENT,
-            resource={"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset},
-            payload={"message": summary["message"]},
-        )
+        emit_event(BUDGET_EVENT, resource=_resource(dataset), payload={"message": summary["message"]})

@@ -18,10 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.discover.preparation import Prepared
 from models.oracle import MICRO
-from sources.printable import printable
 from reports.finished_run import Run
+from sources.printable import printable
 from store import Cost, Store, StoreError
 
 
@@ -82,15 +81,6 @@ def messages() -> Console:
 
 def results() -> Console:
     return PlainConsole(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-
-
-def say_what_is_kept(prepared: Prepared) -> None:
-    estimate = prepared.estimate()
-    left = f"up to {estimate['calls_left']:,} to ask, at most {estimate['usd_left']:.2f} USD"
-    if estimate["kept"]:
-        messages().print(f"kept {estimate['kept']:,} answers, {left}")
-    else:
-        messages().print(f"{estimate['examples']} examples, {estimate['oracle']}: {left}")
 
 
 def print_features(run: Run) -> None:

@@ -17,16 +17,19 @@ from flows.cli.progress import display
 from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
+from flows.oracle_specs import OracleSpec
 from flows.prefect_api import run_with_api
 from flows.reviewing.suspension import raise_if_waiting, suspended
-from models.oracle import AnswersPending, OracleLost
+from models.oracle import AnswersPending, OracleLost, connect
 from reports.compare.comparison import OracleComparison, compare_oracles
 from reports.compare.exports import summary_rows, write_comparison
 from reports.compare.study import Study
 from reports.compare.verdict import verdict_of
+from reports.run.files import check_writable
 from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label
+from tasks.probe import probed
 from tasks.publish import publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
@@ -44,6 +47,8 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
     prepared = _prepared.get() or prepare_comparison(settings)
     run_id = str(flow_run.id)
+    for oracle in prepared.built:
+        probed(oracle)
     try:
         comparison = run_comparison(prepared, run_id=run_id, compare=elicit, label=label)
     except AnswersPending as pending:
@@ -63,6 +68,9 @@ def run_comparison(
     prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
 ) -> OracleComparison:
     """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
+    for oracle in prepared.built:
+        connect(oracle)
+    check_writable(prepared.folder)
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()
     contenders = tuple(asking.contender(asked, features, discovered.get(asked.place)) for asked in prepared.oracles)
@@ -94,7 +102,7 @@ def run_comparison(
 def run_flow(prepared: PreparedComparison) -> dict[str, Any]:
     """The flow against the API it is pointed at, a server that is kept, or one of its own for as long as it runs."""
     token = _prepared.set(prepared)
-    kinds = sorted({asked.oracle.identity.kind for asked in prepared.oracles})
+    kinds = sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})
     try:
         state = run_with_api(
             lambda: compare_flow(prepared.settings, return_state=True), publish.name, prepared.dataset.name, *kinds

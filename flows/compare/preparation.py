@@ -16,7 +16,7 @@ from discovery.twins import same_name
 from flows.cli.options import UsageError
 from flows.cli.progress import display
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
-from flows.discover.preparation import Prepared
+from flows.discover.preparation import RUNS, Prepared
 from flows.discover.settings import DiscoverSettings
 from flows.feature_lists import read_features
 from flows.oracles import build_oracle
@@ -47,11 +47,31 @@ class Asked:
 class PreparedComparison:
     settings: CompareSettings
     dataset: Dataset
-    oracles: list[Asked]
+    built: list[Oracle]
     store: Store
-    folder: Path
+    out: Path | None
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
-    origin: str
+
+    # What depends on the identities of the oracles, which must be connected first:
+
+    @cached_property
+    def oracles(self) -> list[Asked]:
+        return _asked(self.settings, self.built)
+
+    @cached_property
+    def folder(self) -> Path:
+        digest = digest_of(
+            [self.dataset.digest, *([one.identity.to_json(), self.settings.votes] for one in self.built)]
+        )
+        return self.out or RUNS / f"compare-{self.dataset.name}-{digest[:8]}"
+
+    @cached_property
+    def origin(self) -> str:
+        """Where the features come from."""
+        if (given := self.settings.features) is not None:
+            return f"from {Path(given).name}" if os.path.exists(given) else "given by hand"
+        voted = next((one for one in self.built if isinstance(one, RecordedVotes)), None)
+        return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 
     @cached_property
     def rows(self) -> list[int]:
@@ -115,7 +135,7 @@ class PreparedComparison:
 
 
 def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
-    """Raises what bad input deserves before a server is started."""
+    """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
     shown = display()
     with shown.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
@@ -127,12 +147,10 @@ def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
     environment = Environment.read()
     budget = settings.budget_micro
     built = [build_oracle(text, dataset, settings.seed, environment, store, budget=budget) for text in settings.oracles]
-    oracles = _asked(settings, built)
-    features, origin = _features(settings, built)
-    digest = digest_of([dataset.digest, *([one.identity.to_json(), settings.votes] for one in built)])
-    folder = Path(settings.out or f"runs/compare-{dataset.name}-{digest[:8]}")
-    check_writable(folder)
-    return PreparedComparison(settings, dataset, oracles, store, folder, features, origin)
+    features = _features(settings, built)
+    out = Path(settings.out) if settings.out else None
+    check_writable(out or RUNS)
+    return PreparedComparison(settings, dataset, built, store, out, features)
 
 
 def _asked(settings: CompareSettings, built: list[Oracle]) -> list[Asked]:
@@ -158,14 +176,10 @@ def _people(settings: CompareSettings, built: list[Oracle]) -> int | None:
     return next((kinds.index(kind) for kind in PEOPLE if kind in kinds), None)
 
 
-def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[tuple[Feature, ...] | None, str]:
+def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[Feature, ...] | None:
     if settings.features is not None:
-        origin = f"from {Path(settings.features).name}" if os.path.exists(settings.features) else "given by hand"
-        return tuple(read_features(settings.features)), origin
-    for oracle in built:
-        if isinstance(oracle, RecordedVotes):
-            return oracle.features, f"those of {oracle.identity}"
-    return None, f"discovered by {built[0].identity}"
+        return tuple(read_features(settings.features))
+    return next((oracle.features for oracle in built if isinstance(oracle, RecordedVotes)), None)
 
 
 def _column(name: str, columns: tuple[str, ...]) -> int | None:

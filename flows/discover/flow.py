@@ -24,17 +24,19 @@ from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import run_with_api
 from flows.reviewing.suspension import raise_if_waiting, suspended, wait_for_people
-from models.oracle import MICRO, AnswersPending, Compare, Feature
-from models.people.human import Patient
+from models.oracle import MICRO, AnswersPending, Compare, Feature, connect
+from models.people.human import WaitingOracle
 from models.people.mixed import recorded_by
 from models.recorded import Recorded
 from models.sentences import sentence_closeness
 from models.voting import Elicited, Labelled, Panel
 from reports.finished_run import Run
 from reports.page.history import picture_of
+from reports.run.files import check_writable
 from sources.find import name_of
 from tasks.elicit import elicit
 from tasks.label import label
+from tasks.probe import probed
 from tasks.publish import ProgressArtifact, announce_feature, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -61,6 +63,8 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
             announce_feature(name, finding.feature.name, {"positives": int((finding.labels == 1).sum())})
 
     run_id = str(flow_run.id)
+    probed(prepared.oracle)
+    display().say(prepared.what_is_kept())
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=elicit, label=label, on_round=publish_round)
     except AnswersPending as pending:
@@ -92,6 +96,8 @@ def run_discovery(
     """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     settings, store = prepared.settings, prepared.store
     started = time.monotonic()
+    connect(prepared.oracle)
+    check_writable(prepared.folder)
     store.runs.begin(
         run_id,
         prepared.scope,
@@ -103,7 +109,7 @@ def run_discovery(
     )
     book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
     recorded = recorded_by(prepared.oracle, book)
-    asked = Patient(recorded, partial(wait_for_people, store.queue)) if settings.wait else recorded
+    asked = WaitingOracle(recorded, partial(wait_for_people, store.queue)) if settings.wait else recorded
     panel = Panel(asked, prepared.compared, settings.votes)
     strategy = settings.make_strategy(len(prepared.compared))
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, settings.voters)
@@ -148,7 +154,7 @@ def run_flow(prepared: Prepared) -> Run:
             lambda: discover_flow(prepared.settings, return_state=True),
             publish.name,
             prepared.dataset.name,
-            prepared.oracle.identity.kind,
+            prepared.kind,
         )
     finally:
         _prepared.reset(token)

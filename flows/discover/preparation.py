@@ -12,14 +12,17 @@ import numpy as np
 from discovery.questions import Kind
 from flows.cli.progress import display
 from flows.discover.settings import DiscoverSettings
+from flows.oracle_specs import OracleSpec
 from flows.oracles import build_crowd
 from flows.settings import open_store
-from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
+from models.oracle import MICRO, Compare, Feature, Label, Oracle, ProbesServer, Question, connect
+from models.people.mixed import MixedCrowd
 from reports.run.files import check_writable
 from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store
 
+RUNS = Path("runs")
 A_NAME = "a feature with a name of several words"  # stands for one that a question may list as known
 
 
@@ -29,11 +32,22 @@ class Prepared:
     dataset: Dataset
     oracle: Oracle
     store: Store
-    folder: Path
+    out: Path | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of oracle, without connecting it."""
+        return "mixed" if isinstance(self.oracle, MixedCrowd) else OracleSpec.parse(self.settings.oracle).kind
 
     @cached_property
     def scope(self) -> str:
+        """Depends on the oracle's identity: connect it first."""
         return self.settings.scope(self.dataset, self.oracle)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The run folder, by default named after the scope: connect the oracle first."""
+        return self.out or RUNS / f"{self.dataset.name}-{self.oracle.identity.kind}-{self.scope[:8]}"
 
     @cached_property
     def rows(self) -> list[int]:
@@ -70,6 +84,14 @@ class Prepared:
             "usd_left": cost * left / calls / MICRO,
         }
 
+    def what_is_kept(self) -> str:
+        """One line: what the store holds already, and at most what is still to ask."""
+        estimate = self.estimate()
+        left = f"up to {estimate['calls_left']:,} to ask, at most {estimate['usd_left']:.2f} USD"
+        if estimate["kept"]:
+            return f"kept {estimate['kept']:,} answers, {left}"
+        return f"{estimate['examples']} examples, {estimate['oracle']}: {left}"
+
     def _upper_bound(self) -> tuple[int, int]:
         settings, (compare, labels) = self.settings, self._one_query()
         per_feature = sum(self.oracle.estimate(labels)) * settings.votes
@@ -78,7 +100,8 @@ class Prepared:
 
     def forecast(self) -> dict[str, Any]:
         """As `estimate`, with requests and tokens, where an oracle can tell them; nothing is sent to its server."""
-        if not isinstance(self.oracle, Forecasting):
+        if not isinstance(self.oracle, ProbesServer):
+            connect(self.oracle)
             return self.estimate()
         settings, (compare, labels) = self.settings, self._one_query()
         comparing, labelling = self.oracle.forecast([compare]), self.oracle.forecast(labels)
@@ -87,7 +110,10 @@ class Prepared:
             each: int = getattr(comparing, name) + settings.votes * getattr(labelling, name)
             return settings.queries * each
 
-        kept = self.store.answers.count(self.scope) if self.oracle.introduced else 0
+        kept = 0
+        if self.oracle.is_probed():
+            connect(self.oracle)  # sends nothing
+            kept = self.store.answers.count(self.scope)
         calls = settings.queries * (1 + len(labels) * settings.votes)
         left = max(calls - kept, 0)
         return {
@@ -119,16 +145,15 @@ class Prepared:
 def forecast(settings: DiscoverSettings) -> dict[str, Any]:
     """What a discovery will take, before anything is spent and without a word to any server."""
     settings, dataset, store, oracle = _read(settings)
-    return Prepared(settings, dataset, oracle, store, Path()).forecast()
+    return Prepared(settings, dataset, oracle, store).forecast()
 
 
 def prepare(settings: DiscoverSettings) -> Prepared:
-    """Raises what bad input deserves before a server is started."""
+    """Raises errors of the input before a server is started. Sends nothing: the oracle is not connected yet."""
     settings, dataset, store, oracle = _read(settings)
-    scope = settings.scope(dataset, oracle)
-    folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")
-    check_writable(folder)
-    prepared = Prepared(settings, dataset, oracle, store, folder)
+    out = Path(settings.out) if settings.out else None
+    check_writable(out or RUNS)
+    prepared = Prepared(settings, dataset, oracle, store, out)
     settings.make_strategy(len(prepared.rows))
     return prepared
 

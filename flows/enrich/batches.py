@@ -16,7 +16,7 @@ from discovery.questions import UNKNOWN, Labels
 from flows.enrich.settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.settings import Environment, open_store
-from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable
+from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable, connect
 from models.recorded import Recorded
 from models.voting import Labelled, Panel
 from sources.dataset import Dataset, Example, Quarantined
@@ -137,6 +137,7 @@ def _recorded(settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
     with _opening:
         if run_id not in _recorders:
             oracle, store = oracle_and_store(settings)
+            connect(oracle)
             _recorders[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
         return _recorders[run_id]
 

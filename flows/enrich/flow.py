@@ -11,7 +11,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,23 @@ from flows.enrich.summary import joined, summarise, told
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.feature_lists import read_features
 from flows.prefect_api import run_with_api
-from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, Oracle, OracleLost, OracleUnavailable
-from models.recorded import taken_over
+from models.oracle import (
+    MICRO,
+    AnswersPending,
+    BudgetExhausted,
+    Feature,
+    Oracle,
+    OracleLost,
+    OracleUnavailable,
+    connect,
+)
+from models.recorded import take_over_probe
 from reports.drawing.number_formats import of_things
 from reports.label_table import Column, Meaning, read_table, write_table
 from reports.run.files import RunError, check_writable, replace_file
 from sources.find import find_rows, name_of
 from store import Store, StoreError
+from tasks.probe import probed
 from tasks.publish import publish_enrichment
 
 
@@ -111,7 +121,7 @@ def _flow_run_name() -> str:
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
     with prefect_submit(settings) as submit:
-        summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit)
+        summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit, connect=probed)
     key = f"enriched-{re.sub(r'[^a-z0-9]+', '-', name_of(settings.dataset).lower())}"
     publish_enrichment(key, name_of(settings.dataset), summary, told(summary))
     return summary
@@ -120,12 +130,19 @@ def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
 nightly_flow = enrich_flow.with_options(retries=RETRIES, retry_delay_seconds=RETRY_SECONDS)
 
 
-def enrich_with(settings: EnrichSettings, *, run_id: str | None = None, submit: Submit | None = None) -> dict[str, Any]:
+def enrich_with(
+    settings: EnrichSettings,
+    *,
+    run_id: str | None = None,
+    submit: Submit | None = None,
+    connect: Callable[[Oracle], None] = connect,
+) -> dict[str, Any]:
     """The whole enrichment as plain Python; the flow hands in tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
     # Parts are labelled side by side, and each writes a file of its own.
     alone = nullcontext() if settings.part[1] > 1 else locked(folder, wait=False)
     with alone, nullcontext(submit) if submit else local_submit(settings.workers) as how:
+        connect(oracle_and_store(settings)[0])
         summary, changes = _label_and_write(settings, folder, features, run_id or str(uuid4()), how)
     if isinstance(changes.failure, OracleUnavailable) and settings.part[1] > 1:
         raise OracleLost(
@@ -169,7 +186,7 @@ def _label_and_write(
         backfill=settings.backfill,
         under_way=2 * settings.workers,
     )
-    work.changes.cost = taken_over(oracle, store, run_id, settings.budget_micro)
+    work.changes.cost = take_over_probe(oracle, store, run_id, settings.budget_micro)
     status = "failed"
     try:
         total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when it was read

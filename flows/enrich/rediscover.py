@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from flows.discover.settings import SUBSET
 from flows.enrich.batches import opened
 from flows.prefect_api import run_with_api
 from flows.settings import DatasetText, OracleText, StoreText
-from models.oracle import MICRO, Money, digest_of
+from models.oracle import MICRO, Money, Oracle, connect, digest_of
 from models.recorded import Recorded
 from models.voting import Panel
 from reports.label_table import GrowingTable, read_table
@@ -37,6 +38,7 @@ from sources.find import name_of
 from sources.load import iter_examples
 from tasks.elicit import elicit
 from tasks.label import label
+from tasks.probe import probed
 from tasks.publish import publish
 
 
@@ -76,14 +78,19 @@ def _flow_run_name() -> str:
 @flow(name="rediscover", flow_run_name=_flow_run_name, persist_result=False)
 def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]]:
     """Propose features that tell apart what the known ones do not."""
-    rows = rediscover_with(settings, run_id=str(flow_run.id), compare=elicit, label=label)
+    rows = rediscover_with(settings, run_id=str(flow_run.id), compare=elicit, label=label, connect=probed)
     name = name_of(settings.dataset)
     publish(f"proposals-{re.sub(r'[^a-z0-9]+', '-', name.lower())}", rows, f"Proposed features of {name}")
     return rows
 
 
 def rediscover_with(
-    settings: RediscoverSettings, *, run_id: str | None = None, compare: Any = Panel.compare, label: Any = Panel.label
+    settings: RediscoverSettings,
+    *,
+    run_id: str | None = None,
+    compare: Any = Panel.compare,
+    label: Any = Panel.label,
+    connect: Callable[[Oracle], None] = connect,
 ) -> list[dict[str, Any]]:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
     folder = Path(settings.table)
@@ -91,7 +98,7 @@ def rediscover_with(
     if not table.meaning.columns:
         raise RunError(f"{folder} holds no table: label the data set with `python -m flows enrich` first")
     examples, known = _sample(settings, table)
-    recorded = _begun(settings, table, folder, run_id or str(uuid4()))
+    recorded = _begun(settings, table, folder, run_id or str(uuid4()), connect)
     panel = Panel(recorded, examples, settings.votes)
     strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
     for name, labels in known.items():  # any question will do: what counts is what the feature tells apart
@@ -104,8 +111,11 @@ def rediscover_with(
     return rows
 
 
-def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str) -> Recorded:
+def _begun(
+    settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str, connect: Callable[[Oracle], None]
+) -> Recorded:
     oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
+    connect(oracle)
     scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
     store.runs.begin(
         run_id,

@@ -15,14 +15,14 @@ from flows.cli.progress import display
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.runs.report import money
-from models.oracle import MICRO, Feature, Label, Question, Verdict, digest_of
+from models.oracle import MICRO, Feature, Label, Question, Verdict, connect, digest_of
 from models.recorded import Recorded
 from models.voting import Ballot, Panel
 from reports.curation.changes import Change, LabelRequest
 from reports.curation.log import Votes, plan_change, read_log, record_change, undo
-from sources.printable import printable
 from reports.finished_run import Run
 from reports.run.files import RunError
+from sources.printable import printable
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class Errand:
         changed = {"out": str(run.folder), "budget": money(wishes.budget)}
         changed |= {key: value for key, value in (("store", wishes.store), ("dataset", wishes.dataset)) if value}
         prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed))
+        connect(prepared.oracle)
         run_id = str(uuid4())
         scope = digest_of(["features", run.summary.scope, wishes.action, wishes.names])
         budget = prepared.settings.budget_micro

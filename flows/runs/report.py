@@ -14,7 +14,7 @@ from uuid import uuid4
 from flows.cli.options import UsageError
 from flows.cli.progress import display
 from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
-from models.oracle import OracleError
+from models.oracle import OracleError, connect
 from reports.analysis.columns import read_column
 from reports.export.formats import export_run, formats_named
 from reports.finished_run import Run
@@ -79,6 +79,7 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Ru
     settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
     try:
         prepared = prepare(settings)
+        connect(prepared.oracle)
         cost = prepared.estimate()["usd_left"]
         if cost > float(budget or 0):
             display().say(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.local.files import ModelFiles
-from models.oracle import OracleError, OracleUnavailable, seen_as_it_was
+from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources.dataset import Example
 from sources.images import open_image
 
@@ -112,7 +112,7 @@ class Embedder:
     def images(self, examples: Sequence[Example]) -> Vectors:
         parts = [np.empty((0, 0), np.float32)]
         for batch in _batches(examples):
-            with seen_as_it_was():
+            with changes_raised():
                 pictures = [open_image(example) for example in batch]
             with _explained(f"model {self.name!r} cannot take the pictures"):
                 encoded = self._pixels(images=pictures, return_tensors="pt")

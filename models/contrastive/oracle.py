@@ -30,7 +30,7 @@ from models.oracle import (
     Question,
     Usage,
     Verdict,
-    charging_nothing,
+    free_of_charge,
 )
 from sources.dataset import Example
 
@@ -78,7 +78,7 @@ class ContrastiveOracle:
         pulled = iter(questions)
         while batch := list(islice(pulled, self.width)):
             started = time.perf_counter()
-            with charging_nothing(batch):
+            with free_of_charge(batch):
                 answers = self._label([question for question in batch if isinstance(question, Label)])
                 answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
             each = (time.perf_counter() - started) / len(batch)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from models.local.files import ModelFiles
 from models.oracle import OracleError, OracleUnavailable
-from models.prompting.prompts import Message, Picture
+from models.prompting.prompts import ImagePart, Message
 from sources.dataset import Example
 from sources.images import open_image
 
@@ -62,7 +62,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Generated:
     text: str
     input_tokens: int
     output_tokens: int
@@ -114,14 +114,17 @@ class ChatModel:
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """By the model's chat template, or as plain turns where it has none. Raises DatasetError for a bad picture."""
-        examples = [part.example for message in messages for part in message.parts if isinstance(part, Picture)]
+        examples = [part.example for message in messages for part in message.parts if isinstance(part, ImagePart)]
         if examples and not self.sees:
             raise OracleUnavailable(
                 f"model {self.name!r} only reads text and example {examples[0].id!r} is an image: "
                 "choose an image-text-to-text model"
             )
         turns = tuple(
-            (message.role, tuple(None if isinstance(part, Picture) else self._harmless(part) for part in message.parts))
+            (
+                message.role,
+                tuple(None if isinstance(part, ImagePart) else self._harmless(part) for part in message.parts),
+            )
             for message in messages
         )
         return Prompt(self._render(turns), tuple(self._picture(example) for example in examples))
@@ -159,7 +162,7 @@ class ChatModel:
             output.logits = output.logits[:, positions]
             return output
 
-    def generate(self, prompts: Sequence[Prompt], max_new_tokens: int) -> list[Reply]:
+    def generate(self, prompts: Sequence[Prompt], max_new_tokens: int) -> list[Generated]:
         """The likeliest continuation of each prompt."""
         import torch
 
@@ -174,7 +177,7 @@ class ChatModel:
         new = whole[:, inputs["input_ids"].shape[1] :]
         texts = self.tokenizer.batch_decode(new, skip_special_tokens=True)
         written = (new != padding).sum(dim=1).tolist()
-        return [Reply(*reply) for reply in zip(texts, read, written, strict=True)]
+        return [Generated(*reply) for reply in zip(texts, read, written, strict=True)]
 
     def _tokenized(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer(text, add_special_tokens=self._adds_start(text))["input_ids"]

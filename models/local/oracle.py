@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
-from models.local.chat_model import ChatModel, ContextOverflow, Prompt, Reply, device_and_dtype, explained
+from models.local.chat_model import ChatModel, ContextOverflow, Generated, Prompt, device_and_dtype, explained
 from models.local.files import find_model
 from models.local.yes_no import YesNo, YesNoReader
 from models.oracle import (
@@ -24,8 +24,8 @@ from models.oracle import (
     Question,
     Usage,
     Verdict,
-    charging_nothing,
-    seen_as_it_was,
+    changes_raised,
+    free_of_charge,
 )
 from models.prompting import prompts
 from models.prompting.replies import note_of, parse_feature
@@ -87,7 +87,7 @@ class LocalVlmOracle:
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         waiting = iter(questions)
         while batch := list(islice(waiting, self.width)):
-            with self._turn, charging_nothing(batch):
+            with self._turn, free_of_charge(batch):
                 answers = self._answered(batch)
             yield from (self._charged(answer) for answer in answers)
 
@@ -153,7 +153,7 @@ class LocalVlmOracle:
         ready: list[tuple[Asked, Prompt]] = []
         for question in questions:
             try:
-                with seen_as_it_was():
+                with changes_raised():
                     ready.append((question, self._prompt(question)))
             except DatasetError as problem:
                 refused.append(self._refusal(question, str(problem)))
@@ -210,7 +210,7 @@ class LocalVlmOracle:
             answers[place] = self._reading(comparisons[place], [*replies[place], second])
         return answers
 
-    def _second_replies(self, again: dict[int, list[prompts.Message]]) -> dict[int, Reply]:
+    def _second_replies(self, again: dict[int, list[prompts.Message]]) -> dict[int, Generated]:
         """Without those whose question would be too long with the first reply in it."""
         model, _ = self._model()
         ready = {place: model.prompt(messages) for place, messages in again.items()}
@@ -222,7 +222,7 @@ class LocalVlmOracle:
                 ready = {place: prompt for place, prompt in ready.items() if place not in long}
         return {}
 
-    def _reading(self, question: Compare, replies: list[Reply]) -> Answer:
+    def _reading(self, question: Compare, replies: list[Generated]) -> Answer:
         readings = [parse_feature(reply.text, question) for reply in replies]
         reading = readings[-1]
         usage = Usage(

@@ -1,4 +1,4 @@
-"""The files of a batch: its requests, the list of the questions in them, and its results."""
+"""The files of a batch: its requests, the list of their questions, and its results."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from functools import partial
 from typing import Any, Final
 
 from models.openai.chat import label_body
-from models.openai.session import Bill, Desk
+from models.openai.session import Bill, Session
 from models.oracle import OracleUnavailable, Question, digest_of
 from sources.secrets import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
 ASKED_BY = "twothirds"  # metadata: the digest of the oracle's identity
 QUESTIONS = "twothirds_questions"  # metadata: the file that lists the questions
-LINES_LIMIT = 50_000
+REQUESTS_LIMIT = 50_000
 BYTES_LIMIT = 150_000_000
 UPLOAD_SECONDS = 900.0
 KEPT_SECONDS = 30 * 86_400  # results are gone after that
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BatchRequest:
     """One request of a batch: the digests of its questions in the order they were numbered, and their weights."""
 
     custom_id: str
     questions: tuple[tuple[str, int], ...]
 
 
-def asked_by(desk: Desk) -> str:
-    return digest_of(desk.identity.to_json())[:32]
+def asked_by(session: Session) -> str:
+    return digest_of(session.identity.to_json())[:32]
 
 
-async def batches_of(desk: Desk) -> AsyncIterator[dict[str, Any]]:
-    """Our batches at the provider, newest first, but for those of which nothing can be had."""
+async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
+    """Our batches at the provider, newest first, without those that failed or were cancelled."""
     from openai import omit
 
     after: str | None = None
     while True:
-        send = partial(desk.wire.client.batches.with_raw_response.list, limit=100, after=after or omit)
-        page = await desk.wire.fetch(send)
+        send = partial(session.client.sdk.batches.with_raw_response.list, limit=100, after=after or omit)
+        page = await session.client.fetch(send)
         listed = page.get("data")
         batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         for batch in batches:
-            ours = _metadata(batch).get(ASKED_BY) == asked_by(desk)
+            ours = _metadata(batch).get(ASKED_BY) == asked_by(session)
             if ours and isinstance(batch.get("id"), str) and batch.get("status") not in ("failed", "cancelled"):
                 yield batch
         if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") in (None, after):
@@ -65,22 +65,22 @@ def _is_old(batch: dict[str, Any]) -> bool:
     return isinstance(made, int | float) and made < time.time() - KEPT_SECONDS
 
 
-async def lines_of(desk: Desk, batch: dict[str, Any]) -> list[Line]:
-    """What a batch asks; nothing where its list is gone or is not ours to read."""
-    lines = []
-    for entry in await _entries(desk, _metadata(batch).get(QUESTIONS)):
+async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequest]:
+    """The requests of a batch; none if its list is gone or cannot be read."""
+    found = []
+    for entry in await _entries(session, _metadata(batch).get(QUESTIONS)):
         name, questions = entry.get("custom_id"), entry.get("questions")
         if isinstance(name, str) and isinstance(questions, list):
             with contextlib.suppress(ValueError, TypeError):
-                lines.append(Line(name, tuple((str(digest), int(weight)) for digest, weight in questions)))
-    return lines
+                found.append(BatchRequest(name, tuple((str(digest), int(weight)) for digest, weight in questions)))
+    return found
 
 
-async def results_of(desk: Desk, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+async def results_of(session: Session, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Results by the id they bear, in whatever order they come. Of two that differ neither is believed, but paid."""
     found: dict[str, dict[str, Any]] = {}
     for name in ("output_file_id", "error_file_id"):
-        for entry in await _entries(desk, batch.get(name)):
+        for entry in await _entries(session, batch.get(name)):
             custom_id = entry.get("custom_id")
             if isinstance(custom_id, str):
                 found[custom_id] = _agreed(found[custom_id], entry) if custom_id in found else entry
@@ -96,65 +96,67 @@ def _agreed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def body_of(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Of a line that was answered."""
+    """The reply to a request that was answered."""
     response = result.get("response")
     body = response.get("body") if isinstance(response, dict) and response.get("status_code") == 200 else None
     return body if isinstance(body, dict) else None
 
 
 async def create_batch(
-    desk: Desk, groups: Sequence[list[Bill]], digest: Callable[[Question], str]
-) -> AsyncIterator[tuple[str, list[Line]]]:
-    """Send groups of labels, as many in a batch as a provider takes; each batch's id and lines."""
-    requests, lines, size = list[bytes](), list[Line](), 0
+    session: Session, groups: Sequence[list[Bill]], digest: Callable[[Question], str]
+) -> AsyncIterator[tuple[str, list[BatchRequest]]]:
+    """Send groups of labels, as many in a batch as a provider takes; yields each batch's id and requests."""
+    encoded, requests, size = list[bytes](), list[BatchRequest](), 0
     for group in groups:
         questions = tuple((digest(bill.question), bill.weight) for bill in group)
-        line = Line(digest_of(questions)[:32], questions)
-        body = await label_body(desk, group)
-        request = {"custom_id": line.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
-        encoded = json.dumps(request, ensure_ascii=False).encode()
-        if requests and (size + len(encoded) > BYTES_LIMIT or len(requests) == LINES_LIMIT):
-            yield await _send(desk, requests, lines), lines
-            requests, lines, size = [], [], 0
-        requests.append(encoded)
-        lines.append(line)
-        size += len(encoded) + 1
-    if requests:
-        yield await _send(desk, requests, lines), lines
+        request = BatchRequest(digest_of(questions)[:32], questions)
+        body = await label_body(session, group)
+        sent = {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
+        line = json.dumps(sent, ensure_ascii=False).encode()
+        if encoded and (size + len(line) > BYTES_LIMIT or len(encoded) == REQUESTS_LIMIT):
+            yield await _send(session, encoded, requests), requests
+            encoded, requests, size = [], [], 0
+        encoded.append(line)
+        requests.append(request)
+        size += len(line) + 1
+    if encoded:
+        yield await _send(session, encoded, requests), requests
 
 
-async def _send(desk: Desk, requests: Sequence[bytes], lines: Sequence[Line]) -> str:
-    listed = [{"custom_id": line.custom_id, "questions": line.questions} for line in lines]
-    questions = await _upload(desk, b"\n".join(json.dumps(entry).encode() for entry in listed), "questions.jsonl")
-    metadata = {ASKED_BY: asked_by(desk), QUESTIONS: questions}
-    file = await _upload(desk, b"\n".join(requests), "requests.jsonl")
+async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest]) -> str:
+    listed = [{"custom_id": request.custom_id, "questions": request.questions} for request in requests]
+    questions = await _upload(session, b"\n".join(json.dumps(entry).encode() for entry in listed), "questions.jsonl")
+    metadata = {ASKED_BY: asked_by(session), QUESTIONS: questions}
+    file = await _upload(session, b"\n".join(encoded), "requests.jsonl")
 
-    async def made_before() -> dict[str, Any] | None:
+    async def find_created() -> dict[str, Any] | None:
         """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
-        async for batch in batches_of(desk):
+        async for batch in batches_of(session):
             if _metadata(batch).get(QUESTIONS) == questions:
                 return batch
         return None
 
-    batches = desk.wire.client.batches.with_raw_response
+    batches = session.client.sdk.batches.with_raw_response
     create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
-    return _id_of(await desk.wire.fetch(create, instead=made_before), desk)
+    return _id_of(await session.client.fetch(create, find_created), session)
 
 
-async def _upload(desk: Desk, content: bytes, name: str) -> str:
-    files = desk.wire.client.files.with_raw_response
+async def _upload(session: Session, content: bytes, name: str) -> str:
+    files = session.client.sdk.files.with_raw_response
     send = partial(files.create, file=(name, content), purpose="batch", timeout=UPLOAD_SECONDS)
-    return _id_of(await desk.wire.fetch(send), desk)
+    return _id_of(await session.client.fetch(send), session)
 
 
-def _id_of(made: dict[str, Any], desk: Desk) -> str:
+def _id_of(made: dict[str, Any], session: Session) -> str:
     if not isinstance(made.get("id"), str):
-        raise OracleUnavailable(f"{desk.config.host} takes a batch but does not say its id: ask without provider_batch")
+        raise OracleUnavailable(
+            f"{session.config.host} takes a batch but does not say its id: ask without provider_batch"
+        )
     return str(made["id"])
 
 
-async def _entries(desk: Desk, file: object) -> list[dict[str, Any]]:
-    """The JSON objects of a file of lines. Lines that are none are left out: what they answered counts as missing."""
+async def _entries(session: Session, file: object) -> list[dict[str, Any]]:
+    """The JSON objects of a JSONL file. Lines that are none are skipped: what they answered counts as missing."""
     import openai
 
     from models.openai.errors import Unsupported
@@ -162,11 +164,11 @@ async def _entries(desk: Desk, file: object) -> list[dict[str, Any]]:
     if not isinstance(file, str):
         return []
     try:
-        content = await desk.wire.persist(lambda: desk.wire.client.files.content(file, timeout=UPLOAD_SECONDS))
+        content = await session.client.retried(lambda: session.client.sdk.files.content(file, timeout=UPLOAD_SECONDS))
     except (Unsupported, openai.NotFoundError):
         return []
     entries = []
-    for line in redacted(content.content.decode("utf-8", "replace"), desk.config.secrets).split("\n"):
+    for line in redacted(content.content.decode("utf-8", "replace"), session.config.secrets).split("\n"):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""At most how many tokens a picture takes, by the rules that OpenAI has published, and how many a text takes.
+"""Upper bounds of the tokens and the price of a question, before anything is sent, and forecasts of many of them.
 
-At most what a question can cost, told before anything is sent, and about what many of them will."""
+Tokens of images follow the rules that OpenAI has published."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import Departures
+from models.openai.label_groups import LabelGroups
 from models.openai.probe import Abilities
 from models.oracle import Compare, Forecast, Label, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompting.pictures import most_frames
 from models.prompting.prompts import (
     REPLY_LIMIT,
+    ImagePart,
     Message,
-    Picture,
     compare_messages,
     label_messages,
     material_messages,
@@ -123,11 +123,11 @@ class Bounds:
 
     def forecast(self, questions: Sequence[Question]) -> Forecast:
         groups: list[list[Question]] = [[question] for question in questions if isinstance(question, Compare)]
-        waiting = self.departures()
+        labels = self.label_groups()
         for question in questions:
             if isinstance(question, Label):
-                waiting.add(question)
-        groups.extend(list(group) for group in waiting.leave(everyone=True))
+                labels.add(question)
+        groups.extend(list(group) for group in labels.release(partial=True))
         total, cost = Tokens(), 0
         for group in groups:
             most = self.request(group)
@@ -136,9 +136,9 @@ class Bounds:
             cost += settled(self.tariff(group[0]), usual, batch=self._in_batch(group[0]))
         return Forecast(len(groups), total.input, total.output, cost, sum(map(self.price, questions)))
 
-    def departures(self) -> Departures:
+    def label_groups(self) -> LabelGroups:
         most = DECISIONS_LIMIT if self.labels_by_decisions else None
-        return Departures(self.config.grouping, self.config.labels_per_request, most_per_example=most)
+        return LabelGroups(self.config.grouping, self.config.labels_per_request, most_per_example=most)
 
     def _in_batch(self, question: Question) -> bool:
         return self.config.provider_batch and isinstance(question, Label)
@@ -155,6 +155,8 @@ class Bounds:
 
     def _message_tokens(self, message: Message) -> int:
         config = self.config
-        pictures = sum(most_frames(part.example, config.frames) for part in message.parts if isinstance(part, Picture))
+        pictures = sum(
+            most_frames(part.example, config.frames) for part in message.parts if isinstance(part, ImagePart)
+        )
         side = image_tokens(config.model, config.image_size, config.detail)
         return text_tokens(message.text) + pictures * side

@@ -1,6 +1,6 @@
-"""The pace of all processes that ask one server, kept in the store: each reserves its turn, a complaint slows all.
+"""HTTP requests to one server over the openai SDK: rate-limited, retried, and every reply checked before it is used.
 
-One request at a time over the openai SDK: paced, retried, and its reply read without trust."""
+The rate limit is kept in the store, so that all processes that use one server and one store share it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import json
 import random
 import time
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import Fault, Passing, Retry, fault_of
-from models.oracle import OracleUnavailable, Question
+from models.openai.errors import Fault, Retry, TransientError, fault_of
+from models.oracle import OracleUnavailable
 from models.prices import Tokens, read_usage
-from models.rate_limit import RateLimit
 from sources.secrets import redacted
 from store import Rate, Store
 
-LOOK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
+PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
+Endpoint = Literal["chat", "decisions"]
+PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "decisions": "/decisions"}
 
 
 class SharedLimit:
-    """As `RateLimit`, for whoever shares the store. Where nothing is limited, only pauses are shared."""
+    """At most so many requests and tokens a minute, over all processes with this store. Without limits, only pauses
+    that the server asks for are shared."""
 
     def __init__(
         self,
@@ -40,14 +41,14 @@ class SharedLimit:
         self._store, self._name, self._rate = store, name, rate
         self._clock, self._sleep = clock, sleep
         self._not_before = 0.0
-        self._looked = float("-inf")
+        self._checked = float("-inf")
 
     async def admit(self, tokens: int) -> None:
         """Return when a request of so many tokens may be sent."""
         if self._rate != Rate():
             wait = await asyncio.to_thread(self._store.rates.reserve, self._name, self._rate, tokens)
         else:
-            wait = await self._pause_of_others()
+            wait = await self._shared_pause()
         while wait > 0:
             await self._sleep(wait)
             wait = self._not_before - self._clock()
@@ -56,26 +57,28 @@ class SharedLimit:
         self._not_before = max(self._not_before, self._clock() + seconds)
         self._store.rates.pause(self._name, seconds)
 
-    async def _pause_of_others(self) -> float:
+    async def _shared_pause(self) -> float:
         now = self._clock()
-        if now - self._looked >= LOOK_SECONDS:
-            self._looked = now
+        if now - self._checked >= PAUSE_CHECK_SECONDS:
+            self._checked = now
             paused = await asyncio.to_thread(self._store.rates.paused_for, self._name)
             self._not_before = max(self._not_before, now + paused)
         return self._not_before - now
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChatMessage:
+    """The message of a chat reply."""
+
     text: str
     refused: bool = False
     cut: bool = False  # at the limit of tokens
-    note: str = ""  # what is wrong with it, where something is
+    note: str = ""  # what is wrong with it, if anything
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with status 200. `data` is None when it is not a JSON object, `tokens` when it says no credible usage."""
+    """A reply with status 200. `data` is None if it is not a JSON object, `tokens` if it reports no credible usage."""
 
     text: str
     data: dict[str, Any] | None
@@ -94,104 +97,77 @@ class Reply:
         return cls(text, data, read_usage(data) if data else None)
 
     @property
-    def said(self) -> Said:
+    def message(self) -> ChatMessage:
         """The message of a chat reply, whatever its shape."""
         choices = (self.data or {}).get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         message = choice.get("message")
         if not isinstance(message, dict):
-            return Said("", note="the reply holds no message")
-        finish, content = choice.get("finish_reason"), message.get("content")
+            return ChatMessage("", note="the reply holds no message")
+        finish = choice.get("finish_reason")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
-            return Said(message["refusal"], refused=True, note="the model declined to answer")
+            return ChatMessage(message["refusal"], refused=True, note="the model declined to answer")
         if finish == "content_filter":
-            return Said("", refused=True, note="the provider's content filter stopped the reply")
-        text = _text_of(content)
-        cut = "the reply was cut at its longest: raise max_output_tokens"
-        return Said(text, cut=finish == "length", note=cut if finish == "length" else "" if text else "an empty reply")
+            return ChatMessage("", refused=True, note="the provider's content filter stopped the reply")
+        text = _text_of(message.get("content"))
+        if finish == "length":
+            return ChatMessage(text, cut=True, note="the reply was cut at its longest: raise max_output_tokens")
+        return ChatMessage(text, note="" if text else "an empty reply")
 
 
 def _text_of(content: object) -> str:
-    """Some servers give what is said in parts."""
+    """Some servers return the text in parts."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
-class Lost(OracleUnavailable):
-    """Patience has ended; `in_doubt` where one of the attempts may have been charged."""
+class RetriesExhausted(OracleUnavailable):
+    """The last attempt failed too; `maybe_charged` if the server may have charged for one of the attempts."""
 
-    def __init__(self, message: str, in_doubt: bool) -> None:
+    def __init__(self, message: str, maybe_charged: bool) -> None:
         super().__init__(message)
-        self.in_doubt = in_doubt
+        self.maybe_charged = maybe_charged
 
 
-@dataclass(slots=True)
-class Trail:
-    """What questions that travel together have left at the server."""
-
-    paid: set[Question] = field(default_factory=set)
-    in_doubt: bool = False
-
-
-_trail: ContextVar[Trail] = ContextVar("trail")
-
-
-def trail() -> Trail:
-    """Of the group that this task delivers, and of the tasks that it starts."""
-    try:
-        return _trail.get()
-    except LookupError:
-        _trail.set(Trail())
-        return _trail.get()
-
-
-class Wire:
+class Client:
     """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
 
     def __init__(self, config: OpenAIConfig, store: Store | None = None) -> None:
-        """With a store, the pace is shared by all processes that use it."""
+        """Without a store no rate limit is kept: only failed requests wait before they are sent again."""
         from openai import AsyncOpenAI
 
         self.config = config
-        self.client = AsyncOpenAI(
-            api_key=config.api_key.get_secret_value() or "none",  # servers of one's own ask for none, the SDK does
+        self.sdk = AsyncOpenAI(
+            api_key=config.api_key.get_secret_value() or "none",  # the SDK wants one, a local server does not
             base_url=config.url,
             timeout=config.timeout,
             max_retries=0,
         )
         self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
         rate = Rate(config.requests_per_minute, config.tokens_per_minute)
-        alone = RateLimit(rate.requests, rate.tokens)
-        self._limit = SharedLimit(store, f"openai:{config.model}@{config.host}", rate) if store else alone
-        self._places = asyncio.Semaphore(config.concurrency)
+        self._limit = SharedLimit(store, f"openai:{config.model}@{config.host}", rate) if store else None
+        self._slots = asyncio.Semaphore(config.concurrency)
         self._dice = random.Random()
 
-    async def chat(self, body: dict[str, Any], tokens: int) -> Reply:
-        """`tokens` is at most what the request takes, for the pace."""
-        return await self._reply("/chat/completions", body, tokens)
+    async def send(self, endpoint: Endpoint, body: dict[str, Any], tokens: int) -> Reply:
+        """`tokens` is an upper bound of what the request takes, for the rate limit.
 
-    async def decide(self, body: dict[str, Any], tokens: int) -> Reply:
-        return await self._reply("/decisions", body, tokens)
-
-    async def close(self) -> None:
-        await self.client.close()
-
-    async def _reply(self, path: str, body: dict[str, Any], tokens: int) -> Reply:
-        """Sent as it is and read as it came: the SDK's typed methods would spend a quarter of the time on shapes."""
+        Sent and read as plain JSON: the SDK's typed methods would spend a quarter of the time on validation."""
         import httpx2
 
-        send = partial(self.client.post, path, cast_to=httpx2.Response, body=body)
-        try:
-            response = await self.persist(send, tokens)
-        except Lost as lost:
-            trail().in_doubt |= lost.in_doubt
-            raise
+        send = partial(self.sdk.post, PATHS[endpoint], cast_to=httpx2.Response, body=body)
+        response = await self.retried(send, tokens)
         return Reply.read(redacted(response.text, self.config.secrets))
 
+    async def close(self) -> None:
+        await self.sdk.close()
+
     async def fetch(
-        self, send: Callable[[], Awaitable[Any]], instead: Callable[[], Awaitable[dict[str, Any] | None]] | None = None
+        self,
+        send: Callable[[], Awaitable[Any]],
+        find_done: Callable[[], Awaitable[dict[str, Any] | None]] | None = None,
     ) -> dict[str, Any]:
         """The JSON object with which the server answers a call of the SDK's `with_raw_response`."""
 
@@ -199,47 +175,48 @@ class Wire:
             reply = Reply.read(redacted((await send()).http_response.text, self.config.secrets))
             if reply.data is None:
                 message = f"{self.config.host} answers with what is no JSON object: run again later"
-                raise Passing(f"{message}; what was answered is kept")
+                raise TransientError(f"{message}; what was answered is kept")
             return reply.data
 
-        data: dict[str, Any] = await self.persist(sent, instead=instead)
+        data: dict[str, Any] = await self.retried(sent, find_done=find_done)
         return data
 
-    async def persist(
+    async def retried(
         self,
         send: Callable[[], Awaitable[Any]],
         tokens: int = 0,
-        instead: Callable[[], Awaitable[Any | None]] | None = None,
+        find_done: Callable[[], Awaitable[Any | None]] | None = None,
     ) -> Any:
-        """Send until there is a response, or until patience or the question's own fault ends it.
+        """Send until there is a response; raises a Fault of the request itself at once, others after all attempts.
 
-        `instead` is asked after a failure: what it finds makes another try needless."""
-        failed, in_doubt = 0, False
+        `find_done` is called after a failure: if it finds that the request did succeed, its result is returned."""
+        spent, maybe_charged = 0, False
         while True:
             try:
-                async with self._places:
-                    await self._limit.admit(tokens)
+                async with self._slots:
+                    if self._limit is not None:
+                        await self._limit.admit(tokens)
                     return await send()
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                fault = _understood(error, self.config)
-            if not isinstance(fault, Passing):
+                fault = _fault_or_raise(error, self.config)
+            if not isinstance(fault, TransientError):
                 raise fault
-            failed += fault.tries
-            in_doubt |= fault.in_doubt
-            delay = self._retry.delay(failed, fault.wait, self._dice)
+            spent += fault.attempts_cost
+            maybe_charged |= fault.maybe_charged
+            delay = self._retry.delay(spent, fault.wait, self._dice)
             if delay is None:
-                raise Lost(str(fault), in_doubt)
-            if fault.limited:
+                raise RetriesExhausted(str(fault), maybe_charged)
+            if fault.limited and self._limit is not None:
                 self._limit.pause(delay)
             await asyncio.sleep(delay)
-            if instead is not None and (found := await instead()) is not None:
+            if find_done is not None and (found := await find_done()) is not None:
                 return found
 
 
-def _understood(error: Exception, config: OpenAIConfig) -> Exception:
-    """Errors of the SDK and of the connection below it; what is neither is a defect of ours and is raised as it is."""
+def _fault_or_raise(error: Exception, config: OpenAIConfig) -> Exception:
+    """Errors of the SDK and of the connection below it; anything else is a defect of ours and raised as it is."""
     import httpx2
     import openai
 

@@ -7,62 +7,65 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from models.openai.chat import halves, label_answer
-from models.openai.errors import Declined, TooLong
-from models.openai.session import DECISIONS, Bill, Desk, Emit, all_of
+from models.openai.chat import label_answer
+from models.openai.client import Reply
+from models.openai.session import DECISIONS, Bill, Delivery, Session
 from models.oracle import Label, Verdict
 from models.prompting.prompts import arranged, material_messages, predicates
 
 YES_FROM = 0.5
 
 
-async def ask_decisions(desk: Desk, labels: Sequence[Label], emit: Emit) -> None:
-    await _ask(desk, desk.bills(arranged(labels)), desk.config.asks, emit)
+async def ask_decisions(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
+    await _ask(session, session.bills(arranged(labels)), session.config.asks, delivery)
 
 
-async def _ask(desk: Desk, bills: list[Bill], asks: int, emit: Emit) -> None:
+async def _ask(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
     """One call for all of them; what it leaves open is asked again."""
-    labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
-    try:
-        reply = await desk.wire.decide(await _body(desk, labels), desk.bounds.request(labels).input)
-    except (TooLong, Declined) as fault:
-        if len(bills) == 1:
-            emit(bills[0].answer(Verdict.REFUSED, desk.by, note=str(fault)))
-        else:
-            await all_of([_ask(desk, part, asks, emit) for part in halves(bills)])
-        return
-    desk.book(bills, reply)
-    answers = answers_by_place(reply.data or {}, len(bills))
+
+    async def ask(part: list[Bill]) -> Reply:
+        return await session.send("decisions", part, await _body(session, part), delivery)
+
+    async def read(part: list[Bill], reply: Reply) -> None:
+        await _read(session, part, reply, asks, delivery)
+
+    await session.ask_or_halve(bills, ask, read, delivery)
+
+
+async def _read(session: Session, bills: list[Bill], reply: Reply, asks: int, delivery: Delivery) -> None:
+    answers = answers_by_position(reply.data or {}, len(bills))
     rest = []
-    for place, bill in enumerate(bills):
-        answer = answers.get(place)
+    for position, bill in enumerate(bills):
+        answer = answers.get(position)
         refused = answer is not None and answer["type"] == "refusal"
         bill.refusals += refused
-        if answer is None or (refused and asks > 1 and bill.refusals < desk.config.refusals):
+        if answer is None or (refused and asks > 1 and bill.refusals < session.config.refusals):
             rest.append(bill)
         elif refused:
-            raw = json.dumps(answer)
-            emit(bill.answer(Verdict.REFUSED, desk.by, raw=raw, note="the model declined to answer"))
+            note = "the model declined to answer"
+            delivery.emit(bill.answer(Verdict.REFUSED, session.by, raw=json.dumps(answer), note=note))
         else:
             probability = float(answer["probability"])
-            emit(label_answer(desk, bill, probability >= YES_FROM, json.dumps(answer), probability))
+            delivery.emit(label_answer(session, bill, probability >= YES_FROM, json.dumps(answer), probability))
     if rest and asks > 1:
-        await _ask(desk, rest, asks - 1, emit)
+        await _ask(session, rest, asks - 1, delivery)
         return
+    note = "the reply does not answer this predicate"
     for bill in rest:
-        emit(bill.answer(Verdict.UNREADABLE, desk.by, raw=reply.text, note="the reply does not answer this predicate"))
+        delivery.emit(bill.answer(Verdict.UNREADABLE, session.by, raw=reply.text, note=note))
 
 
-async def _body(desk: Desk, labels: Sequence[Label]) -> dict[str, Any]:
+async def _body(session: Session, bills: Sequence[Bill]) -> dict[str, Any]:
+    labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
     questions = []
     for number, (text, data) in enumerate(predicates(labels), start=1):
         instructions = [DECISIONS.part(text), {"type": "input_json", "data": data}]
         questions.append({"type": "predicate", "name": str(number), "instructions": instructions})
-    material = await desk.messages(material_messages(labels), DECISIONS)
-    return {"model": desk.config.model, "input": material, "questions": questions}
+    material = await session.messages(material_messages(labels), DECISIONS)
+    return {"model": session.config.model, "input": material, "questions": questions}
 
 
-def answers_by_place(data: dict[str, Any], count: int) -> dict[int, dict[str, Any]]:
+def answers_by_position(data: dict[str, Any], count: int) -> dict[int, dict[str, Any]]:
     """Usable answers by the name they bear; by their order only where none bears one and none is missing."""
     answers = data.get("answers")
     if not isinstance(answers, list):

@@ -1,6 +1,4 @@
-"""Questions in, answers out: pulled as there is room, grouped, sent from the loop's thread, yielded as they come.
-
-Which labels travel together: one example with many features, or one feature with many examples, of one voter."""
+"""One call of `ask`: pulls questions while there is room, groups them, sends the groups and yields the answers."""
 
 from __future__ import annotations
 
@@ -12,68 +10,67 @@ from dataclasses import dataclass
 
 from models.background import Background
 from models.openai.chat import ask_comparison, ask_labels
-from models.openai.client import trail
 from models.openai.decisions import ask_decisions
-from models.openai.session import Desk, Emit
+from models.openai.session import Delivery, Session
 from models.oracle import Answer, Compare, Label, OracleUnavailable, Question
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A group has come to its end, and so many of its questions without an answer."""
+class GroupEnded:
+    """A group has ended, with so many of its questions unanswered."""
 
     unanswered: int = 0
     error: Exception | None = None
-    unasked: Sequence[Question] = ()
+    unasked: Sequence[Question] = ()  # nothing can have been charged for these
 
 
-async def ask_group(desk: Desk, group: Sequence[Question], emit: Emit) -> None:
-    """One comparison, or labels that travel together."""
+async def ask_group(session: Session, group: Sequence[Question], delivery: Delivery) -> None:
+    """One comparison, or labels that share a request."""
     if isinstance(group[0], Compare):
-        await ask_comparison(desk, group[0], emit)
+        await ask_comparison(session, group[0], delivery)
         return
     labels = [question for question in group if isinstance(question, Label)]
-    by = ask_decisions if desk.bounds.labels_by_decisions else ask_labels
-    await by(desk, labels, emit)
+    by = ask_decisions if session.bounds.labels_by_decisions else ask_labels
+    await by(session, labels, delivery)
 
 
-class Errand:
-    """One call of `ask`. An error ends the pulling; what is under way is waited for, and then the error is raised."""
+class Dispatch:
+    """After an error nothing more is pulled or sent; what is in flight is waited for, then the error is raised."""
 
-    def __init__(self, desk: Desk, background: Background, width: int) -> None:
-        self._desk = desk
+    def __init__(self, session: Session, background: Background, width: int) -> None:
+        self._session = session
         self._background = background
         self._width = width
-        self._waiting = desk.bounds.departures()
+        self._labels = session.bounds.label_groups()
         self._comparisons: list[Compare] = []
-        self._under_way = 0
+        self._in_flight = 0
         self._sent: set[Future[None]] = set()
-        self._arrived: queue.SimpleQueue[Answer | Ended] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[Answer | GroupEnded] = queue.SimpleQueue()
         self._unasked: list[Question] = []
         self._error: Exception | None = None
         self._exhausted = False  # nothing more is pulled
-        self._useless = False  # nor sent: the oracle cannot be used
+        self._unusable = False  # the oracle failed: nothing more is sent
 
     def run(self, questions: Iterator[Question]) -> Iterator[Answer]:
         try:
             while True:
                 self._pull(questions)
                 self._send()
-                if not self._under_way:
+                if not self._in_flight:
                     break
                 yield from self._next_answers()
         finally:
             for future in list(self._sent):
                 future.cancel()
         if isinstance(self._error, OracleUnavailable):
-            never_sent = [label for group in self._waiting.leave(everyone=True) for label in group]
+            never_sent = [label for group in self._labels.release(partial=True) for label in group]
             self._error.unasked = (*self._unasked, *self._comparisons, *never_sent)
         if self._error is not None:
             raise self._error
 
     def _pull(self, questions: Iterator[Question]) -> None:
         """Questions are pulled in the caller's thread: their source may be bound to it."""
-        while not self._exhausted and self._under_way + len(self._waiting) + len(self._comparisons) < self._width:
+        while not self._exhausted and self._in_flight + len(self._labels) + len(self._comparisons) < self._width:
             try:
                 question = next(questions)
             except StopIteration:
@@ -85,60 +82,59 @@ class Errand:
                 if isinstance(question, Compare):
                     self._comparisons.append(question)
                 else:
-                    self._waiting.add(question)
+                    self._labels.add(question)
 
     def _send(self) -> None:
-        if self._useless:
+        if self._unusable:
             return
         groups: list[Sequence[Question]] = [[question] for question in self._comparisons]
         self._comparisons = []
-        groups.extend(self._leaving())
+        groups.extend(self._ready_labels())
         for group in groups:
-            self._under_way += len(group)
+            self._in_flight += len(group)
             future = self._background.start(self._ask(group))
             self._sent.add(future)
             future.add_done_callback(self._sent.discard)
 
-    def _leaving(self) -> list[Sequence[Question]]:
-        """The labels that go now; those whose group is not full wait while others are under way."""
-        return list(self._waiting.leave(everyone=self._exhausted or not self._under_way))
+    def _ready_labels(self) -> list[Sequence[Question]]:
+        """The groups of labels to send now: while others are in flight only full ones."""
+        return list(self._labels.release(partial=self._exhausted or not self._in_flight))
 
-    async def _deliver(self, group: Sequence[Question], emit: Emit) -> None:
-        await ask_group(self._desk, group, emit)
+    async def _deliver(self, group: Sequence[Question], delivery: Delivery) -> None:
+        await ask_group(self._session, group, delivery)
 
     async def _ask(self, group: Sequence[Question]) -> None:
-        left = len(group)
-        open_questions = Counter(group)
-        trace = trail()  # this task's own
-        error: Exception | None = OracleUnavailable("the oracle was closed while it was asked")
+        left = Counter(group)
 
         def emit(answer: Answer) -> None:
-            nonlocal left
-            left -= 1
-            open_questions[answer.question] -= 1
+            left[answer.question] -= 1
             self._arrived.put(answer)
 
+        delivery = Delivery(emit)
+        error: Exception | None = OracleUnavailable("the oracle was closed while it was asked")
         try:
-            await self._deliver(group, emit)
+            await self._deliver(group, delivery)
             error = None
         except Exception as problem:
             error = problem
         finally:
-            free = [] if trace.in_doubt else [one for one in open_questions.elements() if one not in trace.paid]
-            self._arrived.put(Ended(left, error, free if isinstance(error, OracleUnavailable) else ()))
+            trace, unasked = delivery.trace, list[Question]()
+            if isinstance(error, OracleUnavailable) and not trace.maybe_charged:
+                unasked = [question for question in left.elements() if question not in trace.paid]
+            self._arrived.put(GroupEnded(left.total(), error, unasked))
 
     def _next_answers(self) -> Iterator[Answer]:
-        """Whatever has arrived, at least one thing."""
+        """Everything that has arrived; waits until there is something."""
         arrived = [self._arrived.get()]
         while not self._arrived.empty():
             arrived.append(self._arrived.get())
         for item in arrived:
             if isinstance(item, Answer):
-                self._under_way -= 1
+                self._in_flight -= 1
                 yield item
             else:
-                self._under_way -= item.unanswered
+                self._in_flight -= item.unanswered
                 self._unasked.extend(item.unasked)
                 if item.error is not None:
                     self._error = self._error or item.error
-                    self._exhausted = self._useless = True
+                    self._exhausted = self._unusable = True

@@ -1,9 +1,7 @@
-"""How long to wait before a request is tried again. No other layer retries: the SDK's own is turned off.
-
-What a failed request means: try again, a question that cannot be asked, or an oracle that cannot be used.
+"""What a failed request means, and how long to back off before the next attempt. No other layer retries.
 
 Fault
-├── Passing        the server may do better in a moment
+├── TransientError the same request may succeed a moment later
 ├── TooLong        these questions do not fit into one request
 └── Declined       the server will not process these questions
 OracleUnavailable
@@ -34,10 +32,10 @@ class Retry:
     first_delay: float = 0.5
 
     def delay(self, attempt: int, asked_for: float | None, dice: random.Random) -> float | None:
-        """Seconds until the next try after the failed one numbered `attempt` (from 1); None to give up.
+        """Seconds until the next attempt after `attempt` failed ones; None to give up.
 
-        A server that names a time is believed up to `longest_wait`; else the delay doubles, with chance in it so that
-        requests that failed together do not come back together."""
+        A server's Retry-After counts up to `longest_wait`; else the delay doubles, with jitter so that requests that
+        failed together are not retried together."""
         if attempt >= self.attempts:
             return None
         if asked_for is not None:
@@ -92,21 +90,21 @@ class Fault(Exception):
     """One line about one request."""
 
 
-class Passing(Fault):
+class TransientError(Fault):
     def __init__(
         self,
         message: str,
         wait: float | None = None,
         *,
         limited: bool = False,
-        tries: int = 1,
-        in_doubt: bool = False,
+        attempts_cost: int = 1,
+        maybe_charged: bool = False,
     ) -> None:
         super().__init__(message)
-        self.in_doubt = in_doubt  # it may have been answered, and charged
-        self.wait = wait  # what the server asked for
-        self.limited = limited  # a rate limit: it holds for every request
-        self.tries = tries  # a time-out costs as much patience as two quick failures
+        self.maybe_charged = maybe_charged  # the server may have answered, and charged
+        self.wait = wait  # seconds, from Retry-After
+        self.limited = limited  # by a rate limit, which holds for every request
+        self.attempts_cost = attempts_cost  # how many attempts it counts for: a time-out for two
 
 
 class TooLong(Fault):
@@ -118,7 +116,7 @@ class Declined(Fault):
 
 
 class Unsupported(OracleUnavailable):
-    """`about` holds all that the server said, to find the parameter that it does not know."""
+    """`about` is the server's whole message, to find the parameter that it does not know."""
 
     def __init__(self, message: str, status: int, about: str) -> None:
         super().__init__(message)
@@ -133,13 +131,15 @@ def fault_of(error: Exception, config: OpenAIConfig) -> Exception:
 
     if isinstance(error, openai.APITimeoutError):
         message = f"{config.host} did not answer within {config.timeout:g} s: raise the timeout or run again later"
-        return Passing(message, tries=2, in_doubt=not isinstance(error.__cause__, httpx2.ConnectTimeout))
+        return TransientError(
+            message, attempts_cost=2, maybe_charged=not isinstance(error.__cause__, httpx2.ConnectTimeout)
+        )
     if isinstance(error, openai.APIStatusError):
         return _of_status(error, config)
     cause = error.__cause__ or error
     reason = one_line(str(cause) or type(cause).__name__, config)
     message = f"{config.host} cannot be reached ({reason}): check that the server runs and the base URL is right"
-    return Passing(message, in_doubt=not isinstance(cause, httpx2.ConnectError))
+    return TransientError(message, maybe_charged=not isinstance(cause, httpx2.ConnectError))
 
 
 def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:
@@ -147,47 +147,47 @@ def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:
 
 
 def _of_status(error: Any, config: OpenAIConfig) -> Exception:
-    status, said = error.status_code, _said(error, config)
-    if status == 429 and _is_quota(error, said):
-        return OracleUnavailable(f"the account at {config.host} has no quota left ({said}): add credit and run again")
+    status, reason = error.status_code, _reason(error, config)
+    if status == 429 and _is_quota(error, reason):
+        return OracleUnavailable(f"the account at {config.host} has no quota left ({reason}): add credit and run again")
     if status in (408, 409, 425, 429) or (status >= 500 and status != 501):
         limited = status == 429
         remedy = "lower concurrency or set requests_per_minute" if limited else "run again later"
-        message = f"{config.host} answers {status} ({said}): {remedy}; what was answered is kept"
-        return Passing(message, retry_after(error.response.headers), limited=limited)
+        message = f"{config.host} answers {status} ({reason}): {remedy}; what was answered is kept"
+        return TransientError(message, retry_after(error.response.headers), limited=limited)
     if status == 401:
         return OracleUnavailable(f"{config.host} does not accept the API key: set OPENAI_API_KEY to a valid one")
     if status == 403:
-        return OracleUnavailable(f"{config.host} does not allow this ({said}): check what the API key may use")
-    return _of_request(error, status, said, config)
+        return OracleUnavailable(f"{config.host} does not allow this ({reason}): check what the API key may use")
+    return _of_request(error, status, reason, config)
 
 
-def _of_request(error: Any, status: int, said: str, config: OpenAIConfig) -> Exception:
-    about = " ".join(str(part) for part in (error.code, error.type, error.param, said) if part)
+def _of_request(error: Any, status: int, reason: str, config: OpenAIConfig) -> Exception:
+    about = " ".join(str(part) for part in (error.code, error.type, error.param, reason) if part)
     if status == 413 or _TOO_LONG.search(about):
         return TooLong(f"longer than {config.model} takes in one request")
     if _POLICY.search(about):
-        return Declined(f"declined by {config.host}: {said}")
+        return Declined(f"declined by {config.host}: {reason}")
     if _NO_IMAGES.search(about):
-        remedy = "choose a model that sees"
-        return OracleUnavailable(f"model {config.model!r} does not accept images ({said}): {remedy}")
+        remedy = "choose a model that accepts images"
+        return OracleUnavailable(f"model {config.model!r} does not accept images ({reason}): {remedy}")
     if _BAD_IMAGE.search(about):
-        return Declined(f"image not accepted by {config.host}: {said}")
+        return Declined(f"image not accepted by {config.host}: {reason}")
     if status == 404 and re.search(r"model", about, re.IGNORECASE):
         where = f"its models are listed at {config.host}/v1/models"
         return OracleUnavailable(f"model {config.model!r} is not known to {config.host}: choose another, {where}")
     if status in (404, 405, 501):
         message = f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1"
         return Unsupported(message, status, about)
-    message = f"{config.host} does not accept the request ({said}): see docs/oracles.md for the options"
+    message = f"{config.host} does not accept the request ({reason}): see docs/oracles.md for the options"
     return Unsupported(message, status, about)
 
 
-def _said(error: Any, config: OpenAIConfig) -> str:
+def _reason(error: Any, config: OpenAIConfig) -> str:
     body = error.body if isinstance(error.body, dict) else {}
     message = body.get("message") or body.get("detail") or error.message
     return one_line(str(message), config)
 
 
-def _is_quota(error: Any, said: str) -> bool:
-    return "insufficient_quota" in (error.code, error.type) or "exceeded your current quota" in said
+def _is_quota(error: Any, reason: str) -> bool:
+    return "insufficient_quota" in (error.code, error.type) or "exceeded your current quota" in reason

@@ -1,4 +1,4 @@
-"""Which labels travel together: one example with many features, or one feature with many examples, of one voter."""
+"""Labels that share one request: one example with many features, or one feature with many examples, of one voter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Literal
 from models.oracle import Label
 
 Key = tuple[str, object, object]
-
-
 Grouping = Literal["auto", "example", "feature", "none"]
 
 
-class Departures:
-    """Labels that wait for company. A group leaves when it is full, or when nobody else will come."""
+class LabelGroups:
+    """Buffers labels and releases them in groups that can share one request."""
 
     def __init__(self, grouping: Grouping, size: int, *, most_per_example: int | None = None) -> None:
         self._forms = {"auto": ("example", "feature"), "none": ()}.get(grouping, (grouping,))
@@ -34,17 +32,17 @@ class Departures:
         for key in self._keys[number]:
             self._groups.setdefault(key, {})[number] = label
 
-    def leave(self, *, everyone: bool) -> list[list[Label]]:
-        """The groups that go now, largest first; only full ones unless `everyone` goes."""
-        leaving = []
+    def release(self, *, partial: bool) -> list[list[Label]]:
+        """The full groups, largest first; with `partial` all labels."""
+        released = []
         while self._groups:
             key, group = max(self._groups.items(), key=lambda item: len(item[1]))
-            if len(group) < self._size and not everyone:
+            if len(group) < self._size and not partial:
                 break
-            going = dict(itertools.islice(group.items(), self._most[key[0]]))
-            leaving.append(list(going.values()))
-            self._forget(going)
-        return leaving
+            chosen = dict(itertools.islice(group.items(), self._most[key[0]]))
+            released.append(list(chosen.values()))
+            self._remove(chosen)
+        return released
 
     def _keys_of(self, label: Label, number: int) -> Iterator[Key]:
         if not self._forms:
@@ -54,7 +52,7 @@ class Departures:
         if "feature" in self._forms:
             yield ("feature", label.voter, label.feature)
 
-    def _forget(self, numbers: Iterable[int]) -> None:
+    def _remove(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             for key in self._keys.pop(number):
                 group = self._groups[key]

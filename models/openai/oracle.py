@@ -8,25 +8,25 @@ from types import TracebackType
 from typing import Any
 
 from models.background import Background
-from models.openai.batch import BatchErrand
+from models.openai.batch import BatchDispatch
 from models.openai.bounds import Bounds
-from models.openai.client import Wire
+from models.openai.client import Client
 from models.openai.config import OpenAIConfig
-from models.openai.dispatch import Errand
+from models.openai.dispatch import Dispatch
 from models.openai.errors import Fault
 from models.openai.probe import Abilities, probe, probe_key
 from models.openai.probe_account import Account, account_of
-from models.openai.session import Desk
-from models.oracle import Answer, Forecast, Money, OracleIdentity, OracleUnavailable, Question
-from models.prompting.pictures import Pictures
+from models.openai.session import Session
+from models.oracle import Answer, Forecast, Money, OracleError, OracleIdentity, OracleUnavailable, Question
+from models.prompting.pictures import ImageUrls
 from models.prompting.prompts import VERSION
 from store import Store
 
 
 class OpenAIOracle:
-    """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run asks.
-    Processes with one `store` share the limits of the server, and asking what it can do is booked there, within
-    `budget`, for the first run that asks to take over."""
+    """Safe to use from many threads. `remembered` keeps what servers can do between runs; without it each run probes.
+    Processes with one `store` share the rate limits of the server, and probes are booked there, within `budget`, until
+    a run that asks takes them over."""
 
     def __init__(
         self,
@@ -42,34 +42,34 @@ class OpenAIOracle:
         self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
         self._lock = threading.Lock()
         self._background: Background | None = None
-        self._desk: Desk | None = None
-        Bounds.of(config, Abilities())  # an unknown price is told before anything is sent
+        self._session: Session | None = None
+        Bounds.of(config, Abilities())  # raises UnknownPrice before anything is sent
         grouped = 1 if config.grouping == "none" else config.labels_per_request
-        ready = max(
-            config.concurrency, grouped
-        )  # waiting for a place, so that none stays empty while others are pulled
+        ready = max(config.concurrency, grouped)  # pulled ahead, so that no slot stays empty
         self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped + ready
+
+    def connect(self) -> None:
+        """Probe the server, unless what it can do is remembered; the probe is booked."""
+        self._opened()
+
+    def is_probed(self) -> bool:
+        return self._known_abilities() is not None
 
     @property
     def identity(self) -> OracleIdentity:
-        """Asks the server what it can do unless that is remembered."""
-        return self._opened()[0].identity
+        return self._connected.identity
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
-        bounds = self._opened()[0].bounds
+        bounds = self._connected.bounds
         return [bounds.price(question) for question in questions]
 
-    @property
-    def introduced(self) -> bool:
-        return self._known_abilities() is not None
-
     def forecast(self, questions: Sequence[Question]) -> Forecast:
-        """About what the questions will take. Sends nothing: it takes the server for the plainest kind."""
+        """Sends nothing: a server that was not probed yet is taken for the plainest kind."""
         return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        errand = BatchErrand if self.config.provider_batch else Errand
-        return errand(*self._opened(), self.width).run(iter(questions))
+        dispatch = BatchDispatch if self.config.provider_batch else Dispatch
+        return dispatch(*self._opened(), self.width).run(iter(questions))
 
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""
@@ -86,32 +86,37 @@ class OpenAIOracle:
         self.close()
 
     def __repr__(self) -> str:
-        return f"OpenAIOracle({self.config.model!r} at {self.config.host})"
+        return f"openai:{self.config.model} at {self.config.host}"
 
-    def _opened(self) -> tuple[Desk, Background]:
+    @property
+    def _connected(self) -> Session:
+        if self._session is None:
+            raise OracleError(f"what {self!r} can do is not known yet: call connect() first")
+        return self._session
+
+    def _opened(self) -> tuple[Session, Background]:
         with self._lock:
             if self._background is None:
                 self._background = Background("openai")
-            if self._desk is None:
-                self._desk = self._background.start(self._open(self._background)).result()
-            return self._desk, self._background
+            if self._session is None:
+                self._session = self._background.start(self._open(self._background)).result()
+            return self._session, self._background
 
-    async def _open(self, background: Background) -> Desk:
-        """Connect, and find out what the server can do."""
-        wire = Wire(self.config, self._store)
-        background.at_close(wire.close)
+    async def _open(self, background: Background) -> Session:
+        client = Client(self.config, self._store)
+        background.at_close(client.close)
         abilities = self._known_abilities()
         if abilities is None:
-            abilities = await self._found_out(wire)
+            abilities = await self._probe(client)
             self._remembered[probe_key(self.config)] = abilities.to_json()
         bounds = Bounds.of(self.config, abilities)
-        pictures = Pictures(self.config.image_size, self.config.frames)
-        return Desk(self.config, abilities, bounds, wire, pictures, identity_of(bounds))
+        images = ImageUrls(self.config.image_size, self.config.frames)
+        return Session(self.config, abilities, bounds, client, images, identity_of(bounds))
 
-    async def _found_out(self, wire: Wire) -> Abilities:
+    async def _probe(self, client: Client) -> Abilities:
         account = Account(Bounds.of(self.config, Abilities()), self._store, self._budget)
         try:
-            return await probe(wire, account)
+            return await probe(client, account)
         except Fault as fault:
             raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
         finally:

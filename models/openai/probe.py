@@ -1,27 +1,28 @@
-"""A small JSON file as a mapping: what was once found out, such as what a server can do. Losing it costs a probe.
-
-What a server can do is found out once, by asking it, and remembered: it is part of who answers."""
+"""What a server can do, found out by a few paid requests and remembered in a file: it is part of the identity."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
+from uuid import uuid4
 
-from models.openai.client import Reply, Wire
+from models.openai.client import Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Unsupported
 from models.oracle import OracleUnavailable, digest_of
 from models.prices import Tokens
 from models.prompting.replies import json_objects
-from reports.run.files import replace_file
 
 
 class Remembered(MutableMapping[str, Any]):
+    """A small JSON file as a mapping. Losing it costs another probe."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -35,7 +36,9 @@ class Remembered(MutableMapping[str, Any]):
     def _write(self, content: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._path, lambda file: file.write(json.dumps(content, indent=1)))
+            written = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
+            written.write_text(json.dumps(content, indent=1), encoding="utf-8")
+            os.replace(written, self._path)
 
     def __getitem__(self, key: str) -> Any:
         return self._read()[key]
@@ -87,26 +90,23 @@ class Abilities:
             return None
 
 
-Endpoint = Literal["chat", "decisions"]
-
-
 class Payer(Protocol):
     """Books what a request costs."""
 
     async def pay(self, endpoint: Endpoint, send: Callable[[], Awaitable[Reply]]) -> Reply: ...
 
 
-async def probe(wire: Wire, payer: Payer) -> Abilities:
+async def probe(client: Client, payer: Payer) -> Abilities:
     """What the server can do."""
-    return await _Probe(wire, payer).abilities()
+    return await _Probe(client, payer).abilities()
 
 
 class _Probe:
-    def __init__(self, wire: Wire, payer: Payer) -> None:
-        self._wire = wire
+    def __init__(self, client: Client, payer: Payer) -> None:
+        self._client = client
         self._payer = payer
         self._thinks = False
-        self._config = wire.config
+        self._config = client.config
         self._limit = "max_completion_tokens"
         self._missing: set[str] = set()
 
@@ -115,8 +115,8 @@ class _Probe:
         wanted = self._config.output
         decisions = wanted in ("auto", "decisions") and await self._has_decisions()
         if wanted == "decisions" and not decisions:
-            place, model = self._config.host, self._config.model
-            raise OracleUnavailable(f"{place} has no decisions endpoint for {model!r}: use output=auto")
+            host, model = self._config.host, self._config.model
+            raise OracleUnavailable(f"{host} has no decisions endpoint for {model!r}: use output=auto")
         return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks)
 
     async def _form(self) -> str:
@@ -135,7 +135,7 @@ class _Probe:
     async def _chat(self, form: str, *, may_fail: bool) -> Reply | None:
         while True:
             try:
-                send = partial(self._wire.chat, self._body(form), PROBE_TOKENS.input)
+                send = partial(self._client.send, "chat", self._body(form), PROBE_TOKENS.input)
                 reply = await self._payer.pay("chat", send)
             except Unsupported as fault:
                 if self._can_do_without(fault):
@@ -180,9 +180,10 @@ class _Probe:
         statement = [{"type": "input_text", "text": "It is a greeting."}]
         question = {"type": "predicate", "name": "1", "instructions": statement}
         body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
+        send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
         for _ in range(CHANCES):
             try:
-                reply = await self._payer.pay("decisions", partial(self._wire.decide, body, PROBE_TOKENS.input))
+                reply = await self._payer.pay("decisions", send)
             except OracleUnavailable:
                 return False
             answers = (reply.data or {}).get("answers")
@@ -198,7 +199,7 @@ def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, A
 
 
 def _heeded(reply: Reply, form: str) -> bool:
-    found = json_objects(reply.said.text)
+    found = json_objects(reply.message.text)
     if form == "json_schema":
         return any(item.get("word") == "twothirds" for item in found)
     return bool(found)

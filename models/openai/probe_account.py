@@ -1,7 +1,7 @@
-"""Finding out about a server is booked like any question: each request is claimed, sent and paid for.
+"""Books probe requests like any question: each is claimed, sent and charged.
 
-No run is there yet: who is asked is part of what makes a run the same. So it is booked to an account in the name of the
-server, and the first run that asks this oracle takes it over, be it a later one because this one was killed."""
+The scope of a run depends on the oracle's identity, and so on the probe. Hence probes are booked to a scope of the
+server, and the first run that asks this oracle takes them over: a later one if this one is killed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 
 from models.keys import kept_key
 from models.openai.bounds import Bounds
-from models.openai.client import Reply
+from models.openai.client import Endpoint, Reply, RetriesExhausted
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Fault
-from models.openai.probe import PROBE_TOKENS, Endpoint, probe_key
+from models.openai.probe import PROBE_TOKENS, probe_key
 from models.oracle import (
     MICRO,
     NO_QUESTION,
@@ -36,7 +36,7 @@ def account_of(config: OpenAIConfig) -> str:
 
 
 class Account:
-    """One introduction. Nothing is booked where there is no store."""
+    """The books of one probe. Without a store nothing is booked."""
 
     def __init__(self, bounds: Bounds, store: Store | None, budget: Money | None) -> None:
         self._bounds = bounds
@@ -45,7 +45,7 @@ class Account:
         self._budget = budget
         self._owner = new_owner()
         self._run_id = ""
-        self._asked = uuid.uuid4().hex  # whoever asks again pays again
+        self._asked = uuid.uuid4().hex  # another probe is another question
         self._count = 0
         self.identity = OracleIdentity("openai", self._config.model, prompts=PROBE)
 
@@ -62,7 +62,8 @@ class Account:
         try:
             reply = await send()
         except BaseException as error:
-            rejected = isinstance(error, Fault | OracleUnavailable) and not getattr(error, "in_doubt", False)
+            maybe_charged = isinstance(error, RetriesExhausted) and error.maybe_charged
+            rejected = isinstance(error, Fault | OracleUnavailable) and not maybe_charged
             (self._store.claims.release if rejected else self._store.claims.abandon)(self._owner, [key])
             raise
         answer = self._answer(reply, tariff, round(time.monotonic() - started, 6))
@@ -75,10 +76,10 @@ class Account:
             self._store.runs.end(self._run_id, "done", {})
 
     def _claim(self, store: Store, key: str, most: Money) -> int:
-        scope, place = account_of(self._config), f"{self.identity} at {self._config.host}"
+        scope, server = account_of(self._config), f"{self.identity} at {self._config.host}"
         if not self._run_id:
             self._run_id = str(uuid.uuid4())
-            about = {"name": place, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
+            about = {"name": server, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
             store.runs.begin(self._run_id, scope, **about, settings={})
         request = Request(key, most, str(self.identity), PROBE)
         claimed = store.claims.claim(
@@ -92,13 +93,13 @@ class Account:
         )
         if claimed.refused:
             raise BudgetExhausted(
-                f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {place} can do may take "
+                f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {server} can do may take "
                 f"{most / MICRO:.6f} USD more: raise --budget and run again"
             )
         return claimed.granted[key]
 
     def _answer(self, reply: Reply, tariff: Tariff, seconds: float) -> Answer:
-        """As for questions: a reply that says no usage costs the most it can, what is no JSON is not the model's."""
+        """As for questions: a reply without usage costs its upper bound, one that is not JSON nothing."""
         cost, tokens = 0, reply.tokens or Tokens()
         if reply.tokens is not None:
             cost = settled(tariff, tokens)

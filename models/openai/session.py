@@ -1,24 +1,24 @@
-"""What each question has cost so far. A request with many questions is split over them, to the last micro-dollar.
+"""What every way of asking a server shares: client, prices, image cache, and the bill of each question.
 
-What every way of asking a server needs: the wire, the pictures, the prices, and the book."""
+The cost of a request with many questions is split over them, to the last micro-dollar."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from models.openai.bounds import Bounds
-from models.openai.client import Reply, Wire, trail
+from models.openai.client import Client, Endpoint, Reply, RetriesExhausted
 from models.openai.config import OpenAIConfig
-from models.openai.errors import Declined
+from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
-from models.oracle import Answer, Money, OracleIdentity, Question, Usage, Verdict, seen_as_it_was
+from models.oracle import Answer, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
 from models.prices import Tokens, bound, settled, shares
-from models.prompting.pictures import Pictures
-from models.prompting.prompts import Message, Picture
+from models.prompting.pictures import ImageUrls
+from models.prompting.prompts import ImagePart, Message
 from sources.errors import DatasetError
 
 NOTHING = Tokens()
@@ -27,7 +27,7 @@ RAW_LIMIT = 4_000  # characters of a reply that are kept with an answer
 
 @dataclass(slots=True)
 class Bill:
-    """One question on its way to an answer. `weight` is at most what one request with it alone would cost."""
+    """What one question has cost so far. `weight` is an upper bound of what a request with it alone would cost."""
 
     question: Question
     weight: Money
@@ -59,8 +59,24 @@ def charge(bills: Sequence[Bill], tokens: Tokens, cost: Money) -> None:
 Emit = Callable[[Answer], None]
 
 
+@dataclass(slots=True)
+class PaymentTrace:
+    """What the server has, or may have, charged for a group of questions."""
+
+    paid: set[Question] = field(default_factory=set)
+    maybe_charged: bool = False  # a request failed, and it is not known whether it was charged
+
+
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class Delivery:
+    """Where the answers of one group go, and what the server has charged for it."""
+
+    emit: Emit
+    trace: PaymentTrace = field(default_factory=PaymentTrace)
+
+
+@dataclass(frozen=True, slots=True)
+class PartFormat:
     """How an endpoint writes the parts of a message."""
 
     text: str
@@ -70,17 +86,19 @@ class Spelling:
         return {"type": self.text, "text": text}
 
 
-CHAT = Spelling("text", lambda url: {"type": "image_url", "image_url": {"url": url}})
-DECISIONS = Spelling("input_text", lambda url: {"type": "input_image", "image_url": url})
+CHAT = PartFormat("text", lambda url: {"type": "image_url", "image_url": {"url": url}})
+DECISIONS = PartFormat("input_text", lambda url: {"type": "input_image", "image_url": url})
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Session:
+    """Client, prices and image cache of one server."""
+
     config: OpenAIConfig
     abilities: Abilities
     bounds: Bounds
-    wire: Wire
-    pictures: Pictures
+    client: Client
+    images: ImageUrls
     identity: OracleIdentity
 
     @property
@@ -90,11 +108,22 @@ class Desk:
     def bills(self, questions: Sequence[Question]) -> list[Bill]:
         return [Bill(question, self.bounds.weight(question)) for question in questions]
 
-    def book(self, bills: Sequence[Bill], reply: Reply) -> None:
-        """Charge a reply to its questions. One that says no usage is charged with the most it can have been: it may
-        have cost something, and a budget must hold. What is not even JSON did not come from the model."""
+    async def send(self, endpoint: Endpoint, bills: Sequence[Bill], body: dict[str, Any], delivery: Delivery) -> Reply:
+        """Send one request and charge its reply to the questions that it carried."""
+        tokens = self.bounds.request([bill.question for bill in bills]).input
+        try:
+            reply = await self.client.send(endpoint, body, tokens)
+        except RetriesExhausted as exhausted:
+            delivery.trace.maybe_charged |= exhausted.maybe_charged
+            raise
+        delivery.trace.paid.update(bill.question for bill in bills)
+        self._charge(bills, reply)
+        return reply
+
+    def _charge(self, bills: Sequence[Bill], reply: Reply) -> None:
+        """A reply without usage is charged at its upper bound, so that a budget holds. A reply that is not even JSON
+        did not come from the model and costs nothing."""
         questions = [bill.question for bill in bills]
-        trail().paid.update(questions)
         if reply.tokens is None and reply.data is None:
             bills[0].requests += 1
             return
@@ -105,10 +134,28 @@ class Desk:
             most = self.bounds.request(questions)
             charge(bills, most, bound(tariff, most))
 
-    async def messages(self, messages: Sequence[Message], spelling: Spelling) -> list[dict[str, Any]]:
-        return [{"role": one.role, "content": await self._content(one, spelling)} for one in messages]
+    async def ask_or_halve(
+        self,
+        bills: list[Bill],
+        ask: Callable[[list[Bill]], Awaitable[Reply]],
+        read: Callable[[list[Bill], Reply], Awaitable[None]],
+        delivery: Delivery,
+    ) -> None:
+        """All in one request; if the server finds it too long or declines it, each half in a request of its own."""
+        try:
+            reply = await ask(bills)
+        except (TooLong, Declined) as fault:
+            if len(bills) == 1:
+                delivery.emit(bills[0].answer(Verdict.REFUSED, self.by, note=str(fault)))
+            else:
+                await all_of([self.ask_or_halve(half, ask, read, delivery) for half in halves(bills)])
+            return
+        await read(bills, reply)
 
-    async def _content(self, message: Message, spelling: Spelling) -> str | list[dict[str, Any]]:
+    async def messages(self, messages: Sequence[Message], format: PartFormat) -> list[dict[str, Any]]:
+        return [{"role": one.role, "content": await self._content(one, format)} for one in messages]
+
+    async def _content(self, message: Message, format: PartFormat) -> str | list[dict[str, Any]]:
         """Plain text where there are no pictures: some servers take nothing else from models that do not see."""
         if all(isinstance(part, str) for part in message.parts):
             return message.text
@@ -120,31 +167,36 @@ class Desk:
                 continue
             urls = await self._urls(part)
             text += f"({len(urls)} frames of one moving picture, in order)\n" if len(urls) > 1 else ""
-            parts.append(spelling.part(text))
-            parts.extend(self._picture(url, spelling) for url in urls)
+            parts.append(format.part(text))
+            parts.extend(self._picture(url, format) for url in urls)
             text = ""
-        return [*parts, spelling.part(text)] if text else parts
+        return [*parts, format.part(text)] if text else parts
 
-    def _picture(self, url: str, spelling: Spelling) -> dict[str, Any]:
-        part = spelling.picture(url)
+    def _picture(self, url: str, format: PartFormat) -> dict[str, Any]:
+        part = format.picture(url)
         if self.config.detail != "auto":
             (part["image_url"] if isinstance(part["image_url"], dict) else part)["detail"] = self.config.detail
         return part
 
-    async def _urls(self, picture: Picture) -> tuple[str, ...]:
+    async def _urls(self, picture: ImagePart) -> tuple[str, ...]:
         """Raises Declined for a picture that cannot be shown."""
-        known = self.pictures.known(picture.example)
-        if known is not None:
-            return known
+        cached = self.images.cached(picture.example)
+        if cached is not None:
+            return cached
         try:
-            with seen_as_it_was():
-                return await asyncio.to_thread(self.pictures.urls, picture.example)
+            with changes_raised():
+                return await asyncio.to_thread(self.images.urls, picture.example)
         except DatasetError as problem:
             raise Declined(str(problem)) from None
 
 
 async def all_of(work: Sequence[Any]) -> None:
-    """Let all of it come to its end, then raise the first error: answers that are under way are paid for."""
+    """Wait for all of it, then raise the first error: answers in flight are paid for."""
     for result in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
+
+
+def halves(bills: list[Bill]) -> list[list[Bill]]:
+    middle = (len(bills) + 1) // 2
+    return [part for part in (bills[:middle], bills[middle:]) if part]

@@ -1,6 +1,4 @@
-"""People as an oracle: what is not known yet waits in the review queue, what they have answered is given out.
-
-An oracle around one whose answers take their time: it waits for them instead of giving up."""
+"""People as an oracle: questions wait in the review queue until people have answered them."""
 
 from __future__ import annotations
 
@@ -192,8 +190,8 @@ def _of_vote(question: Question, vote: Vote) -> Answer:
     )
 
 
-class Patient:
-    """Asks again for what is missing whenever `wait` returns. `wait` is told what is pending, and may raise."""
+class WaitingOracle:
+    """An oracle that waits for pending answers: `wait` is called with what is pending, and may raise."""
 
     def __init__(self, oracle: Oracle, wait: Callable[[AnswersPending], None]) -> None:
         self._oracle = oracle

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from models.oracle import (
@@ -17,6 +18,7 @@ from models.oracle import (
     OracleIdentity,
     Question,
     Verdict,
+    connect,
     digest_of,
 )
 from models.recorded import Recorded
@@ -53,15 +55,29 @@ class MixedCrowd:
         self._theirs: set[Place] = set()  # labels that people decide
         self._counted: set[Question] = set()
         self.width = labels.width
-        self.identity = OracleIdentity(
+
+    def __repr__(self) -> str:
+        return "mixed crowd"
+
+    @property
+    def members(self) -> list[Oracle]:
+        return [one for one in (self.elicits, self.labels, self.people) if one is not None]
+
+    def connect(self) -> None:
+        for member in self.members:
+            connect(member)
+
+    @cached_property
+    def identity(self) -> OracleIdentity:
+        return OracleIdentity(
             kind="mixed",
-            model="+".join(str(one.identity) for one in (elicits, labels, people) if one is not None),
+            model="+".join(str(one.identity) for one in self.members),
             parameters=(
-                ("elicits", elicits.identity.to_json()),
-                ("labels", labels.identity.to_json()),
-                ("people", people.identity.to_json() if people else None),
-                ("escalate", mixture.escalate),
-                ("spot_check", mixture.spot_check),
+                ("elicits", self.elicits.identity.to_json()),
+                ("labels", self.labels.identity.to_json()),
+                ("people", self.people.identity.to_json() if self.people else None),
+                ("escalate", self.mixture.escalate),
+                ("spot_check", self.mixture.spot_check),
             ),
         )
 
@@ -143,9 +159,8 @@ class RecordedCrowd(MixedCrowd):
     """A mixed crowd each of whose members keeps and books its own answers, all under one budget."""
 
     def __init__(self, crowd: MixedCrowd, record: Callable[[Oracle], Recorded]) -> None:
-        members = [one for one in (crowd.elicits, crowd.labels, crowd.people) if one is not None]
-        self._books = {str(one.identity.to_json()): record(one) for one in members}
-        of = {id(one): self._books[str(one.identity.to_json())] for one in members}
+        self._books = {str(one.identity.to_json()): record(one) for one in crowd.members}
+        of = {id(one): self._books[str(one.identity.to_json())] for one in crowd.members}
         people = of[id(crowd.people)] if crowd.people else None
         super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
 

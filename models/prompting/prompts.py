@@ -24,13 +24,13 @@ NAME_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ImagePart:
     """The place of an example's image, or of the frames of a moving one; the adapter puts the pixels in."""
 
     example: Example
 
 
-Part = str | Picture
+Part = str | ImagePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,4 +268,4 @@ def repair_messages(messages: Sequence[Message], reply: str, problem: str) -> li
 
 def _example(title: str, example: Example) -> tuple[Part, ...]:
     text = f"{title}: " + (quoted(example.text) if example.text is not None else "") + "\n"
-    return (text,) if example.image is None else (text, Picture(example), "\n")
+    return (text,) if example.image is None else (text, ImagePart(example), "\n")

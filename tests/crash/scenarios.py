@@ -25,7 +25,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.oracles import build_oracle
 from flows.reviewing.page import PageSettings, serve
 from models.keys import QuestionKeys
-from models.openai.client import Reply, Wire
+from models.openai.client import Client, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Remembered
@@ -136,6 +136,7 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     run_id = f"attempt {job['attempt']}"
     with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
         store.runs.begin(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
+        oracle.connect()
         recorded = Acknowledged(Recorded(oracle, store, run_id=run_id, scope="batch"), book, job["attempt"])
         answers = list(recorded.ask(labels(WORDS, word_texts(12))))
     return _labels_written(folder, answers)
@@ -151,7 +152,7 @@ def _labels_written(folder: Path, answers: list[Answer]) -> dict[str, Any]:
 def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     """Find out what a server can do, then ask it for two labels; every request is a paid call."""
     folder = Path(job["folder"])
-    reply, post = Wire._reply, AsyncOpenAI.post
+    reply, post = Client.send, AsyncOpenAI.post
 
     async def watched(*about: Any) -> Reply:
         hook(Moment("before", PAID_CALL))
@@ -164,11 +165,11 @@ def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         hook(Moment("during", PAID_CALL))  # the server has charged for it, and nobody has looked at its reply
         return response
 
-    Wire._reply, AsyncOpenAI.post = watched, posted  # type: ignore[method-assign, assignment]
+    Client.send, AsyncOpenAI.post = watched, posted  # type: ignore[method-assign, assignment]
     config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.01)
     run_id, memory = f"attempt {job['attempt']}", Remembered(folder / "servers.json")
     with Store.open(job["store"]) as store, OpenAIOracle(config, memory, store) as oracle:
-        assert oracle.identity.kind == "openai"
+        oracle.connect()
         store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
         recorded = Recorded(oracle, store, run_id=run_id, scope="scope")
         return _labels_written(folder, list(recorded.ask(labels(WORDS[:1], word_texts(2)))))

@@ -24,7 +24,7 @@ from models.oracle import (
     Verdict,
 )
 from models.people.simulated import SimulatedOracle
-from models.recorded import Recorded, _Errand
+from models.recorded import Recorded, _PaidBatch
 from store import AnswerRecord, Store
 from store.ledger.answers import Answers
 from store.schema import SENT, charges
@@ -172,16 +172,16 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
 def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect, interrupted = _Errand._collect, list[bool]()
+    collect, interrupted = _PaidBatch._collect, list[bool]()
 
-    def interrupting(errand: _Errand, timeout: float | None) -> bool:
-        finished = collect(errand, timeout)
+    def interrupting(batch: _PaidBatch, timeout: float | None) -> bool:
+        finished = collect(batch, timeout)
         if not interrupted:
             interrupted.append(True)
             raise KeyboardInterrupt
         return finished
 
-    monkeypatch.setattr(_Errand, "_collect", interrupting)
+    monkeypatch.setattr(_PaidBatch, "_collect", interrupting)
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.01, width=4), store)
     with pytest.raises(KeyboardInterrupt):
         list(oracle.ask(labels(50)))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from flows.__main__ import main
-from sources.printable import printable
 from reports.finished_run import Run
+from sources.printable import printable
 from tests.support.run_folders import make_run
 
 COMMANDS = (

@@ -9,7 +9,7 @@ from PIL import Image
 
 from models.local.chat_model import ChatModel, device_and_dtype
 from models.local.files import find_model
-from models.prompting.prompts import Message, Picture
+from models.prompting.prompts import ImagePart, Message
 from sources.dataset import picture_at
 from tests.support.tiny_models import CHAT_TEMPLATE, save_tiny_instruct, save_tiny_llava
 
@@ -21,12 +21,12 @@ def loaded(folder: Path) -> ChatModel:
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Picture:
+def picture(tmp_path: Path) -> ImagePart:
     Image.new("RGB", (200, 100), "red").save(tmp_path / "red.png")
-    return Picture(picture_at(tmp_path / "red.png"))
+    return ImagePart(picture_at(tmp_path / "red.png"))
 
 
-def test_pictures_stand_where_the_message_has_them_and_are_scaled_down(tmp_path: Path, picture: Picture) -> None:
+def test_pictures_stand_where_the_message_has_them_and_are_scaled_down(tmp_path: Path, picture: ImagePart) -> None:
     model = loaded(save_tiny_llava(tmp_path / "model"))
     prompt = model.prompt([RULES, Message("user", ("A: ", picture, "\nB: ", picture))])
     assert prompt.text == "<|system|>Look closely.</s><|user|>A: <image>\nB: <image></s><|assistant|>"
@@ -46,7 +46,7 @@ def test_a_model_that_can_think_aloud_is_asked_not_to(tmp_path: Path) -> None:
     assert model.prompt([RULES]).text == "<|system|>Look closely.</s><|assistant|>"
 
 
-def test_a_model_without_a_template_reads_plain_turns(tmp_path: Path, picture: Picture) -> None:
+def test_a_model_without_a_template_reads_plain_turns(tmp_path: Path, picture: ImagePart) -> None:
     model = loaded(save_tiny_llava(tmp_path / "model", template=None))
     messages = [RULES, Message("user", ("A: ", picture)), Message("assistant", ("Red.",)), Message("user", ("Sure?",))]
     assert model.prompt(messages).text == "Look closely.\nUSER: A: <image>\nASSISTANT: Red.\nUSER: Sure?\nASSISTANT:"

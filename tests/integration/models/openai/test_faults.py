@@ -34,7 +34,7 @@ def oracle_of(server: FakeOpenAI) -> Iterator[Build]:
     def build(**changes: Any) -> OpenAIOracle:
         base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr(KEY), price=PRICE, retry_delay=0.01)
         opened.append(OpenAIOracle(replace(base, **changes)))
-        assert str(opened[-1].identity)  # finds out about the server before it misbehaves
+        opened[-1].connect()  # finds out about the server before it misbehaves
         return opened[-1]
 
     yield build

@@ -73,6 +73,7 @@ def asked(server: FakeOpenAI, store: Store, way: str, memory: dict[str, Any], **
     config = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("sk-marked"), price=PRICE, retry_delay=0.01)
     config = replace(config, provider_batch=way == "batch", batch_poll=0.01, **changes)
     with OpenAIOracle(config, memory) as oracle:
+        oracle.connect()
         recorded = Recorded(oracle, store, run_id="run", scope="scope")
         answers = list(recorded.ask(QUESTIONS))
     assert recorded.cost == sum(answer.cost for answer in answers if not answer.cached)
@@ -84,6 +85,7 @@ def introduce(server: FakeOpenAI, way: str, memory: dict[str, Any]) -> None:
     server.abilities = Abilities(decisions=way == "decisions")
     config = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("sk-marked"), price=PRICE)
     with OpenAIOracle(config, memory) as oracle:
+        oracle.connect()
         assert oracle.identity.model == "gpt-4o-mini"
 
 

@@ -30,7 +30,7 @@ CONFIG = OpenAIConfig(
 
 def line(config: OpenAIConfig) -> str:
     with OpenAIOracle(config) as oracle, pytest.raises(OracleError) as caught:
-        str(oracle.identity)
+        oracle.connect()
     message = str(caught.value)
     assert "\n" not in message
     assert KEY not in message
@@ -79,7 +79,7 @@ def test_a_closed_oracle_leaves_no_thread_behind() -> None:
     with FakeOpenAI() as server:
         before = set(threading.enumerate())
         with OpenAIOracle(replace(CONFIG, base_url=server.base_url)) as oracle:
-            assert str(oracle.identity)
+            oracle.connect()
             started = [thread for thread in threading.enumerate() if thread not in before]
             assert "openai" in [thread.name for thread in started]
         assert not [thread for thread in started if thread.is_alive()]
@@ -92,6 +92,7 @@ from models.openai.oracle import OpenAIOracle
 from models.openai.config import OpenAIConfig
 with FakeOpenAI() as server:
     oracle = OpenAIOracle(OpenAIConfig("gpt-4o-mini", server.base_url))
+    oracle.connect()
     print(oracle.identity)
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=500)

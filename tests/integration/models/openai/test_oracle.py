@@ -20,8 +20,9 @@ from models.keys import question_key
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Remembered
-from models.oracle import Answer, Compare, Label, Oracle, OracleUnavailable, Question, Verdict
+from models.oracle import Answer, Compare, Label, Oracle, OracleError, OracleUnavailable, Question, Verdict, connect
 from models.prices import Price
+from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI, Mind
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
 
@@ -75,6 +76,7 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
     server.abilities = LEVELS[level]
     oracle = oracle_of()
     questions: list[Question] = [*comparisons(), *labels(["cat", "bird"], EXAMPLES)]
+    oracle.connect()
     bounds = dict(zip(questions, oracle.estimate(questions), strict=True))
     answers = list(oracle.ask(questions))
     assert {answer.question for answer in answers} == set(questions)
@@ -92,6 +94,7 @@ def test_a_whole_flow_at_every_level(server: FakeOpenAI, oracle_of: Callable[...
 
 def test_the_oracle_is_an_oracle(oracle_of: Callable[..., OpenAIOracle]) -> None:
     oracle: Oracle = oracle_of()
+    connect(oracle)
     assert str(oracle.identity) == "openai:gpt-4o-mini"
     assert len({question_key(oracle.identity, question) for question in labels(["cat"], EXAMPLES)}) == 32
 
@@ -126,7 +129,7 @@ def test_labels_travel_together_as_configured(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], grouping: str, requests: int
 ) -> None:
     oracle = oracle_of(grouping=grouping)
-    assert str(oracle.identity)
+    oracle.connect()
     before = server.count(CHAT)
     answers = list(oracle.ask(labels(["cat", "bird"], EXAMPLES)))
     assert wrong(answers) == []
@@ -213,32 +216,53 @@ def test_it_works_inside_a_running_event_loop_and_from_many_threads(oracle_of: C
 
 def test_concurrency_is_held(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
     oracle = oracle_of(concurrency=4, grouping="none")
-    assert str(oracle.identity)
+    oracle.connect()
     server.abilities = replace(server.abilities, latency=0.03)  # in which a fifth would come, if it were let
     server.answer_together(4)
     list(oracle.ask(labels(["cat"], EXAMPLES[:24])))
     assert server.most_at_once == 4
 
 
-def test_requests_per_minute_are_held(oracle_of: Callable[..., OpenAIOracle]) -> None:
-    oracle = oracle_of(requests_per_minute=5, grouping="none")
-    answers = oracle.ask(labels(["cat"], EXAMPLES[:8]))
-    # One or two went to finding out about the server: only the rest of the minute's five come at once.
-    assert len([next(answers) for _ in range(3)]) == 3
+def test_requests_per_minute_are_held(server: FakeOpenAI, tmp_path: Path) -> None:
+    memory: dict[str, Any] = {}
+    with OpenAIOracle(settings(server), memory) as probing:
+        probing.connect()
+    limited = settings(server, requests_per_minute=5, grouping="none")
+    with (
+        Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store,
+        OpenAIOracle(limited, memory, store) as oracle,
+    ):
+        answers = oracle.ask(labels(["cat"], EXAMPLES[:8]))
+        assert next(answers).verdict is Verdict.NO  # the first goes at once, the second twelve seconds later
 
-    def wait() -> None:
-        with suppress(OracleUnavailable):  # the oracle is closed when the test ends
-            next(answers)
+        def wait() -> None:
+            with suppress(OracleUnavailable):  # the oracle is closed when the test ends
+                next(answers)
 
-    late = threading.Thread(target=wait)
-    late.start()
-    late.join(0.5)
-    assert late.is_alive()
+        late = threading.Thread(target=wait)
+        late.start()
+        late.join(0.5)
+        assert late.is_alive()
+
+
+def test_the_identity_is_not_known_before_the_oracle_is_connected(
+    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
+) -> None:
+    oracle = oracle_of()
+    for look in (lambda: oracle.identity, lambda: oracle.estimate([])):
+        with pytest.raises(OracleError, match=r"openai:gpt-4o-mini at .* call connect\(\) first"):
+            look()
+    assert server.requests == []
+    connect(oracle)
+    sent = len(server.requests)
+    connect(oracle)
+    assert len(server.requests) == sent > 0
+    assert str(oracle.identity) == "openai:gpt-4o-mini"
 
 
 def test_closing_ends_whoever_still_waits(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
     oracle = oracle_of()
-    assert str(oracle.identity)
+    oracle.connect()
     server.abilities = replace(server.abilities, latency=30.0)
     errors: list[str] = []
 
@@ -259,7 +283,7 @@ def test_closing_ends_whoever_still_waits(server: FakeOpenAI, oracle_of: Callabl
 
 def test_voters_differ_in_seed_words_and_order(server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]) -> None:
     oracle = oracle_of()
-    assert str(oracle.identity)
+    oracle.connect()
     server.requests.clear()
     list(oracle.ask([Compare(Kind.TWO_OF_THREE, tuple(EXAMPLES[1:4]), voter=voter) for voter in range(12)]))
     bodies = server.bodies(CHAT)
@@ -273,12 +297,13 @@ def test_what_a_server_can_do_is_asked_once_and_remembered(server: FakeOpenAI, t
     memory = tmp_path / "deep" / "servers.json"
     for _ in range(3):
         with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
+            oracle.connect()
             assert dict(oracle.identity.parameters)["format"] == "json_schema"
     assert server.count(CHAT) == 1
     assert KEY not in memory.read_text()
     memory.write_text("{broken")
     with OpenAIOracle(settings(server), Remembered(memory)) as oracle:
-        assert str(oracle.identity)
+        oracle.connect()
     assert server.count(CHAT) == 2
 
 
@@ -286,12 +311,15 @@ def test_one_bad_reply_does_not_decide_what_a_server_can_do(
     server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle]
 ) -> None:
     server.script(CHAT, ["prose", "malformed", None])
-    assert dict(oracle_of().identity.parameters)["format"] == "json_schema"
+    oracle = oracle_of()
+    oracle.connect()
+    assert dict(oracle.identity.parameters)["format"] == "json_schema"
 
 
 @pytest.mark.parametrize(("output", "form"), [("schema", "json_schema"), ("json", "json_object"), ("text", "")])
 def test_the_form_of_replies_can_be_chosen(oracle_of: Callable[..., OpenAIOracle], output: str, form: str) -> None:
     oracle = oracle_of(output=output)
+    oracle.connect()
     assert dict(oracle.identity.parameters)["format"] == form
     assert wrong(oracle.ask(labels(["cat"], EXAMPLES))) == []
 

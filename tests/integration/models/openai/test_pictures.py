@@ -17,7 +17,7 @@ from discovery.questions import Kind
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
-from models.prompting.pictures import Pictures, data_url, frames_of
+from models.prompting.pictures import ImageUrls, data_url, frames_of
 from sources.dataset import Example, picture_at
 from sources.errors import DatasetError
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI, Mind
@@ -104,7 +104,7 @@ def test_what_cameras_write_beside_the_pixels_is_not_sent(tmp_path: Path) -> Non
     exif[0x0112] = 6  # lying on its side
     exif[0x010F] = "Camera of Somebody"
     Image.effect_noise((60, 20), 80).convert("RGB").save(path, exif=exif)
-    [url] = Pictures(512, 4).urls(example(path))
+    [url] = ImageUrls(512, 4).urls(example(path))
     sent = opened(url)
     assert sent.size == (20, 60)
     assert not sent.getexif()
@@ -159,7 +159,7 @@ def test_a_picture_is_made_ready_once(coloured: dict[str, Example], monkeypatch:
         return real(self)
 
     monkeypatch.setattr(Example, "image_bytes", counted)
-    pictures = Pictures(512, 4)
+    pictures = ImageUrls(512, 4)
     first = pictures.urls(coloured["red"])
     once = len(read)
     assert pictures.urls(coloured["red"]) == first
@@ -178,5 +178,7 @@ def test_a_model_that_does_not_see_is_one_line(
     server: FakeOpenAI, oracle_of: Build, coloured: dict[str, Example]
 ) -> None:
     server.abilities = Abilities(sees=False)
-    with pytest.raises(OracleUnavailable, match=r"'gpt-4o-mini' does not accept images .*choose a model that sees"):
+    with pytest.raises(
+        OracleUnavailable, match=r"'gpt-4o-mini' does not accept images .*choose a model that accepts images"
+    ):
         list(oracle_of().ask([Label(Feature("red"), coloured["red"])]))

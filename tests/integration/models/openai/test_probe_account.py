@@ -36,6 +36,7 @@ def oracle_of(server: FakeOpenAI, store: Store, memory: dict[str, Any], budget: 
 def ask(server: FakeOpenAI, store: Store, run: str, memory: dict[str, Any], budget: int | None = None) -> Recorded:
     begin(store, run)
     with oracle_of(server, store, memory) as oracle:
+        oracle.connect()
         recorded = Recorded(oracle, store, run_id=run, scope=f"scope of {run}", budget=budget)
         list(recorded.ask(QUESTIONS))
     return recorded
@@ -51,7 +52,7 @@ def test_the_first_run_pays_for_it_and_the_next_one_does_not(server: FakeOpenAI,
     memory: dict[str, Any] = {}
     server.abilities = Abilities(decisions=True)
     with oracle_of(server, store, memory) as curious:
-        assert str(curious.identity)
+        curious.connect()
         assert store.runs.spent(curious.account) == (server.spent(PRICE), 0)
     first, second = ask(server, store, "first", memory), ask(server, store, "second", memory)
     assert (server.count(CHAT), server.count(DECISIONS)) == (1, 1 + 1)
@@ -77,18 +78,18 @@ def test_whoever_does_not_remember_asks_again_and_pays_again(server: FakeOpenAI,
 def test_a_budget_that_even_this_may_exceed_is_told_before_anything_is_sent(server: FakeOpenAI, store: Store) -> None:
     with oracle_of(server, store, {}, budget=PROBE_MOST - 1) as oracle:
         with pytest.raises(BudgetExhausted, match=r"may take 0\.001350 USD more: raise --budget") as caught:
-            str(oracle.identity)
+            oracle.connect()
         assert store.runs.spent(oracle.account) == (0, 0)
     assert "\n" not in str(caught.value)
     assert server.requests == []
     with oracle_of(server, store, {}, budget=2 * PROBE_MOST) as oracle:
-        assert str(oracle.identity)
+        oracle.connect()
 
 
 def test_a_run_whose_budget_has_no_room_for_it_does_not_take_it(server: FakeOpenAI, store: Store) -> None:
     memory: dict[str, Any] = {}
     with oracle_of(server, store, memory) as oracle:
-        assert str(oracle.identity)
+        oracle.connect()
     cost = server.spent(PRICE)
     begin(store, "poor")
     assert store.runs.take_over(oracle.account, "poor", budget=cost - 1) == 0
@@ -103,7 +104,7 @@ def test_a_request_that_fails_is_spent_where_it_may_have_been_charged(
 ) -> None:
     server.script(CHAT, [fault] * 2)
     with oracle_of(server, store, {}) as oracle, pytest.raises(OracleUnavailable):
-        str(oracle.identity)
+        oracle.connect()
     assert probes(store) == [state]
     assert store.runs.spent(oracle.account) == (PROBE_MOST if state == "unknown" else 0, 0)
     ask(server, store, "run", {})
@@ -114,5 +115,5 @@ def test_a_request_that_fails_is_spent_where_it_may_have_been_charged(
 def test_a_reply_that_says_no_usage_is_booked_with_the_most_it_can_cost(server: FakeOpenAI, store: Store) -> None:
     server.script(CHAT, ["no usage"])
     with oracle_of(server, store, {}) as oracle:
-        assert str(oracle.identity)
+        oracle.connect()
     assert store.runs.spent(oracle.account) == (PROBE_MOST, 0)

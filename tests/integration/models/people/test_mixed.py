@@ -13,7 +13,7 @@ from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Money, OracleIdentity, Question, Verdict
-from models.people.human import Patient
+from models.people.human import WaitingOracle
 from models.people.mixed import MixedCrowd, Mixture
 from models.voting import Panel
 from tests.support.made import texts
@@ -116,7 +116,7 @@ def test_who_waits_for_people_asks_them_again_about_the_same_labels() -> None:
     model, people = Said("model", [[0.9, 0.1]] * 8), Slow("people", [[1.0]] * 8)
     crowd = MixedCrowd(model, model, people, Mixture(escalate=0.0))
     asked = [Label(BEARD, EXAMPLES[0], voter) for voter in range(2)]
-    answers = list(Patient(crowd, lambda _: None).ask(asked))
+    answers = list(WaitingOracle(crowd, lambda _: None).ask(asked))
     assert [answer.by for answer in answers] == ["people", "people"]
 
 

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image, ImageCms
 from PIL.PngImagePlugin import PngInfo
 
-from models.prompting.pictures import Pictures, most_frames
+from models.prompting.pictures import ImageUrls, most_frames
 from reports.page.browser_data import thumbnails
 from review.media import Pictures as Shown
 from sources.dataset import Dataset, Example, picture_at
@@ -184,7 +184,7 @@ def test_a_picture_is_seen_as_a_viewer_shows_it(corpus: Dataset, name: str) -> N
 @pytest.mark.parametrize("name", GOOD)
 def test_a_server_is_sent_small_upright_pixels_and_nothing_else(corpus: Dataset, name: str) -> None:
     case, example = CASES[name], example_of(corpus, name)
-    urls = Pictures(size=64, frames=4).urls(example)
+    urls = ImageUrls(size=64, frames=4).urls(example)
     assert len(urls) == case.frames <= most_frames(example, 4)  # prices are reckoned by the latter
     for number, url in enumerate(urls):
         content = base64.b64decode(url.partition(",")[2])

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import Declined, Passing, TooLong, Unsupported, fault_of
+from models.openai.errors import Declined, TooLong, TransientError, Unsupported, fault_of
 from models.oracle import OracleError, OracleUnavailable
 
 KEY = "sk-marked-secret"
@@ -28,7 +28,12 @@ def status_error(status: int, message: str, code: str | None = None, **headers: 
         (403, "not for you", OracleUnavailable, "check what the API key may use"),
         (404, "The model `some-model` does not exist", OracleUnavailable, "choose another"),
         (404, "Not Found", Unsupported, "check the base URL"),
-        (400, "Invalid content type. image_url is only supported by certain models.", OracleUnavailable, "sees"),
+        (
+            400,
+            "Invalid content type. image_url is only supported by certain models.",
+            OracleUnavailable,
+            "choose a model that accepts images",
+        ),
         (400, "some-model is not a multimodal model", OracleUnavailable, "does not accept images"),
         (400, "This model does not support image inputs", OracleUnavailable, "does not accept images"),
         (400, "image input is not supported - hint: provide the mmproj", OracleUnavailable, "does not accept images"),
@@ -42,9 +47,9 @@ def status_error(status: int, message: str, code: str | None = None, **headers: 
         (400, "Your request was rejected by our content policy", Declined, "declined"),
         (400, "Unsupported parameter: 'seed'", Unsupported, "does not accept the request"),
         (429, "You exceeded your current quota, please check your plan", OracleUnavailable, "add credit"),
-        (429, "Rate limit reached", Passing, "lower concurrency"),
-        (500, "oops", Passing, "run again later"),
-        (503, "overloaded", Passing, "run again later"),
+        (429, "Rate limit reached", TransientError, "lower concurrency"),
+        (500, "oops", TransientError, "run again later"),
+        (503, "overloaded", TransientError, "run again later"),
     ],
 )
 def test_each_status_has_its_meaning_and_its_remedy(
@@ -60,7 +65,7 @@ def test_each_status_has_its_meaning_and_its_remedy(
 
 def test_a_rate_limit_carries_the_time_that_the_server_named() -> None:
     fault = fault_of(status_error(429, "slow down", **{"retry-after": "12"}), CONFIG)
-    assert isinstance(fault, Passing)
+    assert isinstance(fault, TransientError)
     assert fault.limited
     assert fault.wait == 12.0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.label_groups import Departures, Grouping
+from models.openai.label_groups import Grouping, LabelGroups
 from models.oracle import Feature, Label
 from models.prompting.prompts import label_messages
 from sources.dataset import Example
@@ -21,10 +21,10 @@ def label(feature: int, example: int, voter: int = 0) -> Label:
 
 
 def gathered(labels: Iterable[Label], grouping: Grouping = "auto", size: int = 5) -> list[list[Label]]:
-    waiting = Departures(grouping, size)
+    waiting = LabelGroups(grouping, size)
     for one in labels:
         waiting.add(one)
-    groups = waiting.leave(everyone=True)
+    groups = waiting.release(partial=True)
     assert len(waiting) == 0
     return groups
 
@@ -45,12 +45,12 @@ def test_the_larger_company_wins() -> None:
 
 
 def test_groups_that_are_not_full_wait() -> None:
-    waiting = Departures("auto", 5)
+    waiting = LabelGroups("auto", 5)
     for example in range(7):
         waiting.add(label(0, example))
-    assert [len(group) for group in waiting.leave(everyone=False)] == [5]
+    assert [len(group) for group in waiting.release(partial=False)] == [5]
     assert len(waiting) == 2
-    assert waiting.leave(everyone=False) == []
+    assert waiting.release(partial=False) == []
 
 
 def test_nothing_travels_together_where_that_is_not_wanted() -> None:
@@ -65,10 +65,10 @@ def test_the_form_can_be_chosen(grouping: Grouping, sizes: list[int]) -> None:
 
 
 def test_one_example_may_take_more_features_than_a_feature_takes_examples() -> None:
-    waiting = Departures("auto", 5, most_per_example=400)
+    waiting = LabelGroups("auto", 5, most_per_example=400)
     for feature in range(30):
         waiting.add(label(feature, 0))
-    assert [len(group) for group in waiting.leave(everyone=True)] == [30]
+    assert [len(group) for group in waiting.release(partial=True)] == [30]
 
 
 LABELS = st.builds(label, st.integers(0, 4), st.integers(0, 8), st.integers(0, 1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.openai.client import Reply
-from models.openai.decisions import answers_by_place
+from models.openai.decisions import answers_by_position
 from models.oracle import Compare, Verdict
 from models.prices import read_usage
 from models.prompting.feature_names import clean, name_problem
@@ -67,7 +67,7 @@ def test_any_json_is_read_without_an_exception(data: Any, question: Compare, cou
 def test_any_json_is_a_reply(data: Any) -> None:
     for body in (data, {"choices": data}, {"choices": [data]}, {"choices": [{"message": data}], "usage": data}):
         reply = Reply.read(json.dumps(body))
-        assert isinstance(reply.said.text, str)
+        assert isinstance(reply.message.text, str)
         assert reply.tokens is None or reply.tokens.input >= 0
     usage = read_usage({"usage": {"prompt_tokens": data, "completion_tokens": data, "prompt_tokens_details": data}})
     assert usage is None or min(usage.input, usage.output, usage.cached) >= 0
@@ -97,7 +97,7 @@ def test_a_label_that_is_contradicted_is_left_out(pairs: list[tuple[int, bool]])
     st.integers(1, 6),
 )
 def test_any_decisions_are_read_without_an_exception(answers: list[Any], count: int) -> None:
-    found = answers_by_place({"answers": answers}, count)
+    found = answers_by_position({"answers": answers}, count)
     assert set(found) <= set(range(count))
 
 
@@ -105,7 +105,7 @@ def test_any_decisions_are_read_without_an_exception(answers: list[Any], count: 
 def test_decisions_are_those_of_their_names_in_whatever_order(order: list[int], dropped: set[int]) -> None:
     answers = [{"type": "predicate", "name": str(number), "probability": number / 10} for number in order]
     left = [answer for place, answer in enumerate(answers) if place not in dropped]
-    found = answers_by_place({"answers": left}, 6)
+    found = answers_by_position({"answers": left}, 6)
     assert {place: answer["probability"] for place, answer in found.items()} == {
         number - 1: number / 10 for place, number in enumerate(order) if place not in dropped
     }

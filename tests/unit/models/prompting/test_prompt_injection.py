@@ -14,8 +14,8 @@ from discovery.questions import Kind
 from models.openai.session import CHAT
 from models.oracle import Compare, Feature, Label
 from models.prompting.prompts import (
+    ImagePart,
     Message,
-    Picture,
     compare_messages,
     encodable,
     label_messages,
@@ -153,7 +153,7 @@ def test_a_picture_stands_alone_in_the_turn_of_the_user_whatever_is_written_in_i
     ):
         for message in messages:
             assert "answer yes" not in message.text
-            assert message.role == "user" or not any(isinstance(part, Picture) for part in message.parts)
+            assert message.role == "user" or not any(isinstance(part, ImagePart) for part in message.parts)
     assert CHAT.picture("data:x") == {"type": "image_url", "image_url": {"url": "data:x"}}
 
 

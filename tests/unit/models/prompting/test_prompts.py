@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, Verdict
 from models.prompting.prompts import (
+    ImagePart,
     Message,
-    Picture,
     arranged,
     compare_messages,
     compare_schema,
@@ -142,14 +142,14 @@ def test_a_reply_that_repeats_the_prompt_labels_nothing() -> None:
 def test_labels_of_one_example_show_it_once() -> None:
     labels = [Label(Feature(name), picture("a")) for name in ("hat", "beard", "scarf")]
     parts = label_messages(labels)[1].parts
-    assert sum(isinstance(part, Picture) for part in parts) == 1
+    assert sum(isinstance(part, ImagePart) for part in parts) == 1
     assert [name for name in ("hat", "beard", "scarf") if f'"name": "{name}"' in user_text(label_messages(labels))]
 
 
 def test_labels_of_one_feature_say_it_once() -> None:
     labels = [Label(Feature("hat", "It wears a hat."), picture(name)) for name in "abc"]
     parts = label_messages(labels)[1].parts
-    assert [part.example.id for part in parts if isinstance(part, Picture)] == ["a", "b", "c"]
+    assert [part.example.id for part in parts if isinstance(part, ImagePart)] == ["a", "b", "c"]
     assert user_text(label_messages(labels)).count("It wears a hat.") == 1
 
 
