@@ -80,6 +80,5 @@ def _enrich(arguments: argparse.Namespace) -> int:
 
         folder, _ = check(settings)
         summary = run_flow(settings)
-    lines = told(summary) if "waits_for" in summary else [*told(summary), f"written to {folder}"]
-    print_result(summary, lines, json=arguments.json)
+    print_result(summary, [*told(summary), f"written to {folder}"], json=arguments.json)
     return DONE

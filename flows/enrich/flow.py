@@ -6,8 +6,8 @@ Enrich a growing data set: label what is new with features that are known, and l
 
 from __future__ import annotations
 
+import fcntl
 import json
-import math
 import re
 import threading
 import time
@@ -22,14 +22,13 @@ from prefect.runtime import flow_run
 
 from flows.cli.progress import display
 from flows.enrich.batches import Labeller, default_folder, oracle_and_store
-from flows.enrich.parts import join_parts, locked, missing_parts, write_part
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import joined, summarise, told
+from flows.enrich.summary import summarise, told
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.feature_lists import read_features
 from flows.prefect_api import run_with_api
-from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, Oracle, OracleLost, OracleUnavailable
+from models.oracle import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable
 from models.recorded import taken_over
 from reports.drawing.number_formats import of_things
 from reports.label_table import Column, Meaning, read_table, write_table
@@ -103,8 +102,7 @@ RETRIES, RETRY_SECONDS = 2, 300
 
 def _flow_run_name() -> str:
     settings = EnrichSettings.model_validate(flow_run.parameters["settings"])
-    part = f"-part-{settings.shard.replace('/', '-of-')}" if settings.shard else ""
-    return f"{name_of(settings.dataset)}-{settings.oracle.partition('?')[0]}{part}"
+    return f"{name_of(settings.dataset)}-{settings.oracle.partition('?')[0]}"
 
 
 @flow(name="enrich", flow_run_name=_flow_run_name, persist_result=False)
@@ -123,15 +121,8 @@ nightly_flow = enrich_flow.with_options(retries=RETRIES, retry_delay_seconds=RET
 def enrich_with(settings: EnrichSettings, *, run_id: str | None = None, submit: Submit | None = None) -> dict[str, Any]:
     """The whole enrichment as plain Python; the flow hands in tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
-    # Parts are labelled side by side, and each writes a file of its own.
-    alone = nullcontext() if settings.part[1] > 1 else locked(folder, wait=False)
-    with alone, nullcontext(submit) if submit else local_submit(settings.workers) as how:
+    with locked(folder), nullcontext(submit) if submit else local_submit(settings.workers) as how:
         summary, changes = _label_and_write(settings, folder, features, run_id or str(uuid4()), how)
-    if isinstance(changes.failure, OracleUnavailable) and settings.part[1] > 1:
-        raise OracleLost(
-            f"{changes.failure}; part {settings.shard} is not complete and the table is as it was: "
-            "the same command goes on, and what was answered is not paid for again"
-        )
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
         raise OracleLost.leaving(folder, str(changes.failure))
     if changes.failure is not None:
@@ -173,12 +164,12 @@ def _label_and_write(
     status = "failed"
     try:
         total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when it was read
-        with showing_progress(work, total and math.ceil(total / settings.part[1])):
-            changes = work.run(settings.dataset, settings.part)
+        with showing_progress(work, total):
+            changes = work.run(settings.dataset)
         if not isinstance(changes.failure, StoreError):
             changes.take_from_books(store.totals(run_id))
         summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
-        summary = _write(folder, settings, work, before, summary)
+        summary = _write(folder, work, before, summary)
         status = summary["stopped_because"]
     finally:
         store.end_run(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
@@ -200,34 +191,27 @@ def _begun(settings: EnrichSettings, folder: Path, meaning: Meaning, oracle: Ora
     return scope
 
 
-def _write(
-    folder: Path,
-    settings: EnrichSettings,
-    work: Enrichment,
-    before: Meaning,
-    summary: dict[str, Any],
-) -> dict[str, Any]:
-    """The table where something has changed, and the summary. Of a part: the part, and when it is the last one all."""
-    table, changes, part = work.table, work.changes, settings.part
-    if part[1] > 1:
-        if changes.complete or isinstance(changes.stopped, BudgetExhausted):
-            write_part(folder, table, changes.rows, summary, part)
-        with locked(folder, wait=True):
-            if missing := missing_parts(folder, table.meaning, part[1]):
-                return summary | {"waits_for": missing}
-            summary = joined(*join_parts(folder, table.meaning, part[1]))
-            _write_summary(folder, summary)
-        return summary
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One writer per table. Raises RunError where another process holds the lock."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(f"another enrichment is writing {folder}: wait for it, or give another --out") from None
+        yield
+
+
+def _write(folder: Path, work: Enrichment, before: Meaning, summary: dict[str, Any]) -> dict[str, Any]:
+    """The table where something has changed, and the summary."""
+    table, changes = work.table, work.changes
     if changes.rows or (changes.complete and not before.means_the_same_as(table.meaning)):
         write_table(folder, table)
     else:
         summary |= {"version": before.version}
-    _write_summary(folder, summary)
-    return summary
-
-
-def _write_summary(folder: Path, summary: dict[str, Any]) -> None:
     replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
+    return summary
 
 
 def run_flow(settings: EnrichSettings) -> dict[str, Any]:

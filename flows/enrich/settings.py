@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flows.settings import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, digest_of
@@ -37,33 +36,23 @@ class EnrichSettings(BaseModel):
     cluster: str | None = Field(
         None, description="address of a cluster that is there already (default: one of its own for this run)"
     )
-    shard: str | None = Field(
-        None, description="label only one part of the examples, as in 3/8; the last part joins all"
-    )
     store: StoreText | None = Field(
         None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
     )
     out: str | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
 
-    @field_validator("shard")
+    @model_validator(mode="before")
     @classmethod
-    def _is_a_shard(cls, value: str | None) -> str | None:
-        if value is not None:
-            parts = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", value)
-            if not parts or not 1 <= int(parts[1]) <= int(parts[2]):
-                raise ValueError("is not one of so many parts: write it as 3/8")
-        return value
-
-    @property
-    def part(self) -> tuple[int, int]:
-        """Which part, counted from 0, of how many."""
-        place, _, count = (self.shard or "1/1").partition("/")
-        return int(place) - 1, int(count)
+    def _of_an_earlier_version(cls, values: Any) -> Any:
+        """enrich.json of earlier versions has `shard`, null unless the data set was labelled in parts."""
+        if isinstance(values, dict) and "shard" in values and values["shard"] is None:
+            return {name: value for name, value in values.items() if name != "shard"}
+        return values
 
     @property
     def budget_micro(self) -> Money | None:
         return None if self.budget is None else int(self.budget * MICRO)
 
     def scope(self, folder: str, identity: dict[str, Any], version: int) -> str:
-        """The same for every attempt at one version of a table, all its parts together: the budget is counted by it."""
+        """The same for every attempt at one version of a table: the budget is counted by it."""
         return digest_of(["enrich", folder, identity, version])

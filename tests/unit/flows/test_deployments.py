@@ -16,7 +16,7 @@ NAMES = [deployment["name"] for deployment in DEPLOYMENTS]
 
 
 def test_there_is_a_deployment_for_each_kind_of_work() -> None:
-    assert {"discover", "enrich", "enrich-sharded", "compare", "rediscover"} <= set(NAMES)
+    assert {"discover", "enrich", "compare", "rediscover"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)
@@ -34,11 +34,3 @@ def test_schedules_have_a_slug_a_time_zone_and_one_run_at_a_time(deployment: dic
         assert ZoneInfo(schedule["timezone"])
         assert len(schedule["cron"].split()) == 5
     assert deployment["concurrency_limit"]["limit"] == 1
-
-
-def test_a_sharded_enrichment_starts_a_deployment_that_may_run_many_times_at_once() -> None:
-    from flows.enrich.shards import PART
-
-    part = next(one for one in DEPLOYMENTS if one["name"] == PART.partition("/")[2])
-    assert "concurrency_limit" not in part
-    assert "schedules" not in part

@@ -12,7 +12,7 @@ import pytest
 
 from flows.cli.progress import Display, displaying
 from flows.enrich.batches import opened, oracle_and_store
-from flows.enrich.parts import locked
+from flows.enrich.flow import locked
 from flows.enrich.settings import EnrichSettings
 from reports.run.folder import RunError
 from tests.support.growing_worlds import World, night, table
@@ -160,7 +160,7 @@ def test_a_feature_that_has_become_frequent_is_marked(tmp_path: Path) -> None:
 
 
 def test_two_enrichments_do_not_write_one_table_at_once(world: World) -> None:
-    with locked(world.folder / "out", wait=False), pytest.raises(RunError, match="another enrichment is writing"):
+    with locked(world.folder / "out"), pytest.raises(RunError, match="another enrichment is writing"):
         night(world)
 
 
