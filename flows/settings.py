@@ -61,13 +61,10 @@ def default_store() -> str:
 
 
 def open_store(url: str | None) -> Store:
-    """Every process that works for long begins with this."""
-    from flows.arenas import share_arenas
     from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
     from store import Store
 
-    share_arenas()
     return Store.open(url or default_store(), waiting=TerminalDisplay(messages()).waiting)
 
 

@@ -14,7 +14,6 @@ ENRICH_EXAMPLE = (
 REDISCOVER_EXAMPLE = (
     "example: python -m flows rediscover datasets/faces --table enriched/faces --oracle contrastive --queries 20"
 )
-NOTIFY_EXAMPLE = "example: python -m flows notify slack-webhook/team"
 DONE = 0
 
 
@@ -34,20 +33,6 @@ def add_enrich_commands(command: Command) -> None:
         RediscoverSettings,
         positional="dataset",
     )
-    notify = command("notify", "tell people when a run fails or its budget is used up", NOTIFY_EXAMPLE, _notify)
-    notify.add_argument("block", metavar="BLOCK", help="a notification block of Prefect, as TYPE/NAME")
-
-
-def _notify(arguments: argparse.Namespace) -> int:
-    from flows.prefect_api import prefect_api
-    from flows.settings import prefect_environment, state_folder
-
-    with prefect_api(state_folder(), prefect_environment()):
-        from flows.notify import notify
-
-        made = notify(arguments.block)
-    print_result(made, [f"automation: {name}" for name in made], json=arguments.json)
-    return DONE
 
 
 def _rediscover(arguments: argparse.Namespace) -> int:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
+from prefect.events.schemas.automations import AutomationCore, EventTrigger
+
+from tasks.publish import BUDGET_EVENT
 
 ROOT = Path(__file__).parents[3]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
 NAMES = [deployment["name"] for deployment in DEPLOYMENTS]
+
+
+def test_the_automations_are_those_that_prefect_reads_and_name_our_event() -> None:
+    text = (ROOT / "automations.yaml").read_text(encoding="utf-8").replace("BLOCK_ID", str(uuid4()))
+    read = [AutomationCore.model_validate(one) for one in yaml.safe_load(text)["automations"]]
+    assert [one.name for one in read] == ["twothirds: a run failed", "twothirds: a budget is used up"]
+    assert isinstance(read[1].trigger, EventTrigger)
+    assert read[1].trigger.expect == {BUDGET_EVENT}
 
 
 def test_there_is_a_deployment_for_each_kind_of_work() -> None:
