@@ -18,8 +18,7 @@ DONE = 0
 
 
 def add_enrich_commands(command: Command) -> None:
-    from flows.enrich.rediscover import RediscoverSettings
-    from flows.enrich.settings import EnrichSettings
+    from flows.enrich.settings import EnrichSettings, RediscoverSettings
 
     add_options(
         command("enrich", "label what is new in a data set with features already found", ENRICH_EXAMPLE, _enrich),
@@ -36,16 +35,14 @@ def add_enrich_commands(command: Command) -> None:
 
 
 def _rediscover(arguments: argparse.Namespace) -> int:
-    from flows.enrich.rediscover import RediscoverSettings
+    from flows.enrich.settings import RediscoverSettings
 
     settings = read_options(arguments, RediscoverSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
+    from flows.enrich.rediscover import PROPOSALS, run_flow
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.enrich.rediscover import PROPOSALS, run_flow
-
-        rows = run_flow(settings)
+    rows = run_flow(settings, TerminalDisplay(messages()))
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     lines.append(f"written to {settings.table}/{PROPOSALS}")
     print_result(rows, lines, json=arguments.json)
@@ -56,14 +53,12 @@ def _enrich(arguments: argparse.Namespace) -> int:
     from flows.enrich.settings import EnrichSettings
 
     settings = read_options(arguments, EnrichSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
+    from flows.enrich.flow import check, run_flow
+    from flows.enrich.summary import told
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.enrich.flow import check, run_flow
-        from flows.enrich.summary import told
-
-        folder, _ = check(settings)
-        summary = run_flow(settings)
+    folder, _ = check(settings)
+    summary = run_flow(settings, TerminalDisplay(messages()))
     print_result(summary, [*told(summary), f"written to {folder}"], json=arguments.json)
     return DONE

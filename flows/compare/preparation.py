@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
 from discovery.twins import same_name
-from flows.cli.options import UsageError
-from flows.cli.progress import display
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
 from flows.discover.preparation import Prepared
 from flows.discover.settings import DiscoverSettings
+from flows.errors import UsageError
 from flows.feature_lists import read_features
 from flows.oracles import build_oracle
+from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.people.recorded_votes import RecordedVotes
@@ -52,6 +52,7 @@ class PreparedComparison:
     folder: Path
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
     origin: str
+    display: Display = SILENT
 
     @cached_property
     def rows(self) -> list[int]:
@@ -95,7 +96,8 @@ class PreparedComparison:
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
         )
-        return Prepared(settings, self.dataset, asked.oracle, self.store, self.folder / f"discovery-{asked.place + 1}")
+        folder = self.folder / f"discovery-{asked.place + 1}"
+        return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)
 
     def scope(self, asked: Asked) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
@@ -114,16 +116,15 @@ class PreparedComparison:
         return found if (found != UNKNOWN).any() else None
 
 
-def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
+def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> PreparedComparison:
     """Raises what bad input deserves before a server is started."""
-    shown = display()
-    with shown.waiting(f"reading {settings.dataset}"):
+    with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
-        shown.say(f"left out {skipped.id}: {skipped.reason}")
+        display.say(f"left out {skipped.id}: {skipped.reason}")
     if len(dataset.examples) < 3:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
-    store = open_store(settings.store)
+    store = open_store(settings.store, display)
     environment = Environment.read()
     budget = settings.budget_micro
     built = [build_oracle(text, dataset, settings.seed, environment, store, budget=budget) for text in settings.oracles]
@@ -132,7 +133,7 @@ def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
     digest = digest_of([dataset.digest, *([one.identity.to_json(), settings.votes] for one in built)])
     folder = Path(settings.out or f"runs/compare-{dataset.name}-{digest[:8]}")
     check_writable(folder)
-    return PreparedComparison(settings, dataset, oracles, store, folder, features, origin)
+    return PreparedComparison(settings, dataset, oracles, store, folder, features, origin, display)
 
 
 def _asked(settings: CompareSettings, built: list[Oracle]) -> list[Asked]:

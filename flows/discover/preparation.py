@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from discovery.questions import Kind
-from flows.cli.progress import display
 from flows.discover.settings import DiscoverSettings
 from flows.oracles import build_crowd
+from flows.progress import SILENT, Display
 from flows.settings import open_store
 from models.oracle import MICRO, Compare, Feature, Forecasting, Label, Oracle, Question
 from reports.run.folder import check_writable
@@ -30,6 +30,7 @@ class Prepared:
     oracle: Oracle
     store: Store
     folder: Path
+    display: Display = SILENT
 
     @cached_property
     def scope(self) -> str:
@@ -116,28 +117,27 @@ class Prepared:
         return Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known), labels
 
 
-def forecast(settings: DiscoverSettings) -> dict[str, Any]:
+def forecast(settings: DiscoverSettings, display: Display = SILENT) -> dict[str, Any]:
     """What a discovery will take, before anything is spent and without a word to any server."""
-    settings, dataset, store, oracle = _read(settings)
+    settings, dataset, store, oracle = _read(settings, display)
     return Prepared(settings, dataset, oracle, store, Path()).forecast()
 
 
-def prepare(settings: DiscoverSettings) -> Prepared:
+def prepare(settings: DiscoverSettings, display: Display = SILENT) -> Prepared:
     """Raises what bad input deserves before a server is started."""
-    settings, dataset, store, oracle = _read(settings)
+    settings, dataset, store, oracle = _read(settings, display)
     scope = settings.scope(dataset, oracle)
     folder = Path(settings.out or f"runs/{dataset.name}-{oracle.identity.kind}-{scope[:8]}")
     check_writable(folder)
-    prepared = Prepared(settings, dataset, oracle, store, folder)
+    prepared = Prepared(settings, dataset, oracle, store, folder, display)
     settings.make_strategy(len(prepared.rows))
     return prepared
 
 
-def _read(settings: DiscoverSettings) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
-    shown = display()
-    with shown.waiting(f"reading {settings.dataset}"):
+def _read(settings: DiscoverSettings, display: Display) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
+    with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
-        shown.say(f"left out {skipped.id}: {skipped.reason}")
-    store = open_store(settings.store)
+        display.say(f"left out {skipped.id}: {skipped.reason}")
+    store = open_store(settings.store, display)
     return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)

@@ -7,8 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from flows.discover.settings import SUBSET
 from flows.settings import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, digest_of
+from sources.find import name_of
 
 Runner = Literal["threads", "dask", "ray"]
 
@@ -50,9 +52,43 @@ class EnrichSettings(BaseModel):
         return values
 
     @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
+
+    @property
     def budget_micro(self) -> Money | None:
         return None if self.budget is None else int(self.budget * MICRO)
 
     def scope(self, folder: str, identity: dict[str, Any], version: int) -> str:
         """The same for every attempt at one version of a table: the budget is counted by it."""
         return digest_of(["enrich", folder, identity, version])
+
+
+class RediscoverSettings(BaseModel):
+    """Everything that one rediscovery is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
+    table: str = Field(description="the folder in which enrich keeps its table")
+    oracle: OracleText = Field(description="who answers, as in discover")
+    queries: int = Field(20, ge=1, description="comparisons to ask at most")
+    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+    examples: int = Field(SUBSET, ge=3, description="compare a random subset of this size")
+    seed: int = Field(0, ge=0, description="seed of every random choice")
+    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(None, description="USD that it may cost")
+    store: StoreText | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
+
+    @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
+
+    @property
+    def budget_micro(self) -> Money | None:
+        return None if self.budget is None else int(self.budget * MICRO)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from flows.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
