@@ -6,7 +6,7 @@ import csv
 import os
 from pathlib import Path
 
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from models.oracle import Feature
 from reports.finished_run import Run
 from reports.run.csv_cells import restore

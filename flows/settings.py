@@ -14,6 +14,7 @@ from pydantic import AfterValidator, SecretStr
 from pydantic_core import PydanticCustomError
 
 from flows.oracle_specs import secret_in
+from flows.progress import SILENT, Display
 from sources.secrets import has_store_password, secret_forms, secret_of
 
 if TYPE_CHECKING:
@@ -60,15 +61,11 @@ def default_store() -> str:
     return os.environ.get("TWOTHIRDS_STORE") or f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
 
 
-def open_store(url: str | None) -> Store:
-    """Every process that works for long begins with this."""
-    from flows.arenas import share_arenas
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages
+def open_store(url: str | None, display: Display = SILENT) -> Store:
+    """The store of the settings; `display` says if it has to be brought to the newest schema first."""
     from store import Store
 
-    share_arenas()
-    return Store.open(url or default_store(), waiting=TerminalDisplay(messages()).waiting)
+    return Store.open(url or default_store(), waiting=display.waiting)
 
 
 def state_folder() -> Path:

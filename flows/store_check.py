@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from flows.cli.progress import display
+from flows.progress import SILENT, Display
 from flows.reviewing.mturk.publish import claim_keys
 from models.keys import kept_key
 from models.oracle import MICRO, NO_QUESTION, Answer
@@ -42,21 +42,21 @@ class Findings:
                 self.problems.append(f"{count - SHOWN:,} more: {kind}")
 
 
-def check(store: Store) -> Findings:
+def check(store: Store, display: Display = SILENT) -> Findings:
     """Read the whole store and change nothing in it."""
-    found, shown = Findings(), display()
-    with shown.waiting("reading the file and adding up the books"):
+    found = Findings()
+    with display.waiting("reading the file and adding up the books"):
         for line in store.check.problems():
             found.add("of the file or the books", line)
     total, unsealed, keys = store.answers.count(), 0, _Keys(store)
-    with shown.counting(total, "answers"):
+    with display.counting(total, "answers"):
         for page in store.check.answers():
             for one in page:
                 found.answers += 1
                 unsealed += one.checksum is None
                 for kind, line in _problems_of(one, keys):
                     found.add(kind, f"answer {one.key}: {line}")
-            shown.update(found.answers, f"{len(found.problems)} problems")
+            display.update(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
     if unsealed:
         found.notes.append(

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flows.cli.options import UsageError
 from flows.cli.runs import Command
 from flows.cli.terminal import print_result
+from flows.errors import UsageError
 
 
 def add_mturk_options(review: argparse.ArgumentParser) -> None:
@@ -128,9 +128,11 @@ def _review(arguments: argparse.Namespace) -> int:
     }
     if arguments.action not in doing:
         raise UsageError(f"unknown action {arguments.action!r}: choose one of {', '.join(doing)}")
+    from flows.cli.progress import TerminalDisplay
+    from flows.cli.terminal import messages
     from flows.settings import open_store
 
-    doing[arguments.action](arguments, open_store(arguments.store))
+    doing[arguments.action](arguments, open_store(arguments.store, TerminalDisplay(messages())))
     return DONE
 
 

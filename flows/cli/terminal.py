@@ -6,7 +6,6 @@ How results and messages are printed: tables on stdout, messages on stderr."""
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import traceback
 from collections.abc import Iterable
@@ -18,14 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from flows.reviewing.server_log import printable_lines
 from models.oracle import MICRO
 from reports.finished_run import Run
 from sources.printable import printable
 from store import Cost, Store, StoreError
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def as_json(value: Any) -> str:
@@ -39,22 +35,6 @@ def as_json(value: Any) -> str:
 def print_result(data: Any, lines: Iterable[str], *, json: bool) -> None:
     """Results go to stdout: as JSON, or as lines."""
     print(as_json(data) if json else "\n".join(map(printable, lines)))
-
-
-class PrintableFormatter(logging.Formatter):
-    """What servers and libraries log may quote a visitor or a file, in tracebacks above all."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable_lines(super().format(record))
-
-
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"printable": {"()": PrintableFormatter, "format": "%(levelname)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "printable"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-}
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import UsageError
-from flows.cli.terminal import LOGGING
+from flows.errors import UsageError
 from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
+from flows.reviewing.server_log import LOGGING
 from flows.settings import state_folder
 from models.oracle import Feature, Label
 from models.people.human import check_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from flows.reviewing.mturk.terms import HitTerms, external_question
 from models.oracle import MICRO, Money
 from review.access import SECRET, TASK, Signer

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.cli.options import UsageError
 from flows.compare.flow import run_comparison
+from flows.errors import UsageError
 from models.oracle import AnswersPending, Feature
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison

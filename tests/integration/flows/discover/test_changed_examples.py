@@ -16,7 +16,7 @@ from PIL import Image
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.batches import Batch, Labeller, Marks
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from sources.load import digest_of_text
@@ -126,7 +126,6 @@ def test_a_discovery(world: World, tmp_path: Path) -> None:
 
 
 def test_an_enrichment(world: World, tmp_path: Path) -> None:
-    opened.cache_clear()
     old = set(world.colour_of)
     features = "; ".join(f"{name}: It is {name}." for name in NAMES)
     with FakeOpenAI(Disturbed(lambda: world.write(shift=1))) as server:
@@ -146,7 +145,6 @@ def test_an_enrichment(world: World, tmp_path: Path) -> None:
 
 @pytest.fixture(params=["openai", "contrastive", "vlm"])
 def oracle(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    opened.cache_clear()
     with FakeOpenAI() as server:
         if request.param == "openai":
             yield f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&labels_per_request=3&grouping=feature"
@@ -154,7 +152,6 @@ def oracle(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield f"vlm:{save_tiny_llava(tmp_path / 'llava')}?price_per_hour=1&seconds_per_label=1"
         else:
             yield "contrastive"
-    opened.cache_clear()
 
 
 def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle: str, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.enrich.batches import opened
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from store import Store
@@ -26,7 +25,6 @@ def server() -> Iterator[PostgresServer]:
     except PostgresMissing as missing:
         pytest.skip(str(missing))
     yield own
-    opened.cache_clear()
     own.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from discovery.questions import Kind
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from flows.reviewing.mturk.collect import collect
 from flows.reviewing.mturk.publish import Plan, claim_keys, plan_tasks, post_planned, publish
 from flows.reviewing.mturk.terms import PRODUCTION, HitTerms
