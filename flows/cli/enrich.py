@@ -1,85 +1,22 @@
-"""The commands for data sets that grow: enrich labels what is new, rediscover proposes new features."""
+"""The command `enrich`."""
 
 from __future__ import annotations
 
-import argparse
+from flows.cli.options import Output, takes
+from flows.cli.terminal import print_result, showing
+from flows.enrich.settings import EnrichSettings
 
-from flows.cli.options import add_options, read_options
-from flows.cli.runs import Command
-from flows.cli.terminal import print_result
-
-ENRICH_EXAMPLE = (
-    "example: python -m flows enrich datasets/faces --features runs/faces --oracle contrastive --out enriched/faces"
-)
-REDISCOVER_EXAMPLE = (
-    "example: python -m flows rediscover datasets/faces --table enriched/faces --oracle contrastive --queries 20"
-)
-NOTIFY_EXAMPLE = "example: python -m flows notify slack-webhook/team"
 DONE = 0
 
 
-def add_enrich_commands(command: Command) -> None:
-    from flows.enrich.rediscover import RediscoverSettings
-    from flows.enrich.settings import EnrichSettings
-
-    add_options(
-        command("enrich", "label what is new in a data set with features already found", ENRICH_EXAMPLE, _enrich),
-        EnrichSettings,
-        positional="dataset",
-    )
-    add_options(
-        command(
-            "rediscover", "propose features that tell apart what known ones do not", REDISCOVER_EXAMPLE, _rediscover
-        ),
-        RediscoverSettings,
-        positional="dataset",
-    )
-    notify = command("notify", "tell people when a run fails or its budget is used up", NOTIFY_EXAMPLE, _notify)
-    notify.add_argument("block", metavar="BLOCK", help="a notification block of Prefect, as TYPE/NAME")
-
-
-def _notify(arguments: argparse.Namespace) -> int:
-    from flows.prefect_api import prefect_api
-    from flows.settings import prefect_environment, state_folder
-
-    with prefect_api(state_folder(), prefect_environment()):
-        from flows.notify import notify
-
-        made = notify(arguments.block)
-    print_result(made, [f"automation: {name}" for name in made], json=arguments.json)
-    return DONE
-
-
-def _rediscover(arguments: argparse.Namespace) -> int:
-    from flows.enrich.rediscover import RediscoverSettings
-
-    settings = read_options(arguments, RediscoverSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
-    from flows.cli.terminal import messages
-
-    with displaying(TerminalDisplay(messages())):
-        from flows.enrich.rediscover import PROPOSALS, run_flow
-
-        rows = run_flow(settings)
-    lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
-    lines.append(f"written to {settings.table}/{PROPOSALS}")
-    print_result(rows, lines, json=arguments.json)
-    return DONE
-
-
-def _enrich(arguments: argparse.Namespace) -> int:
-    from flows.enrich.settings import EnrichSettings
-
-    settings = read_options(arguments, EnrichSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
-    from flows.cli.terminal import messages
-
-    with displaying(TerminalDisplay(messages())):
+@takes(EnrichSettings, positional="dataset")
+def enrich(settings: EnrichSettings, output: Output) -> int:
+    with showing():
         from flows.enrich.flow import check, run_flow
         from flows.enrich.summary import told
 
         folder, _ = check(settings)
         summary = run_flow(settings)
     lines = told(summary) if "waits_for" in summary else [*told(summary), f"written to {folder}"]
-    print_result(summary, lines, json=arguments.json)
+    print_result(summary, lines, json=output.json)
     return DONE
