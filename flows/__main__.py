@@ -17,79 +17,43 @@ DONE, WAITING = 0, 75
 WITH_ACTIONS = ("features", "review", "store")
 interruption = Interruption()
 
-# command: (where it is, what it does, an example)
+# command: (its module in flows.cli, what it does, an example unless the module has one)
 COMMANDS = {
     "discover": (
-        "flows.cli.discover:discover",
+        "discover",
         "Discover features and label every example.",
-        "datasets/faces --oracle simulated --queries 35 --votes 3",
+        "datasets/faces --oracle simulated --votes 3",
     ),
     "estimate": (
-        "flows.cli.discover:estimate",
+        "discover",
         "Count the calls and USD of a discovery before anything is spent.",
         "datasets/faces --oracle simulated?price=0.0001 --votes 5",
     ),
     "enrich": (
-        "flows.cli.enrich:enrich",
+        "enrich",
         "Label new examples of a data set with features found before.",
         "datasets/faces --features runs/faces --oracle contrastive --out enriched/faces",
     ),
     "rediscover": (
-        "flows.cli.rediscover:rediscover",
+        "rediscover",
         "Propose features that tell apart examples which the known ones do not.",
         "datasets/faces --table enriched/faces --oracle contrastive --queries 20",
     ),
     "compare": (
-        "flows.cli.compare:compare",
+        "compare",
         "Ask several oracles the same questions: where they differ, which is right, what each costs.",
         "datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10",
     ),
-    "report": (
-        "flows.cli.runs:report",
-        "Write the report page of a run, with analyses on request.",
-        "runs/faces --target weight",
-    ),
-    "export": (
-        "flows.cli.runs:export",
-        "Write the labels of a run in formats that other programs load.",
-        "runs/faces --to wide-parquet,imagefolder --out exported",
-    ),
-    "tree": (
-        "flows.cli.runs:tree",
-        "Print which features of a run lie below which.",
-        "runs/faces --dot | dot -Tsvg > tree.svg",
-    ),
-    "features": (
-        "flows.cli.runs:features",
-        "List, rename, merge, split, drop or define the features of a run.",
-        "",
-    ),
-    "review": ("flows.cli.review:review", "Serve the page on which people answer, and manage who may.", ""),
-    "costs": (
-        "flows.cli.discover:costs",
-        "Show what runs have cost, by oracle and kind of question.",
-        "--store sqlite:///answers.sqlite",
-    ),
-    "store": (
-        "flows.cli.store:store",
-        "Check the store of all answers, back it up, restore a backup.",
-        "",
-    ),
-    "oracles": (
-        "flows.cli.oracles:oracles",
-        "List the kinds of oracle and their parameters.",
-        "openai",
-    ),
-    "replicate": (
-        "flows.cli.replicate:replicate",
-        "Test the paper's claims on simulated crowds.",
-        "--quick --out replication",
-    ),
-    "server": (
-        "flows.cli.discover:server",
-        "Keep a Prefect server running, so that runs start at once.",
-        "--port 4200",
-    ),
+    "report": ("runs", "Write the report page of a run, with analyses on request.", "runs/faces --target weight"),
+    "export": ("runs", "Write the labels of a run for other programs.", "runs/faces --to wide-parquet --out exported"),
+    "tree": ("runs", "Print which features of a run lie below which.", "runs/faces --dot | dot -Tsvg > tree.svg"),
+    "features": ("runs", "List, rename, merge, split, drop or define the features of a run.", ""),
+    "review": ("review", "Serve the page on which people answer, and manage who may.", ""),
+    "costs": ("discover", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
+    "store": ("store", "Check the store of all answers, back it up, restore a backup.", ""),
+    "oracles": ("oracles", "List the kinds of oracle and their parameters.", "openai"),
+    "replicate": ("replicate", "Test the paper's claims on simulated crowds.", "--quick --out replication"),
+    "server": ("discover", "Keep a Prefect server running, so that runs start at once.", "--port 4200"),
 }
 
 
@@ -106,15 +70,15 @@ def build_app() -> App:
         version_flags=["--version"],
         group_arguments=Group("Arguments", sort_key=0),
         group_parameters=Group("Options", sort_key=5),
-        default_parameter=Parameter(allow_repeating=True, negative_none="", negative_iterable=""),
+        default_parameter=Parameter(allow_repeating=True),
         exit_on_error=False,
         print_error=False,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for place, (name, (path, about, example)) in enumerate(COMMANDS.items()):
+    for place, (name, (module, about, example)) in enumerate(COMMANDS.items()):
         extra = {"help_epilogue": f"example: python -m flows {name} {example}"} if example else {}
-        app.command(path, name=name, help=about, sort_key=place, **extra)
+        app.command(f"flows.cli.{module}:{name}", name=name, help=about, sort_key=place, **extra)
     return app
 
 
@@ -140,6 +104,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: list[str]) -> int:
     try:
         app = build_app()
+        if not argv:
+            from flows.cli.options import UsageError
+
+            raise UsageError(f"COMMAND is missing: choose one of {', '.join(COMMANDS)}")
         return app(_action_first(app, argv)) or DONE
     except CycloptsError as error:
         from flows.cli.errors import usage_error

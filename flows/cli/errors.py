@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from flows.cli.options import UsageError
@@ -54,7 +55,9 @@ def usage_error(error: CycloptsError) -> UsageError:
     if argument is not None:
         name = argument.name if argument.name.startswith("--") else argument.name.upper()
     if isinstance(error, cyclopts.UnknownOptionError):
-        return UsageError(f"unknown option {error.token.keyword or error.token.value}: {see}")
+        given = error.token.keyword or error.token.value
+        near = difflib.get_close_matches(given, [name for one in error.argument_collection for name in one.names], n=1)
+        return UsageError(f"unknown option {given}: {f'did you mean {near[0]}? ' if near else ''}{see}")
     if isinstance(error, cyclopts.UnknownCommandError | cyclopts.UnusedCliTokensError) and error.unused_tokens:
         commands = _commands_of(error)
         if commands:

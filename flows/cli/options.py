@@ -41,7 +41,7 @@ class UsageError(Exception):
 
 
 def option(metavar: str, about: str) -> Parameter:
-    return Parameter(help=about, metavar=metavar)
+    return Parameter(help=about, metavar=metavar, negative="")
 
 
 def flag(about: str) -> Parameter:
@@ -118,7 +118,9 @@ def _parameter(name: str, field: FieldInfo, *, first: bool) -> inspect.Parameter
     if field.annotation in (bool, bool | None):
         annotation = Annotated[bool | None, made, Parameter(help=about)]
     elif get_origin(field.annotation) is tuple:
-        annotation = Annotated[list[str] | None, made, option(f"{metavar[:-1]}…", about), Parameter(consume_multiple=True)]
+        annotation = Annotated[
+            list[str] | None, made, option(f"{metavar[:-1]}…", about), Parameter(consume_multiple=True)
+        ]
     else:
         about += "" if field.default in (None, PydanticUndefined) else f" (default: {field.default})"
         annotation = Annotated[str | None, made, option(metavar, about)]
