@@ -1,4 +1,4 @@
-"""The pages of whoever runs the review: the queue, the people, and what can be done about them."""
+"""The pages of an administrator: the queue, the reviewers, the export, withdrawing answers, revoking invitations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AdminPages:
 
     @for_role(ADMIN)
     def withdraw(self, visiting: Visiting) -> Response:
-        """Set a reviewer's answers aside, and end their invitations: they would only give the same ones again."""
+        """Discard a reviewer's answers and revoke their invitations: they would only give the same answers again."""
         person = self._queue.find_person(visiting.form.one("name"))
         if person is not None:
             self._queue.revoke(person.name)
