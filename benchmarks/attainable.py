@@ -8,16 +8,14 @@ features, and is to find the other half. Both ask what is most likely to bring a
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, at_least_one, found, of_matrix, table
+from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, found, matrix_arguments, of_matrix, table
 from benchmarks.machine import heading
 from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Labels
@@ -131,17 +129,14 @@ def _both(figures: NDArray[np.float64], digits: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.attainable", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=at_least_one, default=24)
-    chosen = parser.parse_args(arguments)
+    chosen = matrix_arguments("benchmarks.attainable", __doc__).parse_args(arguments)
     cases = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]]
     given = " MATRIX.csv …" if chosen.matrices else ""
     print(heading(f"python -m benchmarks.attainable{given} --seeds {chosen.seeds}"))
     print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
     print("First beside a chooser that knows every feature and its salience:\n")
     print(compare([(case, all_knowing(case)) for case in cases], "knows all features", chosen.seeds), flush=True)
-    print("Half of the features are to be found, drawn anew for each seed, beside a chooser that knows the other half,")
+    print("Half of the features are to be found, drawn for each seed, beside a chooser that knows the other half,")
     print("and so how many examples features tend to have and which examples tend to share them:\n")
     print(compare([half_knowing(case) for case in cases], "knows the other half", chosen.seeds), flush=True)
 

@@ -1,8 +1,8 @@
 """The same questions inside the frame of a marketplace (Mechanical Turk's ExternalQuestion).
 
-Amazon opens the address with who works on what; nothing there is signed by Amazon, so answers are held until the
-collected assignment confirms that this worker did submit it, and take nobody's place till then. No cookie is needed:
-a frame of another site gets none."""
+The query of the URL names worker and assignment but is not signed by Amazon, so answers are held, and do not count,
+until the collected assignment confirms that this worker submitted it. Cookies are not used: a frame of another site
+gets none."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _p_below(mean: float, deviation: float, n: int, epsilon: float) -> float:
 
 
 def _corrected(tested: list[AgainstOne]) -> tuple[AgainstOne, ...]:
-    """Benjamini and Yekutieli's step-up rule: sound whatever the tests have to do with each other."""
+    """Benjamini and Yekutieli's step-up rule: valid under any dependence of the tests."""
     count = len(tested)
     harmonic = sum(1 / rank for rank in range(1, count + 1))
     order = sorted(range(count), key=lambda place: tested[place].p)
@@ -129,4 +129,6 @@ def _why_not(model: Labels, said: NDArray[np.bool_], usable: NDArray[np.bool_]) 
     if not (said.sum(1) >= FEWEST_PEOPLE).any():
         return "no example has the labels of two people"
     most = int((said & usable[:, None]).sum(0).max(initial=0))
-    return f"nobody labelled {FEWEST_EXAMPLES} examples that the model and another person labelled too (most: {most})"
+    return (
+        f"no person labelled {FEWEST_EXAMPLES} examples that the model and another person labelled too (most: {most})"
+    )

@@ -32,7 +32,7 @@ Method = Literal["list", "tries"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
 SHARE_SAMPLE = 1 << 17  # random triples from which a share is estimated
 PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes, if it will end in a list
-REPEATS = 100  # draws in a row of what was drawn or retired before it is checked whether anything else is left
+REPEATS = 100  # repeated draws in a row before it is checked whether any other triple is left
 
 
 class UnresolvedTriples:
@@ -129,8 +129,8 @@ class UnresolvedTriples:
                 return triple
 
     def _is_worn_out(self, source: Source) -> bool:
-        """So much work was wasted on draws that a survey should find a better source. How much work that would be is
-        only estimated when it comes to that: it takes at least the n²/2 visits of the join."""
+        """The tries have cost more than a survey would. Its cost is estimated only if they exceed its least cost, the
+        n²/2 visits of the join."""
         if not isinstance(source, TriedTriples) or not source.laborious:
             return False
         waste = source.spent * (PATIENCE if source.unresolved() < LIST_LIMIT else 1)
