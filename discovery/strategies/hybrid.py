@@ -5,7 +5,7 @@ under f; features found by pairs are explored like the others; and before f is l
 asked about alone: what has x that z lacks? There is no other way to find a feature of one kind of example only.
 
 On labels that do not form a tree (noise, crossing features) the search still ends, because no question is asked twice,
-but it may miss features: only what is known to lie inside f is searched below f, and an unknown label counts as absent."""
+but it may miss features: only what is known to lie in f is searched below f, and unknown labels count as absent."""
 
 from __future__ import annotations
 
