@@ -6,9 +6,9 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 from itsdangerous import BadData, URLSafeSerializer
 
 from review.forms import Form, read_form
@@ -146,3 +146,6 @@ async def visit(request: Request) -> Visit:
     """The request as the gate admitted it. Async, because that is faster than a thread."""
     found: Visit = request.state.visit
     return found
+
+
+Visiting = Annotated[Visit, Depends(visit)]

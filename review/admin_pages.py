@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from review.access import ADMIN, Visit, for_role, visit
+from review.access import ADMIN, Visiting, for_role
 from review.config import ReviewConfig
 from review.views import Templates
 from store.review.queue import Queue
-
-Visiting = Annotated[Visit, Depends(visit)]
 
 
 class AdminPages:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from pathlib import Path as File
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from review.access import (
@@ -20,16 +20,16 @@ from review.access import (
     Refusal,
     Signer,
     Visit,
+    Visiting,
     for_role,
-    visit,
 )
 from review.config import ReviewConfig
-from review.media import SIDES, BrowserPictures
+from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.views import Templates, digests_of, page_context, progress_line
 from store.review.queue import Queue, Shown
 
-STATIC = File(__file__).parent / "static"
+STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 NOTES = {
     "again": "You had answered this already: your first answer counts.",
@@ -37,9 +37,6 @@ NOTES = {
     "nothing": "There is nothing to undo.",
     "used": "The discovery has already used this answer: it can no longer be undone.",
 }
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
-Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
-Visiting = Annotated[Visit, Depends(visit)]
 
 
 class AnswerPages:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from cachetools import LRUCache
+from fastapi import Path
 
 from sources.dataset import Example
 from sources.errors import DatasetError
@@ -15,6 +16,8 @@ from sources.images import open_image
 from sources.moving import animated_webp, is_film
 
 SIDES = {"large": 1000, "small": 480}
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
 # Films that browsers play; of others the first frame is shown.
 FILMS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
 WEBP_QUALITY = 85

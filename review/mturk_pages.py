@@ -7,15 +7,14 @@ gets none."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter
 from fastapi.responses import Response
 
-from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, for_role, visit
+from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visiting, for_role
 from review.config import ReviewConfig
-from review.media import SIDES, BrowserPictures
+from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.views import Templates, digests_of, page_context
 from store.review.mturk import COLLECTED
@@ -24,9 +23,6 @@ from store.review.queue import Hit, Queue, Shown
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
-Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
-Visiting = Annotated[Visit, Depends(visit)]
 
 
 @dataclass(frozen=True)
