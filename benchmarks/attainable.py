@@ -1,10 +1,10 @@
-"""How much could be found by someone who knows what no strategy can know, to judge the strategies by.
+"""Upper bounds for strategies: how much a chooser finds that knows what no strategy can know.
 
     python -m benchmarks.attainable                     the matrices that ship
     python -m benchmarks.attainable MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
 
-One knows every feature and how salient it is, and only not whom chance lets answer. The other knows half of the
-features, and is to find the other half. Both ask what is most likely to bring a feature that counts."""
+One chooser knows every feature and its salience, but not which one a random member of the crowd will name. The other
+knows half of the features and has to find the other half. Both ask what most likely finds a feature that counts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ OTHERS = [Variant(name, name) for name in ("auto", "adaptive-triple")]
 
 
 class Seer:
-    """Asks for the features it believes in. With their saliences these are all there are, and one of them answers;
-    without, they only resemble those to be found, and count less when a question that they answer brought another."""
+    """A strategy that believes in given features. With saliences they are the true ones, and one of them is the answer;
+    without, they only resemble the true ones, and weigh less after a question that they answer found another."""
 
     unresolved = 1.0
 
@@ -84,7 +84,7 @@ class Seer:
 
 @dataclass(frozen=True)
 class Seeing:
-    """A seer as a competitor of the strategies."""
+    """Runs a Seer in place of a strategy."""
 
     believed: Callable[[int], Matrix]  # by seed
     certain: bool

@@ -1,7 +1,7 @@
 """What a comparison of two oracles takes beyond their own time: 1,000 examples × 30 features × 5 votes.
 
 The oracles' own time is that of asking both directly, with no store, no budget and no statistics. While an oracle takes
-its time, answers are kept beside; where it answers at once, keeping them is what takes time."""
+its time, answers are stored in parallel; where it answers at once, storing them takes the time."""
 
 from __future__ import annotations
 
