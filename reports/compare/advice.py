@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
-from discovery.statistics.escalation import Setting, Side, alone, chance_after_first, cheapest, escalated, frontier
+from discovery.statistics.escalation import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
 from reports.compare.labels import chances_of_right
 from reports.compare.study import Contender, Reference, Study
 
@@ -128,8 +128,8 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
 def _after(people: Contender, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     right, wrong = np.zeros(true.shape), np.zeros(true.shape)
     for place, said in enumerate(people.sheet.said):
-        right[place] = chance_after_first(said, true[place], votes, first_right=True)
-        wrong[place] = chance_after_first(said, true[place], votes, first_right=False)
+        right[place] = chance_of_right(said, true[place], votes, first_right=True)
+        wrong[place] = chance_of_right(said, true[place], votes, first_right=False)
     return np.nan_to_num(right[known]), np.nan_to_num(wrong[known])  # where a first vote cannot be so, its weight is 0
 
 
