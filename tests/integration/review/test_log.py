@@ -20,7 +20,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 SHOWN = "\\x1b[2J\\x1b]0;owned\\x07\\u202e\\r"
 SERVING = """
 import sys
-from flows import reviewing
+from flows.reviewing import page as reviewing
 from review.access import PUBLIC, for_role
 from store import Store
 

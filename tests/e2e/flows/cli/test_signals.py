@@ -31,7 +31,7 @@ CROWD, SLOW_CROWD = "simulated?latency=0.05&width=4&price=0.001", "simulated?lat
 # As `python -m flows`, but an orderly end may take as long as it needs.
 UNHURRIED = """
 import runpy
-from flows import interruption
+from flows.cli import signals as interruption
 from models import recorded
 interruption.GRACE_SECONDS = recorded.DRAIN_SECONDS = 600.0
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
@@ -48,7 +48,7 @@ sys.meta_path.insert(0, Held())
 """
 STUBBORN = """
 import sys, time
-from flows import interruption
+from flows.cli import signals as interruption
 interruption.GRACE_SECONDS = 0.2
 interruption.Interruption().listen()
 print("listening", file=sys.stderr, flush=True)
