@@ -110,7 +110,7 @@ class Asking:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}"))
-        store.runs.begin(
+        run = store.runs.begin(
             run_id,
             prepared.scope(asked),
             name=f"{prepared.folder.name}-{asked.place + 1}",
@@ -121,12 +121,10 @@ class Asking:
         )
         budget = prepared.settings.budget_micro
         recorded = Recorded(asked.oracle, store, run_id=run_id, scope=prepared.scope(asked), budget=budget)
-        status = "failed"
-        try:
+        run.spending = recorded
+        with run:
             yield recorded
-            status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if self._is_lost(asked) else "done"
-        finally:
-            store.runs.end(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+            run.status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if self._is_lost(asked) else "done"
 
     def _compared(self, oracle: Oracle, asked: Asked) -> tuple[Named, ...]:
         examples = self.prepared.examples

@@ -86,7 +86,7 @@ def run_discovery(
     """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     settings, store = prepared.settings, prepared.store
     started = time.monotonic()
-    store.runs.begin(
+    run = store.runs.begin(
         run_id,
         prepared.scope,
         name=prepared.folder.name,
@@ -96,7 +96,8 @@ def run_discovery(
         settings=settings.model_dump(mode="json"),
     )
     book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
-    recorded = recorded_by(prepared.oracle, book)
+    recorded = run.spending = recorded_by(prepared.oracle, book)
+    run.pending = AnswersPending
     asked = Patient(recorded, partial(wait_for_people, store.queue)) if settings.wait else recorded
     panel = Panel(asked, prepared.compared, settings.votes)
     strategy = settings.make_strategy(len(prepared.compared))
@@ -108,8 +109,7 @@ def run_discovery(
         display().update(progress.queries, f"{_detail(progress)}, {recorded.cost / MICRO:.4f} USD")
         on_round(progress, found)
 
-    status = "failed"
-    try:
+    with run:
         with display().counting(settings.queries, "queries"):
             progress = loop.run(show)
         rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
@@ -118,13 +118,8 @@ def run_discovery(
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         outcome.write(prepared.folder)
-        status = f"stopped: {progress.stopped}"
+        run.status = f"stopped: {progress.stopped}"
         return outcome
-    except AnswersPending:
-        status = "waiting"
-        raise
-    finally:
-        store.runs.end(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
 
 
 def _detail(progress: Progress) -> str:

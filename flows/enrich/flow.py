@@ -29,13 +29,13 @@ from flows.enrich.summary import joined, summarise, told
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.feature_lists import read_features
 from flows.prefect_api import run_with_api
-from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, Oracle, OracleLost, OracleUnavailable
+from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, OracleLost, OracleUnavailable
 from models.recorded import taken_over
 from reports.drawing.number_formats import of_things
 from reports.label_table import Column, Meaning, read_table, write_table
 from reports.run.folder import RunError, check_writable, replace_file
 from sources.find import find_rows, name_of
-from store import Store, StoreError
+from store import StoreError
 from tasks.publish import publish_enrichment
 
 
@@ -160,7 +160,16 @@ def _label_and_write(
     before = table.meaning
     table.define(next_meaning(before, features, oracle.identity.to_json(), settings))
     run_id = f"{run_id}-{table.meaning.version}"  # a flow that is tried again after a partial table makes the next one
-    scope = _begun(settings, folder, table.meaning, oracle, store, run_id)
+    scope = settings.scope(str(folder.resolve()), table.meaning.oracle, table.meaning.version)
+    run = store.runs.begin(
+        run_id,
+        scope,
+        name=folder.name,
+        flow="enrich",
+        dataset=name_of(settings.dataset),
+        oracle=str(oracle.identity),
+        settings=settings.model_dump(mode="json"),
+    )
     work = Enrichment(
         table,
         features,
@@ -170,8 +179,8 @@ def _label_and_write(
         under_way=2 * settings.workers,
     )
     work.changes.cost = taken_over(oracle, store, run_id, settings.budget_micro)
-    status = "failed"
-    try:
+    run.spending = work.changes
+    with run:
         total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when it was read
         with showing_progress(work, total and math.ceil(total / settings.part[1])):
             changes = work.run(settings.dataset, settings.part)
@@ -179,25 +188,8 @@ def _label_and_write(
             changes.take_from_books(store.costs.totals(run_id))
         summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
         summary = _write(folder, settings, work, before, summary)
-        status = summary["stopped_because"]
-    finally:
-        store.runs.end(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
+        run.status = summary["stopped_because"]
     return summary, changes
-
-
-def _begun(settings: EnrichSettings, folder: Path, meaning: Meaning, oracle: Oracle, store: Store, run_id: str) -> str:
-    """Enter the run in the store; the scope to which its budget is counted."""
-    scope = settings.scope(str(folder.resolve()), meaning.oracle, meaning.version)
-    store.runs.begin(
-        run_id,
-        scope,
-        name=folder.name,
-        flow="enrich",
-        dataset=name_of(settings.dataset),
-        oracle=str(oracle.identity),
-        settings=settings.model_dump(mode="json"),
-    )
-    return scope
 
 
 def _write(

@@ -35,6 +35,7 @@ from reports.run.folder import RunError, replace_file
 from sources.dataset import Example
 from sources.find import name_of
 from sources.load import iter_examples
+from store.ledger.runs import ActiveRun
 from tasks.elicit import elicit
 from tasks.label import label
 from tasks.publish import publish
@@ -91,23 +92,23 @@ def rediscover_with(
     if not table.meaning.columns:
         raise RunError(f"{folder} holds no table: label the data set with `python -m flows enrich` first")
     examples, known = _sample(settings, table)
-    recorded = _begun(settings, table, folder, run_id or str(uuid4()))
+    run, recorded = _begun(settings, table, folder, run_id or str(uuid4()))
     panel = Panel(recorded, examples, settings.votes)
     strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
     for name, labels in known.items():  # any question will do: what counts is what the feature tells apart
         strategy.learn(Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), name, labels)
     loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
-    progress = _ran(loop, recorded, settings.queries)
+    progress = _ran(loop, run, recorded, settings.queries)
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
     progress.raise_if_lost(folder / PROPOSALS)
     return rows
 
 
-def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str) -> Recorded:
+def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str) -> tuple[ActiveRun, Recorded]:
     oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
     scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
-    store.runs.begin(
+    run = store.runs.begin(
         run_id,
         scope,
         name=folder.name,
@@ -116,18 +117,17 @@ def _begun(settings: RediscoverSettings, table: GrowingTable, folder: Path, run_
         oracle=str(oracle.identity),
         settings=settings.model_dump(mode="json"),
     )
-    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+    recorded = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+    run.spending = recorded
+    return run, recorded
 
 
-def _ran(loop: Loop, recorded: Recorded, queries: int) -> Progress:
-    """The loop to its end, which the store is told however it comes."""
-    status = "failed"
-    try:
+def _ran(loop: Loop, run: ActiveRun, recorded: Recorded, queries: int) -> Progress:
+    """Run the loop to its end."""
+    with run:
         with display().counting(queries, "queries"):
             progress = loop.run(lambda now, _: display().update(now.queries, f"{len(now.findings)} proposals"))
-        status = f"stopped: {progress.stopped}"
-    finally:
-        recorded.store.runs.end(recorded.run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+        run.status = f"stopped: {progress.stopped}"
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display().say(progress.message)
     display().say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")

@@ -130,7 +130,7 @@ class Errand:
     def ask(self) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
         store, settings = self.prepared.store, self.prepared.settings
-        store.runs.begin(
+        run = store.runs.begin(
             self.run_id,
             self.recorded.scope,
             name=self.prepared.folder.name,
@@ -139,14 +139,9 @@ class Errand:
             oracle=str(self.recorded.identity),
             settings=settings.model_dump(mode="json"),
         )
-        status = "failed"
-        try:
-            with display().waiting(f"asking {self.calls:,} labels"):
-                votes = {ask.feature: self._votes(ask) for ask in self.asks}
-            status = "done"
-            return votes
-        finally:
-            store.runs.end(self.run_id, status, {"paid_calls": self.recorded.paid_calls, "cost": self.recorded.cost})
+        run.spending = self.recorded
+        with run, display().waiting(f"asking {self.calls:,} labels"):
+            return {ask.feature: self._votes(ask) for ask in self.asks}
 
     def _votes(self, ask: Ask) -> dict[str, Votes]:
         panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)
