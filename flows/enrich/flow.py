@@ -28,6 +28,7 @@ from flows.progress import SILENT, Display
 from flows.run_record import recorded_run
 from models.oracle import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect
 from models.recorded import take_over_probe
+from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, OracleLost, OracleUnavailable
 from reports.drawing.number_formats import of_things
 from reports.label_table import Column, Meaning, read_table, write_table
 from reports.run.files import RunError, check_writable, replace_file

@@ -31,6 +31,7 @@ from reports.run.files import RunError, replace_file
 from sources.dataset import Example
 from sources.find import name_of
 from sources.load import iter_examples
+from store.ledger.runs import ActiveRun
 from tasks.elicit import elicit
 from tasks.label import label
 from tasks.probe import probed
