@@ -12,7 +12,7 @@ from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.simulation.rehearsal import rehearse
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
-from reports.replicate.estimates import mean
+from reports.replicate.estimates import mean, with_interval
 from reports.replicate.table_1 import DATASETS
 from sources.dataset import Dataset
 from sources.load import load_dataset
@@ -57,7 +57,7 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     ]
     known = [_settled_by_known(run, _truth(dataset)) for run in results]
     rows = [
-        (name, str(half), str(mean(counts)), str(mean(shown)))
+        (name, str(half), with_interval(mean(counts)), with_interval(mean(shown)))
         for name, counts, shown in zip(
             ("adaptive-triple", "random-triple"), different, (known[:half], known[half:]), strict=True
         )

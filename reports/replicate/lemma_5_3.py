@@ -16,7 +16,7 @@ from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import independent_features
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
-from reports.replicate.estimates import mean, number
+from reports.replicate.estimates import mean, number, with_interval
 
 HALF = "p = 1/2"
 MIXED = "a third each of p = 0.5, 0.2, 0.05"
@@ -119,7 +119,16 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
         how = {adaptive_endless: "endless", adaptive_drawn: "endless, drawn"}.get(work, f"{case.get('examples')}")
         exact = number(expected_queries(q.tolist())) if case["mixture"] == HALF else "–"
         rows.append(
-            (kind, case["mixture"], case["crowd"], how, str(case["features"]), number(bound), exact, str(measured))
+            (
+                kind,
+                case["mixture"],
+                case["crowd"],
+                how,
+                str(case["features"]),
+                number(bound),
+                exact,
+                with_interval(measured),
+            )
         )
     holds = all(measured.low <= bound for bound, measured in within)
     return ClaimResult(

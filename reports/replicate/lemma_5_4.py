@@ -13,7 +13,7 @@ from discovery.simulation.worlds import independent_features
 from discovery.statistics.intervals import Interval
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
-from reports.replicate.estimates import mean, number
+from reports.replicate.estimates import mean, number, with_interval
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling
 
 CHUNK = 1 << 14  # triples drawn at a time
@@ -92,7 +92,7 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
         order = "random" if work is nonadaptive_endless else "few examples reused"
         exact = number(expected_collecting(q)) if crowd == "homogeneous" and order == "random" else "–"
         cells.setdefault((f"{crowd}, {order}", mixture), []).append((case["features"], bound, measured))
-        rows.append((order, crowd, mixture, str(case["features"]), number(bound), exact, str(measured)))
+        rows.append((order, crowd, mixture, str(case["features"]), number(bound), exact, with_interval(measured)))
     homogeneous = [cell for key, row in cells.items() if key[0].startswith("homogeneous") for cell in row]
     others = [cell for key, row in cells.items() if not key[0].startswith("homogeneous") for cell in row]
     holds = all(measured.high >= bound for _, bound, measured in homogeneous)
