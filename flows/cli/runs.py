@@ -104,11 +104,10 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _tree(arguments: argparse.Namespace) -> int:
     from discovery.tree import as_dot, as_json, as_text
-    from reports.page.problems import tree_of
 
     chosen = {name: getattr(arguments, name) for name in ("tolerance", "support")}
     findings = _run_of(arguments.folder).findings
-    tree = tree_of(findings, **{name: value for name, value in chosen.items() if value is not None})
+    tree = findings.tree(**{name: value for name, value in chosen.items() if value is not None})
     print_result(as_json(tree), (as_dot(tree) if arguments.dot else as_text(tree)).split("\n"), json=arguments.json)
     return DONE
 

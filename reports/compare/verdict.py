@@ -77,11 +77,3 @@ def _number(one: Estimate) -> str:
         return f"not defined ({one.reason})"
     interval = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
     return f"{one.value:.2f}{interval}"
-
-
-def head_line(comparison: OracleComparison) -> str:
-    study = comparison.study
-    return (
-        f"{of_things(len(study.features), 'feature')} ({study.origin}) on {of_things(len(study.ids), 'example')} of "
-        f"{study.dataset}, asked of {' and '.join(one.name for one in study.contenders)}."
-    )

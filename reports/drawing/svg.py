@@ -46,17 +46,15 @@ def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool =
             TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top),
         )
 
-    drawn = [_grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
-    label = element("text", x_label, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle")
-    return element(
-        "svg",
-        element("title", title),
-        *drawn,
-        label,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        class_="curve",
-    )
+    drawn = [grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
+    return framed(title, x_label, drawn)
+
+
+def framed(title: str, x_label: str, drawn: Sequence[Markup], *, width: float = WIDTH, style: str = "curve") -> Markup:
+    """A whole drawing, with the label of the axis below it."""
+    label = element("text", x_label, x=(LEFT + width - RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle")
+    box = f"0 0 {width} {HEIGHT}"
+    return element("svg", element("title", title), *drawn, label, viewBox=box, role="img", class_=style)
 
 
 def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
@@ -104,7 +102,8 @@ def interval_bar(low: float, middle: float, high: float, *, least: float, most: 
     )
 
 
-def _grid(place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool) -> Markup:
+def grid(place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool) -> Markup:
+    """Lines and labels of both axes."""
     parts = []
     for value in y_ticks:
         _, y = place(0, value)
@@ -127,7 +126,7 @@ def _steps(place: Place, one: Series, start: float) -> Markup:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _short(value: object) -> object:

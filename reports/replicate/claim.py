@@ -60,6 +60,12 @@ def jobs_of(
     return [Job(work, case, (*seed, number, turn)) for number, case in enumerate(cases) for turn in range(repeats)]
 
 
+def results_of(cases: Sequence[Any], results: list[Any]) -> list[list[Any]]:
+    """The results of each case, which all have as many."""
+    each = len(results) // len(cases)
+    return [results[number * each : (number + 1) * each] for number in range(len(cases))]
+
+
 @dataclass(frozen=True)
 class ClaimTable:
     headings: tuple[str, ...]

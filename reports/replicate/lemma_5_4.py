@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discovery.simulation.worlds import independent_features
 from discovery.statistics.intervals import Interval
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import mean, number, with_interval
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling
 
@@ -82,13 +82,12 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
 
 def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
-    each = len(results) // len(cases)
     rows = []
     cells: dict[tuple[str, str], list[tuple[int, float, Interval]]] = {}
-    for number_, (work, case) in enumerate(cases):
+    for (work, case), runs in zip(cases, results_of(cases, results), strict=True):
         crowd, mixture = case.get("crowd", "homogeneous"), case.get("mixture", HALF)
         q = settling(mixture, case["features"])
-        bound, measured = float((1 - q.max()) / np.prod(1 - q)), mean(results[number_ * each : (number_ + 1) * each])
+        bound, measured = float((1 - q.max()) / np.prod(1 - q)), mean(runs)
         order = "random" if work is nonadaptive_endless else "few examples reused"
         exact = number(expected_collecting(q)) if crowd == "homogeneous" and order == "random" else "–"
         cells.setdefault((f"{crowd}, {order}", mixture), []).append((case["features"], bound, measured))

@@ -17,7 +17,7 @@ from discovery.simulation.worlds import SKEWED, World, skewed_world
 from discovery.statistics.intervals import Z_95, Interval
 from discovery.strategies import STRATEGIES, make_strategy
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, results_of
 from reports.replicate.estimates import median, number, percent, proportion, ratio, standard_error, with_interval
 from sources.load import load_dataset
 
@@ -89,8 +89,8 @@ Cells = dict[tuple[str, str], list[dict[str, Any]]]  # by data set and strategy
 
 def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     keys = list(product(_sets(), RIVALS + OWN))
+    cells: Cells = dict(zip(keys, results_of(keys, results), strict=True))
     each = len(results) // len(keys)
-    cells: Cells = {key: results[i * each : (i + 1) * each] for i, key in enumerate(keys)}
     against = {
         (name, rival): ratio(_found(cells[name, "adaptive-triple"]), _found(cells[name, rival]))
         for name, rival in product(_sets(), RIVALS[1:])
