@@ -1,6 +1,4 @@
-"""The labels on which oracles differ, with everybody's votes, and who was right where that is known.
-
-The whole comparison, worked out once from a study; the page and the exports read it."""
+"""The whole comparison, computed once from a study; the page and the exports read it."""
 
 from __future__ import annotations
 

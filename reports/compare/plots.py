@@ -125,7 +125,7 @@ def advice_plot(one: Advice) -> Markup | str:
     return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
 
 
-def settings_told(one: Advice) -> dict[str, Any]:
+def settings_in_words(one: Advice) -> dict[str, Any]:
     kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in one.settings)]
     return {"frontier": [(setting, _in_words(setting)) for setting in one.frontier], "kinds": kinds}
 

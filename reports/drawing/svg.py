@@ -66,7 +66,7 @@ def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
 
 
 def share_bar(yes: int, no: int, unknown: int) -> Markup:
-    """Of all examples, those that have a feature, those that lack it, and those nobody knows about."""
+    """Of all examples, those that have a feature, those that lack it, and those whose label is unknown."""
     total = max(yes + no + unknown, 1)
     parts, x = [], 0.0
     for count, style in ((yes, "yes"), (no, "no"), (unknown, "unknown")):
@@ -134,7 +134,7 @@ def _short(value: object) -> object:
 
 
 def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
-    """Titles and drawings side by side as a picture of its own, which brings its colours along."""
+    """Titles and drawings side by side as one picture with its own colours."""
     style = (
         ".grid{stroke:#ddd}.line{fill:none;stroke:#0d7a70;stroke-width:2}.line.faint{stroke:#777;stroke-dasharray:3 3}"
         ".tick,.axis,.caption{fill:#555;font:11px sans-serif}.caption{font-size:14px}"

@@ -84,7 +84,7 @@ FORMATS: dict[str, Callable[[Export], Path]] = {
 
 
 def formats_named(names: Sequence[str]) -> list[str]:
-    """The formats asked for, `all` spelled out. Raises RunError for one that there is not."""
+    """The formats asked for, `all` spelled out. Raises RunError for an unknown one."""
     wanted: list[str] = []
     for name in (part.strip() for given in names for part in given.split(",")):
         if name != "all" and name not in FORMATS:

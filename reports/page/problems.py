@@ -12,7 +12,7 @@ from reports.run.summary import SkippedExample
 
 
 @dataclass(frozen=True)
-class FeatureTrouble:
+class FeatureProblems:
     feature: str
     order: int
     refused: int
@@ -22,11 +22,11 @@ class FeatureTrouble:
 
 
 @dataclass(frozen=True)
-class Troubles:
+class RunProblems:
     unusable: list[tuple[int, AnsweredComparison]]  # comparisons refused or unreadable, with their number
     none: list[tuple[int, AnsweredComparison]]  # answered: nothing of the kind
     repeated: list[tuple[int, AnsweredComparison]]  # answered with a feature that was known already
-    features: list[FeatureTrouble]
+    features: list[FeatureProblems]
     left_out: list[SkippedExample]
 
     @property
@@ -34,7 +34,7 @@ class Troubles:
         return bool(self.unusable or self.none or self.repeated or self.features or self.left_out)
 
 
-def troubles_of(run: RunFolder, findings: Findings) -> Troubles:
+def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
     names = set(run.found_features["name"])
     seen: set[str] = set()
     unusable, none, repeated = [], [], []
@@ -47,16 +47,16 @@ def troubles_of(run: RunFolder, findings: Findings) -> Troubles:
             repeated.append((number, asked))
         else:
             seen.add(asked.feature)
-    return Troubles(unusable, none, repeated, _features(findings), run.summary.dataset.left_out)
+    return RunProblems(unusable, none, repeated, _features(findings), run.summary.dataset.left_out)
 
 
-def _features(findings: Findings) -> list[FeatureTrouble]:
+def _features(findings: Findings) -> list[FeatureProblems]:
     compared = findings.compared
-    troubled = []
+    affected = []
     for order, found in enumerate(findings.found, start=1):
         refused, unreadable = (int(found.tally.cast[side].sum()) for side in (2, 3))
         unknown = int((found.labels[compared] == UNKNOWN).sum())
         if refused or unreadable or unknown:
             reasons = sorted(found.tally.notes.items(), key=lambda reason: -reason[1])
-            troubled.append(FeatureTrouble(found.name, order, refused, unreadable, unknown, reasons[:5]))
-    return troubled
+            affected.append(FeatureProblems(found.name, order, refused, unreadable, unknown, reasons[:5]))
+    return affected

@@ -1,6 +1,4 @@
-"""A claim of the paper under test: jobs that can run in any process, then a verdict with its figures.
-
-Runs jobs in this process or in several; the results are the same and in the same order."""
+"""A claim of the paper under test: jobs that run in one process or several, then a verdict with its figures."""
 
 from __future__ import annotations
 

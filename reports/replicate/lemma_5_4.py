@@ -16,7 +16,7 @@ from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, 
 from reports.replicate.estimates import mean, number, with_interval
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling
 
-CHUNK = 1 << 14  # triples drawn at a time
+TRIPLES_PER_DRAW = 1 << 14  # triples drawn at a time
 
 
 def expected_collecting(q: NDArray[np.float64]) -> float:
@@ -35,7 +35,7 @@ def nonadaptive_endless(mixture: str, features: int, crowd: str, rng: np.random.
     found = np.zeros(features, np.bool_)
     queries = 0
     while True:
-        fits = rng.random((CHUNK, features)) < q
+        fits = rng.random((TRIPLES_PER_DRAW, features)) < q
         preference = -np.arange(features) if crowd == "homogeneous" else rng.random(fits.shape)
         named = np.where(fits, preference, -np.inf).argmax(axis=1)
         answered = np.flatnonzero(fits.any(axis=1))
@@ -44,7 +44,7 @@ def nonadaptive_endless(mixture: str, features: int, crowd: str, rng: np.random.
         found[new] = True
         if found.all():
             return queries + int(answered[late.max()]) + 1
-        queries += CHUNK
+        queries += TRIPLES_PER_DRAW
 
 
 def nonadaptive_reusing(features: int, examples: int, rng: np.random.Generator) -> float:

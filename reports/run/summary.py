@@ -106,7 +106,7 @@ class RunSummary(_Part):
             problem = f"{where}: {first['msg']}" if where else first["msg"]
         except (OSError, ValueError) as error:
             problem = " ".join(str(error).split())
-        raise RunError(f"{path} is not what discover writes ({problem}): run discover again to write it")
+        raise RunError(f"{path} is not what discover writes ({problem}): run discover again")
 
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
