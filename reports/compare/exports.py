@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -12,6 +11,7 @@ from discovery.questions import UNKNOWN
 from discovery.statistics.intervals import Estimate
 from discovery.votes import NOBODY
 from reports.compare.comparison import OracleComparison
+from reports.compare.summary import ComparisonSummary
 from reports.run.csv_cells import defuse
 from reports.run.files import replace_file
 from sources.dataset import Dataset
@@ -32,9 +32,7 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
     _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
     for place in range(len(comparison.study.contenders)):
         _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
-    content = {"settings": settings, **comparison.to_json()}
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    replace_file(folder / "comparison.json", lambda file: file.write(text))
+    ComparisonSummary.of(comparison, settings).write(folder)
     page = folder / "compare.html"
     replace_file(page, lambda file: file.write(render_comparison(comparison, dataset)))
     return page
