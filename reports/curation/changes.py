@@ -166,9 +166,7 @@ def _asking(
         cleared[place] = []
         for feature, asked in features:
             blank = replace(
-                feature,
-                labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
-                tally=_without(feature.tally, asked),
+                feature, labels=np.where(asked, np.int8(UNKNOWN), feature.labels), tally=_without(feature.tally, asked)
             )
             cleared[place].append(blank)
             kept[feature.name] = _known(blank)

@@ -41,10 +41,7 @@ def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool =
     y_top = y_ticks[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return (
-            LEFT + (WIDTH - LEFT - RIGHT) * x / x_max,
-            TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top),
-        )
+        return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_max, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top))
 
     drawn = [grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
     return framed(title, x_label, drawn)
