@@ -90,10 +90,9 @@ def tree(
     output: Output = PLAIN,
 ) -> int:
     from discovery.tree import as_dot, as_json, as_text
-    from reports.page.problems import tree_of
 
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
-    found = tree_of(_run_of(run).findings, **{name: value for name, value in chosen.items() if value is not None})
+    found = _run_of(run).findings.tree(**{name: value for name, value in chosen.items() if value is not None})
     print_result(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"), json=output.json)
     return DONE
 

@@ -29,7 +29,7 @@ from flows.run_record import recorded_run
 from models.oracle import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect
 from models.recorded import take_over_probe
 from models.oracle import MICRO, AnswersPending, BudgetExhausted, Feature, OracleLost, OracleUnavailable
-from reports.drawing.number_formats import of_things
+from reports.drawing.number_formats import plural
 from reports.label_table import Column, Meaning, read_table, write_table
 from reports.run.files import RunError, check_writable, replace_file
 from sources.find import find_rows, name_of
@@ -67,8 +67,8 @@ def _continued(column: Column, feature: Feature | None, settings: EnrichSettings
 def _require_backfill(settings: EnrichSettings, oracle: str, votes: int) -> None:
     if not settings.backfill:
         raise RunError(
-            f"the table was labelled by {oracle} with {of_things(votes, 'vote')}, and {settings.oracle} with "
-            f"{of_things(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
+            f"the table was labelled by {oracle} with {plural(votes, 'vote')}, and {settings.oracle} with "
+            f"{plural(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
             "or give another --out"
         )
 

@@ -11,7 +11,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import Changes, Enrichment, Why
 from models.oracle import MICRO, Feature, OracleUnavailable
 from reports.analysis.drift import Share, drift_of
-from reports.drawing.number_formats import of_things
+from reports.drawing.number_formats import plural
 from reports.label_table import Meaning
 
 
@@ -70,7 +70,7 @@ def told(summary: dict[str, Any]) -> list[str]:
     counted = ", ".join(f"{summary[why.value]:,} {why.value}" for why in Why if summary[why.value])
     lines = [f"{counted or 'nothing new'}, {summary['unchanged']:,} unchanged; {summary['rows']:,} rows"]
     if summary["gone"]:
-        lines.append(f"no longer in the data set, and as they were: {of_things(summary['gone'], 'row')}")
+        lines.append(f"no longer in the data set, and as they were: {plural(summary['gone'], 'row')}")
     if summary["left_out"]:
         first = summary["left_out"][0]
         lines.append(f"{summary['left_out_count']:,} left out, {first['id']} for one: {first['reason']}")

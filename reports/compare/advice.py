@@ -13,7 +13,7 @@ from discovery.statistics.escalation import Setting, Side, alone, chance_of_righ
 from reports.compare.labels import chances_of_right
 from reports.compare.study import Contender, Reference, Study
 
-VOTES = (1, 3, 5, 7, 9, 15, 25)
+VOTE_COUNTS = (1, 3, 5, 7, 9, 15, 25)
 Floats = NDArray[np.float64]
 
 
@@ -107,7 +107,7 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
 
     def side(one: Contender) -> Side:
         most = one.sheet.most_votes
-        numbers = sorted({votes for votes in VOTES if votes < most} | {most})
+        numbers = sorted({votes for votes in VOTE_COUNTS if votes < most} | {most})
         return Side(one.name, {v: chances_of_right(one, true, v)[known] for v in numbers}, one.usd_per_vote)
 
     chances = model.sheet.chances[known]
@@ -194,7 +194,7 @@ def _accuracy_of(labels: _Labels, chosen: Setting) -> float | None:
 
 
 def _key(one: Setting) -> tuple[str, int, int, bool]:
-    """The same of a setting on whatever labels; where two models differ only a part goes to people."""
+    """Identifies a setting on any labels; where two models differ only a part goes to people."""
     return one.kind, one.model_votes, one.people_votes, one.escalated == 1
 
 
