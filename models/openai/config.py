@@ -1,4 +1,4 @@
-"""How to reach an OpenAI-compatible server and how to ask it. Read from nowhere: whoever builds it says everything."""
+"""How to reach an OpenAI-compatible server and how to ask it. Nothing is read from the environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenAIConfig:
     base_url: str | None = None  # None is OpenAI itself
     api_key: SecretStr = field(default=SecretStr(""), repr=False)
     timeout: float = 120.0  # seconds for one request
-    concurrency: int = 16  # requests under way at once
+    concurrency: int = 16  # requests in flight at once
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     image_size: int = 512  # pixels of the longer side of a picture that is sent
@@ -44,7 +44,7 @@ class OpenAIConfig:
     reasoning_effort: str | None = None
     max_output_tokens: int | None = None  # of one reply; None fits it to the question
     output: Output = "auto"  # the best that the server is found to do, or one of them
-    grouping: Grouping = "auto"  # which labels travel together
+    grouping: Grouping = "auto"  # which labels share a request
     labels_per_request: int = 20
     attempts: int = 6  # at one request, while the server fails
     retry_delay: float = 0.5  # seconds before the second attempt; it doubles from there
@@ -68,7 +68,7 @@ class OpenAIConfig:
 
     @property
     def refusals(self) -> int:
-        """How often a question must be declined to be recorded as refused: models decline by chance, too."""
+        """How often a question must be declined to be recorded as refused: some refusals are random."""
         return max(1, self.asks // 2)
 
     @property
@@ -77,12 +77,12 @@ class OpenAIConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must be cut out of everything that comes from the server."""
+        """What must be redacted from everything that the server sends."""
         return words_of(self.api_key.get_secret_value(), self.url)
 
     @property
     def host(self) -> str:
-        """Where the server is, for messages: an address may carry a password."""
+        """The server for messages, without a password that its address may hold."""
         parts = urlsplit(self.url)
         return parts.hostname + (f":{parts.port}" if parts.port else "") if parts.hostname else self.url
 

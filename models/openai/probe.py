@@ -59,7 +59,7 @@ class Remembered(MutableMapping[str, Any]):
 
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
-CHANCES = 3  # one bad reply must not decide what a server can do
+CHANCES = 3  # attempts: one bad reply must not decide what a server can do
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
 OPTIONAL = ("temperature", "seed", "reasoning_effort")
 _SCHEMA = {
@@ -83,7 +83,7 @@ class Abilities:
 
     @classmethod
     def from_json(cls, data: Any) -> Abilities | None:
-        """None for what `to_json` did not write."""
+        """None for anything that `to_json` did not write."""
         try:
             return cls(**(data | {"missing": tuple(data["missing"])}))
         except (TypeError, KeyError):
@@ -120,14 +120,14 @@ class _Probe:
         return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks)
 
     async def _form(self) -> str:
-        """The strictest format that the server accepts and heeds; the last one is taken as it is."""
+        """The strictest format that the server accepts and enforces; the last one is not tested."""
         *strict, last = FORMATS.get(self._config.output, ("json_schema", "json_object", ""))
         for form in strict:
             for _ in range(CHANCES):
                 reply = await self._chat(form, may_fail=True)
                 if reply is None:
                     break
-                if _heeded(reply, form):
+                if _enforced(reply, form):
                     return form
         await self._chat(last, may_fail=False)
         return last
@@ -138,7 +138,7 @@ class _Probe:
                 send = partial(self._client.send, "chat", self._body(form), PROBE_TOKENS.input)
                 reply = await self._payer.pay("chat", send)
             except Unsupported as fault:
-                if self._can_do_without(fault):
+                if self._adapts_to(fault):
                     continue
                 if may_fail and fault.status in (400, 422):
                     return None
@@ -146,8 +146,8 @@ class _Probe:
             self._thinks |= reply.tokens is not None and reply.tokens.reasoning > 0
             return reply
 
-    def _can_do_without(self, fault: Unsupported) -> bool:
-        """Whether the server names a parameter that can be spelled differently or left out."""
+    def _adapts_to(self, fault: Unsupported) -> bool:
+        """Whether the server rejects a parameter that can be renamed or left out, which is done from now on."""
         named = next((name for name in ("max_completion_tokens", *OPTIONAL) if name in fault.about), None)
         if named is None or named in self._missing:
             return False
@@ -198,7 +198,7 @@ def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, A
     return {"type": form}
 
 
-def _heeded(reply: Reply, form: str) -> bool:
+def _enforced(reply: Reply, form: str) -> bool:
     found = json_objects(reply.message.text)
     if form == "json_schema":
         return any(item.get("word") == "twothirds" for item in found)
@@ -206,6 +206,6 @@ def _heeded(reply: Reply, form: str) -> bool:
 
 
 def probe_key(config: OpenAIConfig) -> str:
-    """Under which name the abilities are remembered: whatever could change them, and no secret."""
+    """The key of remembered abilities: all that could change them, and no secret."""
     asked = [config.url, config.model, config.output, config.temperature is not None, config.reasoning_effort]
     return digest_of(asked)
