@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from models.openai.label_groups import Grouping
 from models.oracle import OracleError
 from models.prices import Price
 from sources.location import shown
@@ -25,7 +26,6 @@ _ABOVE_ZERO = (
 
 Detail = Literal["auto", "low", "high"]
 Output = Literal["auto", "decisions", "schema", "json", "text"]
-Grouping = Literal["auto", "example", "feature", "none"]
 
 
 @dataclass(frozen=True, slots=True)

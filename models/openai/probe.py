@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,21 @@ from models.prices import Tokens
 from models.prompting.replies import json_objects
 
 
-class Remembered(MutableMapping[str, Any]):
-    """A small JSON file as a mapping. Losing it costs another probe."""
+class Remembered:
+    """A small JSON file, used like a dict. Losing it costs another probe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    def get(self, key: str) -> Any:
+        return self._read().get(key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            written = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
+            written.write_text(json.dumps({**self._read(), key: value}, indent=1), encoding="utf-8")
+            os.replace(written, self._path)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -32,30 +42,6 @@ class Remembered(MutableMapping[str, Any]):
         except (OSError, ValueError):
             return {}
         return content if isinstance(content, dict) else {}
-
-    def _write(self, content: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            written = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
-            written.write_text(json.dumps(content, indent=1), encoding="utf-8")
-            os.replace(written, self._path)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._read()[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._write({**self._read(), key: value})
-
-    def __delitem__(self, key: str) -> None:
-        content = self._read()
-        del content[key]
-        self._write(content)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
 
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from models.oracle import (
     Answer,
@@ -134,25 +133,6 @@ class MixedCrowd:
     def _is_checked(self, cell: Cell) -> bool:
         share = self.mixture.spot_check
         return share is not None and int(digest_of(cell)[:8], 16) < share * 2**32
-
-
-class Books(Protocol):
-    """An oracle with a ledger: what was asked, and what it has cost so far."""
-
-    @property
-    def identity(self) -> OracleIdentity: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def scope(self) -> str: ...
-    @property
-    def cost(self) -> Money: ...
-    @property
-    def paid_calls(self) -> int: ...
-    @property
-    def cached_calls(self) -> int: ...
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]: ...
-    def estimate(self, questions: Sequence[Question]) -> list[Money]: ...
 
 
 class RecordedCrowd(MixedCrowd):
