@@ -2,6 +2,9 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
+# glibc then reuses the memory that short-lived threads have freed
+export MALLOC_ARENA_MAX ?= 2
+
 .PHONY: discover test test-slow lint types replicate train-faces bench lock audit licences clean help
 
 help: ## list the commands

@@ -16,7 +16,7 @@ from rich.console import Console
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 BENCHMARKS = {
-    "Drawing and updating unresolved triples": ["benchmarks.triples", "--to-the-end"],
+    "Drawing and updating unresolved triples": ["benchmarks.triples"],
     "Strategies": ["benchmarks.strategies"],
     "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
     "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],

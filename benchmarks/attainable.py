@@ -22,10 +22,10 @@ from benchmarks.machine import heading
 from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Labels
 from discovery.simulation.crowds import Matrix, WeightedCrowd
-from discovery.simulation.rehearsal import History, rehearse
+from discovery.simulation.rehearsal import Rehearsal, rehearse
 from discovery.simulation.worlds import World
 from discovery.strategies.auto import SIZE
-from discovery.strategies.hypothetical import NOT_NONE, Bits, Floats, answers
+from discovery.strategies.hypothetical import P_ANSWER_GIVEN_NONE, Bits, Floats, answers
 
 DRAWN = 1_000  # comparisons of each kind, of which the most promising is asked
 OTHERS = [Variant(name, name) for name in ("auto", "adaptive-triple")]
@@ -70,7 +70,7 @@ class Seer:
         answering, mass = self._asked[question]
         if not self._certain:
             named = 1.0 if feature is None else 1 / max(mass, 1.0)
-            self._weights[answering] *= max(1 - named, NOT_NONE)
+            self._weights[answering] *= max(1 - named, P_ANSWER_GIVEN_NONE)
         if feature is None or labels is None or feature in self._names:
             return
         self._names.add(feature)
@@ -91,7 +91,7 @@ class Seeing:
     believed: Callable[[int], Matrix]  # by seed
     certain: bool
 
-    def run(self, case: Case, seed: int) -> History:
+    def run(self, case: Case, seed: int) -> Rehearsal:
         world, rng = case.world(seed), np.random.default_rng([seed, 1])
         crowd = world.crowd("salience", seed)
         assert isinstance(crowd, WeightedCrowd)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discovery.metrics import interesting_and_distinct
 from discovery.questions import UNKNOWN
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import TRUTHFUL, History, Labelling, rehearse
+from discovery.simulation.rehearsal import TRUTHFUL, Labelling, Rehearsal, rehearse
 from discovery.simulation.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
 from discovery.strategies import make_strategy
 
@@ -31,7 +31,7 @@ class Case:
 
 
 class Asker(Protocol):
-    def run(self, case: Case, seed: int) -> History: ...
+    def run(self, case: Case, seed: int) -> Rehearsal: ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Variant:
     voters: int = 1
     labelling: Labelling = TRUTHFUL
 
-    def run(self, case: Case, seed: int) -> History:
+    def run(self, case: Case, seed: int) -> Rehearsal:
         world = case.world(seed)
         strategy = make_strategy(
             self.strategy, len(world.truth), np.random.default_rng([seed, 1]), batch=self.batch, **dict(self.options)

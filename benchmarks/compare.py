@@ -20,7 +20,7 @@ from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
 from models.oracle import Feature
 from models.voting import Poll, SheetWriter
-from reports.compare.comparison import Comparison, compare_oracles
+from reports.compare.comparison import OracleComparison, compare_oracles
 from reports.compare.exports import write_comparison
 
 EXAMPLES, FEATURES, VOTES, SEED = 1_000, 30, 5, 0
@@ -66,7 +66,7 @@ def own_time(prepared: PreparedComparison, names: list[str]) -> float:
     return time.perf_counter() - began
 
 
-def whole(prepared: PreparedComparison) -> tuple[float, Comparison]:
+def whole(prepared: PreparedComparison) -> tuple[float, OracleComparison]:
     began = time.perf_counter()
     comparison = run_comparison(prepared, run_id=str(uuid4()))
     write_comparison(comparison, prepared.folder, prepared.dataset, {})

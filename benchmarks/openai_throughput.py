@@ -150,7 +150,7 @@ def settings(url: str, output: Output, grouping: Grouping, concurrency: int = 16
 def recorded(oracle: Oracle, store: Store) -> Recorded:
     connect(oracle)
     about = {"name": "throughput", "flow": "benchmark", "dataset": "notes", "oracle": str(oracle.identity)}
-    store.begin_run("throughput", "throughput", **about, settings={})
+    store.runs.begin("throughput", "throughput", **about, settings={})
     return Recorded(oracle, store, run_id="throughput", scope="throughput")
 
 

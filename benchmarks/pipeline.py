@@ -18,11 +18,11 @@ from prefect import get_client
 
 from benchmarks.machine import heading
 from discovery.strategies import make_strategy
-from flows.discover.flow import _prepared, discover_flow
+from flows.discover.flow import _discover, discover_flow
 from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import prefect_api, send_history
+from flows.prefect_api import prefect_api, send_history, start_prepared
 from flows.settings import prefect_environment, state_folder
 from models.voting import Panel
 
@@ -66,11 +66,7 @@ def bare(prepared: Prepared) -> tuple[float, int]:
 
 
 def whole(prepared: Prepared) -> float:
-    token = _prepared.set(prepared)
-    try:
-        state = discover_flow(prepared.settings, return_state=True)
-    finally:
-        _prepared.reset(token)
+    state = start_prepared(discover_flow, prepared.settings, partial(_discover, prepared))
     state.result()
     run_id = state.state_details.flow_run_id
     assert run_id is not None

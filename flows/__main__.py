@@ -11,12 +11,13 @@ from typing import Any
 
 from flows.cli.compare import add_compare_command
 from flows.cli.enrich import add_enrich_commands
-from flows.cli.options import Parser, UsageError, add_options, read_options
+from flows.cli.options import Parser, add_options, read_options
 from flows.cli.review import add_review_commands
 from flows.cli.runs import add_run_commands
 from flows.cli.signals import Interruption
 from flows.cli.store import add_store_command
 from flows.cli.terminal import print_traceback
+from flows.errors import UsageError
 
 DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
 SHOWN = 200  # characters of a path that an error line repeats
@@ -96,9 +97,9 @@ def _explain(error: Exception) -> tuple[int, str]:
     from flows.prefect_api import ServerError
     from flows.settings import Environment
     from models.oracle import AnswersPending, OracleError, OracleLost
-    from reports.run.folder import RunError
+    from reports.run.files import RunError
     from sources.errors import DatasetError
-    from sources.location import printable
+    from sources.printable import printable
     from sources.secrets import redacted, without_secrets
     from store import StoreError
 
@@ -123,18 +124,16 @@ def _discover(arguments: argparse.Namespace) -> int:
     from flows.discover.settings import DiscoverSettings
 
     settings = read_options(arguments, DiscoverSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages, print_features
+    from flows.discover.preparation import prepare
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.discover.preparation import prepare
+    prepared = prepare(settings, TerminalDisplay(messages()))
+    from flows.discover.flow import run_flow
 
-        prepared = prepare(settings)
-        from flows.discover.flow import run_flow
-
-        run = run_flow(prepared)
+    run = run_flow(prepared)
     if arguments.json:
-        _print_json(run.summary)
+        _print_json(run.summary.to_json())
     else:
         print_features(run)
     return DONE
@@ -144,13 +143,11 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from flows.discover.settings import DiscoverSettings
 
     settings = read_options(arguments, DiscoverSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages, print_estimate
+    from flows.discover.preparation import forecast
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.discover.preparation import forecast
-
-        estimate = forecast(settings)
+    estimate = forecast(settings, TerminalDisplay(messages()))
     if arguments.json:
         _print_json(estimate)
     else:
@@ -159,10 +156,11 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
 
 def _costs(arguments: argparse.Namespace) -> int:
-    from flows.cli.terminal import cost_rows, print_costs
+    from flows.cli.progress import TerminalDisplay
+    from flows.cli.terminal import cost_rows, messages, print_costs
     from flows.settings import open_store
 
-    rows = cost_rows(open_store(arguments.store), arguments.which)
+    rows = cost_rows(open_store(arguments.store, TerminalDisplay(messages())), arguments.which)
     if arguments.json:
         _print_json([asdict(row) for row in rows])
     else:
@@ -174,13 +172,11 @@ def _replicate(arguments: argparse.Namespace) -> int:
     from flows.replicate import ReplicateSettings
 
     settings = read_options(arguments, ReplicateSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages, results
+    from flows.replicate import run_flow
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.replicate import run_flow
-
-        summary = run_flow(settings)
+    summary = run_flow(settings, TerminalDisplay(messages()))
     if arguments.json:
         _print_json(summary)
     else:
@@ -191,15 +187,11 @@ def _replicate(arguments: argparse.Namespace) -> int:
 
 
 def _server(arguments: argparse.Namespace) -> int:
-    from flows.cli.progress import TerminalDisplay, displaying
     from flows.cli.terminal import messages
     from flows.prefect_api import keep_server
     from flows.settings import prefect_environment, state_folder
 
-    with (
-        displaying(TerminalDisplay(messages())),
-        keep_server(state_folder(), prefect_environment(), arguments.port) as url,
-    ):
+    with keep_server(state_folder(), prefect_environment(), arguments.port) as url:
         messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.")
         signal.pause()
     return DONE

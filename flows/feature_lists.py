@@ -6,10 +6,10 @@ import csv
 import os
 from pathlib import Path
 
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from models.oracle import Feature
+from reports.finished_run import Run
 from reports.run.csv_cells import restore
-from reports.run.folder import Run
 
 REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
 

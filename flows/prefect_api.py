@@ -1,8 +1,6 @@
-"""A server of a run's own is stopped only after the history of the run has reached its database.
+"""Runs flows against the Prefect API they are pointed at, one kept by `python -m flows server`, or one of their own.
 
-The Prefect API that a run talks to: the one it is pointed at, one kept by `python -m flows server`, or its own.
-
-How every flow of the command line is run: against the API it is pointed at, a kept server, or one of its own."""
+A server of a run's own is stopped only after the history of the run has reached its database."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ import ctypes
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,20 +18,24 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from prefect import tags
+from prefect import Flow, tags
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import State
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
+from pydantic import BaseModel
 
-from flows.cli.progress import display
+from flows.progress import SILENT, Display
 from flows.settings import prefect_environment, state_folder
+from models.oracle import AnswersPending
 
+WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again
 PATIENCE_SECONDS = 20.0  # a busy machine may take so long; where history is there, nobody waits
 HURRIED_SECONDS = 1.0  # where somebody waits for the end
 
@@ -221,15 +224,14 @@ def keep_server(state: Path, environment: dict[str, str], port: int) -> Iterator
             note.unlink(missing_ok=True)
 
 
-def run_with_api(start: Callable[[], State[Any]], last_task: str, *labels: str) -> State[Any]:
+def run_with_api(
+    start: Callable[[], State[Any]], last_task: str, *labels: str, display: Display = SILENT
+) -> State[Any]:
     """Start a flow (with `return_state=True`); a server of its own is kept until the run's history has reached it."""
-    with (
-        display().waiting("starting Prefect"),
-        ExitStack() as opened,
-    ):
-        api = opened.enter_context(prefect_api(state_folder(), prefect_environment()))
-        stack = opened.pop_all()
-    with stack, tags("twothirds", *labels):
+    with ExitStack() as stack:
+        with display.waiting("starting Prefect"):
+            api = stack.enter_context(prefect_api(state_folder(), prefect_environment()))
+        stack.enter_context(tags("twothirds", *labels))
         try:
             state = start()
         except KeyboardInterrupt:
@@ -239,3 +241,36 @@ def run_with_api(start: Callable[[], State[Any]], last_task: str, *labels: str) 
         if api.own and state.is_completed() and state.state_details.flow_run_id:
             wait_for_history(state.state_details.flow_run_id, last_task)
     return state
+
+
+def start_prepared(template: Flow[..., Any], settings: BaseModel, work: Callable[[], Any]) -> State[Any]:
+    """A run of a flow, which takes settings alone, that does `work` with what was prepared from them."""
+
+    def run(settings: Any) -> Any:  # noqa: ARG001  # Prefect shows it, and names the run by it
+        return work()
+
+    name, run_name = template.name, template.flow_run_name
+    made: Any = Flow(run, name=name, flow_run_name=run_name, description=template.description, persist_result=False)
+    state: State[Any] = made(settings, return_state=True)
+    return state
+
+
+def run_as_flow(
+    template: Flow[..., Any],
+    settings: BaseModel,
+    work: Callable[[], Any],
+    last_task: str,
+    *labels: str,
+    display: Display = SILENT,
+) -> Any:
+    """Do `work` as a run of a flow, and return its result. Raises AnswersPending where the run waits for people."""
+    start = partial(start_prepared, template, settings, work)
+    state = run_with_api(start, last_task, *labels, display=display)
+    if state.name == WAITING:
+        raise AnswersPending(state.message or "")
+    return state.result()
+
+
+def artifact_key(kind: str, dataset: str) -> str:
+    """The key of an artifact about a data set: small letters, digits and dashes, as Prefect asks for."""
+    return f"{kind}-{re.sub(r'[^a-z0-9]+', '-', dataset.lower())}"

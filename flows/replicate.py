@@ -1,6 +1,4 @@
-"""What `replicate` is told; apart from the flow, so that the command line need not wait for Prefect to describe it.
-
-Test the paper's claims, tables and figures on simulated crowds, and write the page that says what came out."""
+"""Test the paper's claims, tables and figures on simulated crowds, and write the page that says what came out."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from typing import Any
 from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.cli.progress import display
-from flows.prefect_api import run_with_api
-from reports.replicate.claim import FULL, QUICK, Finding, Job, Scale, Topic, processes, run_jobs
+from flows.prefect_api import run_as_flow
+from flows.progress import SILENT, Display
+from reports.replicate.claim import FULL, QUICK, ClaimResult, Job, Scale, Topic, processes, run_jobs
 from reports.replicate.page import TOPICS, write_page
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from tasks.publish import publish
 from tasks.replicate import replicate_topic
 
@@ -37,33 +35,44 @@ class ReplicateSettings(BaseModel):
     processes: int = Field(2, ge=1, le=256, description="processes that simulate; the results do not depend on it")
 
     @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"seed{self.seed}"
+
+    @property
     def command(self) -> str:
         """What to type to get the same page."""
         options = ["--quick"] if self.quick else []
         return " ".join(["python -m flows replicate", *options, f"--seed {self.seed}"])
 
 
-Test = Callable[[str, Callable[[], Finding]], Finding]  # the name of a topic, and what tests it
+Test = Callable[[str, Callable[[], ClaimResult]], ClaimResult]  # the name of a topic, and what tests it
 
 
-@flow(name="replicate", flow_run_name="seed{settings.seed}", persist_result=False)
+@flow(name="replicate", flow_run_name="{settings.run_name}", persist_result=False)
 def replicate_flow(settings: ReplicateSettings) -> list[dict[str, Any]]:
     """Every claim of the paper as a task; the summary as an artifact."""
-    summary = run_replication(settings, QUICK if settings.quick else FULL, test=replicate_topic)
+    return _replicate(settings, SILENT)
+
+
+def _replicate(settings: ReplicateSettings, display: Display) -> list[dict[str, Any]]:
+    """Within a flow run."""
+    scale = QUICK if settings.quick else FULL
+    summary = run_replication(settings, scale, test=replicate_topic, display=display)
     publish("replication", summary, f"The paper, replicated: {settings.command}")
     return summary
 
 
 def run_replication(
-    settings: ReplicateSettings, scale: Scale, *, test: Test = lambda _, work: work()
+    settings: ReplicateSettings, scale: Scale, *, test: Test = lambda _, work: work(), display: Display = SILENT
 ) -> list[dict[str, Any]]:
     """The whole replication as plain Python; the flow hands in a task, tests hand in nothing."""
     folder = Path(settings.out)
     check_writable(folder)
     planned = [(topic, topic.plan(scale, settings.seed)) for topic in TOPICS]
     total = sum(len(jobs) for _, jobs in planned)
-    with processes(settings.processes) as pool, display().counting(total, "simulations"):
-        run = _Counted(pool, total).run
+    with processes(settings.processes) as pool, display.counting(total, "simulations"):
+        run = _Counted(pool, total, display).run
         findings = [test(topic.name, partial(_tested, topic, scale, jobs, run)) for topic, jobs in planned]
     size = "fewer and smaller simulations than without `--quick`" if settings.quick else "the full run"
     written = f"Written on {datetime.now(UTC).date()} by `{settings.command}`: {size}."
@@ -71,15 +80,15 @@ def run_replication(
     return [{"claim": found.title, "runs": found.runs, "verdict": str(found.verdict)} for found in findings]
 
 
-def _tested(topic: Topic, scale: Scale, jobs: list[Job], run: Callable[[str, list[Job]], list[Any]]) -> Finding:
+def _tested(topic: Topic, scale: Scale, jobs: list[Job], run: Callable[[str, list[Job]], list[Any]]) -> ClaimResult:
     return topic.judge(scale, run(topic.name, jobs))
 
 
 class _Counted:
     """Runs the jobs of one topic after another and shows how far all of them are."""
 
-    def __init__(self, pool: Executor | None, total: int) -> None:
-        self._pool, self._total = pool, total
+    def __init__(self, pool: Executor | None, total: int, display: Display) -> None:
+        self._pool, self._total, self._display = pool, total, display
         self._done, self._began = 0, 0.0
 
     def run(self, name: str, jobs: list[Job]) -> list[Any]:
@@ -87,7 +96,7 @@ class _Counted:
             self._done += 1
             self._began = self._began or time.monotonic()  # the processes have started
             left = (time.monotonic() - self._began) / self._done * (self._total - self._done)
-            display().update(self._done, f"{name}, about {_minutes(left)} left")
+            self._display.update(self._done, f"{name}, about {_minutes(left)} left")
 
         return run_jobs(jobs, self._pool, count)
 
@@ -96,8 +105,10 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def run_flow(settings: ReplicateSettings) -> list[dict[str, Any]]:
+def run_flow(settings: ReplicateSettings, display: Display = SILENT) -> list[dict[str, Any]]:
     check_writable(Path(settings.out))
-    state = run_with_api(lambda: replicate_flow(settings, return_state=True), publish.name, "replication")
-    summary: list[dict[str, Any]] = state.result()
+    work = partial(_replicate, settings, display)
+    summary: list[dict[str, Any]] = run_as_flow(
+        replicate_flow, settings, work, publish.name, "replication", display=display
+    )
     return summary

@@ -14,7 +14,8 @@ from pydantic import AfterValidator, SecretStr
 from pydantic_core import PydanticCustomError
 
 from flows.oracle_specs import secret_in
-from sources.secrets import has_password, secret_of, words_of
+from flows.progress import SILENT, Display
+from sources.secrets import has_store_password, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store
@@ -29,7 +30,7 @@ def _oracle(text: str) -> str:
 
 
 def _store(text: str) -> str:
-    if has_password(text) or "password=" in text.lower():
+    if has_store_password(text):
         raise PydanticCustomError(
             NOT_REPEATED, "the address holds a password, and settings are kept and logged: set TWOTHIRDS_STORE instead"
         )
@@ -60,15 +61,11 @@ def default_store() -> str:
     return os.environ.get("TWOTHIRDS_STORE") or f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
 
 
-def open_store(url: str | None) -> Store:
-    """Every process that works for long begins with this."""
-    from flows.arenas import share_arenas
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages
+def open_store(url: str | None, display: Display = SILENT) -> Store:
+    """The store of the settings; `display` says if it has to be brought to the newest schema first."""
     from store import Store
 
-    share_arenas()
-    return Store.open(url or default_store(), waiting=TerminalDisplay(messages()).waiting)
+    return Store.open(url or default_store(), waiting=display.waiting)
 
 
 def state_folder() -> Path:
@@ -86,8 +83,8 @@ class Environment:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What no line may show."""
-        of_oracle = words_of(self.openai_api_key.get_secret_value(), self.openai_base_url)
-        return (*of_oracle, *words_of("", default_store()))
+        of_oracle = secret_forms(self.openai_api_key.get_secret_value(), self.openai_base_url)
+        return (*of_oracle, *secret_forms("", default_store()))
 
     @classmethod
     def read(cls) -> Environment:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from flows.cli.progress import display
+from flows.progress import SILENT, Display
 from flows.reviewing.mturk.publish import claim_keys
 from models.keys import kept_key
 from models.oracle import MICRO, NO_QUESTION, Answer
@@ -42,21 +42,21 @@ class Findings:
                 self.problems.append(f"{count - SHOWN:,} more: {kind}")
 
 
-def check(store: Store) -> Findings:
+def check(store: Store, display: Display = SILENT) -> Findings:
     """Read the whole store and change nothing in it."""
-    found, shown = Findings(), display()
-    with shown.waiting("reading the file and adding up the books"):
-        for line in store.integrity_check():
+    found = Findings()
+    with display.waiting("reading the file and adding up the books"):
+        for line in store.check.problems():
             found.add("of the file or the books", line)
-    total, unsealed, keys = store.answer_count(), 0, _Keys(store)
-    with shown.counting(total, "answers"):
-        for page in store.stored_answers():
+    total, unsealed, keys = store.answers.count(), 0, _Keys(store)
+    with display.counting(total, "answers"):
+        for page in store.check.answers():
             for one in page:
                 found.answers += 1
                 unsealed += one.checksum is None
                 for kind, line in _problems_of(one, keys):
                     found.add(kind, f"answer {one.key}: {line}")
-            shown.update(found.answers, f"{len(found.problems)} problems")
+            display.update(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
     if unsealed:
         found.notes.append(
@@ -65,7 +65,7 @@ def check(store: Store) -> Findings:
         )
     if others := _open_to_others(store):
         found.notes.append(others)
-    orphans = store.orphans()
+    orphans = store.check.orphans()
     if orphans.claims:
         found.notes.append(
             f"{orphans.claims:,} claims of runs that have died hold {orphans.micro / MICRO:.6f} USD: "
@@ -82,7 +82,7 @@ def _open_to_others(store: Store) -> str:
 
 
 def _problems_of(one: StoredAnswer, keys: _Keys) -> Iterator[tuple[str, str]]:
-    if not one.is_as_it_was:
+    if not one.is_unaltered:
         yield "altered", "question, answer or cost is not what was written"
     identity, question, answer = (_read(text) for text in (one.identity, one.question, one.answer))
     if identity is None or identity_digest_of(one.oracle, one.identity) != one.identity_digest:
@@ -112,7 +112,7 @@ class _Keys:
 
     @cached_property
     def _of_tasks(self) -> set[str]:
-        return {key for hit in self._store.queue.hits() for key in claim_keys(hit)}
+        return {key for hit in self._store.queue.mturk.hits() for key in claim_keys(hit)}
 
 
 def _makes_sense(one: StoredAnswer, question: dict[str, Any], answer: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.oracle import OracleIdentity, Question, canonical_json, digest_of_content
-from store.ledger.answers import placed
+from store.ledger.answers import ledger_key
 
 
 def question_key(identity: OracleIdentity, question: Question) -> str:
@@ -21,9 +21,9 @@ class QuestionKeys:
 
     def of(self, question: Question) -> str:
         content = question.content
-        return placed(content, digest_of_content(self._who, content))
+        return ledger_key(content, digest_of_content(self._who, content))
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """The same key, from the identity and the question as the store holds them."""
-    return placed(content, digest_of_content(canonical_json(identity), content))
+    return ledger_key(content, digest_of_content(canonical_json(identity), content))

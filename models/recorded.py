@@ -34,7 +34,7 @@ LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 
 def take_over_probe(oracle: Oracle, store: Store, run_id: str, budget: Money | None) -> Money:
     """Book what probing the oracle's server has cost to this run, unless another run pays for it already."""
-    return store.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, ProbesServer) else 0
+    return store.runs.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, ProbesServer) else 0
 
 
 def record_of(
@@ -87,7 +87,7 @@ class Recorded:
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for stored answers, the oracle's upper bound for the rest."""
         keys = [self.keys.of(question) for question in questions]
-        known = self.store.lookup(list(dict.fromkeys(keys)))
+        known = self.store.answers.lookup(list(dict.fromkeys(keys)))
         bounds = self.oracle.estimate(questions)
         return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
 
@@ -98,9 +98,9 @@ class Recorded:
             asked.setdefault(self.keys.of(question), []).append(question)
         waiting = list(asked)
         while waiting:
-            known = self.store.lookup(waiting)
+            known = self.store.answers.lookup(waiting)
             if known:
-                self.store.used(self.run_id, [(key, False) for key in known])
+                self.store.answers.note_uses(self.run_id, known)
             for key, kept in known.items():
                 yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
             batch = _PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known})
@@ -128,7 +128,7 @@ class Recorded:
             yield answer
 
     def _why_refused(self) -> str:
-        spent, reserved = self.store.spent(self.scope)
+        spent, reserved = self.store.runs.spent(self.scope)
         return (
             f"budget of {(self.budget or 0) / MICRO:.2f} USD is used up ({spent / MICRO:.6f} spent, "
             f"{reserved / MICRO:.6f} reserved): raise --budget and run again"
@@ -193,15 +193,15 @@ class _PaidBatch:
     def _close_unanswered(self) -> None:
         """Release what cannot have been charged; the rest is lost."""
         if isinstance(self._error, AnswersPending):  # a later run collects them, and reserves them again
-            self._store.release(self._owner, self._fences)
+            self._store.claims.release(self._owner, self._fences)
             return
         unasked = self._error.unasked if isinstance(self._error, OracleUnavailable) else ()
         keys = [key for question in unasked if (key := self._key_of(question)) in self._fences]
         if keys:
-            self._store.release(self._owner, keys)
+            self._store.claims.release(self._owner, keys)
             for key in keys:
                 self._fences.pop(key, None)
-        self._store.lost(self._owner, self._fences)
+        self._store.claims.abandon(self._owner, self._fences)
 
     def _ask(self) -> None:
         try:
@@ -224,7 +224,7 @@ class _PaidBatch:
             at_once = max(recorded.width, CLAIMED_AT_ONCE)
             bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])
             self._wait_for_room()
-            claimed = self._store.claim(
+            claimed = self._store.claims.claim(
                 recorded.run_id,
                 recorded.scope,
                 [self._request(key, bound) for key, bound in zip(wanted, bounds, strict=True)],
@@ -254,14 +254,14 @@ class _PaidBatch:
                 if not unpulled:
                     self._wait_for_room()
                     group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
-                    mine = self._store.sent(self._owner, group)
+                    mine = self._store.claims.mark_sent(self._owner, group)
                     unpulled.extend(key for key in group if key in mine)
                     self._fences |= {key: granted[key] for key in unpulled}
                 if unpulled:
                     yield self._questions[unpulled.popleft()]
         finally:
             if unpulled or waiting:
-                self._store.release(self._owner, [*unpulled, *waiting])
+                self._store.claims.release(self._owner, [*unpulled, *waiting])
                 for key in unpulled:
                     del self._fences[key]
 
@@ -292,7 +292,7 @@ class _PaidBatch:
         keyed = {self._key_of(answer.question): answer for answer in answers}
         # One without a fence was committed before: an interruption came between that and the removal of its fence.
         records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
-        stored = self._store.answer(recorded.run_id, self._owner, records)
+        stored = self._store.answers.record(recorded.run_id, records) if records else {}
         for key in keyed:
             self._fences.pop(key, None)
         self._collected.clear()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
-from reports.run.folder import RunError, replace_file
+from reports.run.files import RunError, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -115,7 +115,7 @@ class ReviewedFeature:
 
 
 @dataclass(frozen=True)
-class Quality:
+class ReviewerQuality:
     reviewers: list[Reviewer]
     features: list[ReviewedFeature]
     answers: int
@@ -128,7 +128,7 @@ class Quality:
 
 def quality_of(
     records: Iterable[Record], consensus: Mapping[int, str], terms: QualityTerms | None = None, *, now: float = 0.0
-) -> Quality:
+) -> ReviewerQuality:
     """`consensus` is what all votes on an item say where they agree: a check that has no expected answer of its own is
     judged by it."""
     rows = list(records)
@@ -139,7 +139,7 @@ def quality_of(
     _compare_with_others(reviewers, labels)
     for one in reviewers.values():
         one.warnings += _warnings(one, labels, terms or QualityTerms())
-    return Quality(
+    return ReviewerQuality(
         reviewers=sorted(reviewers.values(), key=lambda one: one.name),
         features=_features(labels),
         answers=len(counting),

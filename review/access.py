@@ -12,7 +12,8 @@ from fastapi import Request
 from itsdangerous import BadData, URLSafeSerializer
 
 from review.forms import Form, read_form
-from store.review.queue import Invitation, Person, Queue
+from store.review.people import Invitation, Person
+from store.review.queue import Queue
 
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # what a signature is good for
@@ -132,7 +133,7 @@ class Gate:
 
     def invitation(self, value: Any) -> Invitation | None:
         """The invitation that a signed value names, unless it is revoked or has expired."""
-        return self._queue.invitation(value) if type(value) is int else None
+        return self._queue.people.invitation(value) if type(value) is int else None
 
     def _refuse_foreign(self, request: Request, form: Form, cookie: str) -> None:
         """A form counts only if it was made for this session, and was sent from a page of ours."""

@@ -34,9 +34,9 @@ class AdminPages:
         return self._templates.page(
             "admin.html",
             csrf=visiting.csrf,
-            states=self._queue.states(),
-            quality=self._config.quality(self._queue.records(), self._queue.consensus()),
-            invitations=self._queue.invitations(),
+            states=self._queue.records.states(),
+            quality=self._config.quality(self._queue.records.answers(), self._queue.records.consensus()),
+            invitations=self._queue.people.invitations(),
         )
 
     @for_role(ADMIN)
@@ -44,19 +44,19 @@ class AdminPages:
         del visiting
         headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
         return StreamingResponse(
-            self._config.export(self._queue.records()), media_type="text/csv; charset=utf-8", headers=headers
+            self._config.export(self._queue.records.answers()), media_type="text/csv; charset=utf-8", headers=headers
         )
 
     @for_role(ADMIN)
     def withdraw(self, visiting: Visiting) -> Response:
         """Set a reviewer's answers aside, and end their invitations: they would only give the same ones again."""
-        person = self._queue.find_person(visiting.form.one("name"))
+        person = self._queue.people.find(visiting.form.one("name"))
         if person is not None:
-            self._queue.revoke(person.name)
-            self._queue.withdraw(person.id)
+            self._queue.people.revoke(person.name)
+            self._queue.votes.withdraw(person.id)
         return RedirectResponse("/admin", 303)
 
     @for_role(ADMIN)
     def revoke(self, visiting: Visiting) -> Response:
-        self._queue.revoke(visiting.form.one("name"))
+        self._queue.people.revoke(visiting.form.one("name"))
         return RedirectResponse("/admin", 303)

@@ -27,7 +27,8 @@ from review.config import ReviewConfig
 from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.views import Templates, digests_of, page_context, progress_line
-from store.review.queue import Queue, Shown
+from store.review.leases import LeasedQuestion
+from store.review.queue import Queue
 
 STATIC = File(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -90,7 +91,7 @@ class AnswerPages:
     @for_role(REVIEWER)
     def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
         del visiting
-        shown = self._queue.example(digest)
+        shown = self._queue.items.example(digest)
         found = self._pictures.of(digest, shown, size) if shown else None
         if found is None:
             raise Refusal(404, "This example cannot be shown.")
@@ -99,12 +100,12 @@ class AnswerPages:
 
     @for_role(REVIEWER)
     def question(self, visiting: Visiting, note: str = "") -> Response:
-        shown = self._queue.next_page(visiting.who.id, self._config.terms)
+        shown = self._queue.leases.next_page(visiting.who.id, self._config.terms)
         return self._page(visiting, shown, note=NOTES.get(note, ""))
 
     @for_role(REVIEWER)
     def ready(self, visiting: Visiting) -> Response:
-        left = self._queue.progress(visiting.who.id, self._config.terms.queue).left
+        left = self._queue.records.progress(visiting.who.id, self._config.terms.queue).left
         return Response(json.dumps({"left": left}), media_type="application/json")
 
     @for_role(REVIEWER)
@@ -112,45 +113,52 @@ class AnswerPages:
         """Save what was said of what lies before the person. What was sent before is left as it is."""
         if not is_comparison(visiting.form):
             return self._save_labels(visiting)
-        shown = self._queue.unanswered(visiting.who.id, visiting.form.numbers("lease"))
+        shown = self._queue.leases.unanswered(visiting.who.id, visiting.form.numbers("lease"))
         compared = [one for one in shown if one.kind != "label"]
         return self._save_comparison(visiting, compared[0]) if compared else _home("again")
 
     def _save_labels(self, visiting: Visit) -> Response:
         has, unsure = labels(visiting.form)
         together = self._signer.stamp(str(sorted([*has, *unsure])), "submission")
-        counted = self._queue.give_labels(visiting.who.id, has, unsure, submission=together)
+        counted = self._queue.votes.give_labels(visiting.who.id, has, unsure, submission=together)
         if counted.late:
             return _home("late")
         return _home("" if counted.given or counted.skipped or "lease" not in visiting.form else "again")
 
-    def _save_comparison(self, visiting: Visit, shown: Shown) -> Response:
+    def _save_comparison(self, visiting: Visit, shown: LeasedQuestion) -> Response:
         form = visiting.form
         try:
             said = comparison(shown, form, self._config.clean, self._config.name_problem)
         except Unclear as unclear:
             typed = {"name": form.one("name")[:200], "definition": form.one("definition")[:600]}
-            marked = Shown(
+            marked = LeasedQuestion(
                 shown.id, shown.item, shown.kind, shown.question, shown.purpose, {"shown": form.numbers("shown")}, ""
             )
             return self._page(visiting, [marked], problem=str(unclear), status=422, given=typed)
-        counted = self._queue.give(visiting.who.id, {shown.id: said})
+        counted = self._queue.votes.give(visiting.who.id, {shown.id: said})
         return _home("late" if counted.late else "")
 
     @for_role(REVIEWER)
     def skip(self, visiting: Visiting) -> Response:
         why = reason(visiting.form, self._config.clean)
-        self._queue.skip(visiting.who.id, visiting.form.numbers("lease"), why)
+        self._queue.votes.skip(visiting.who.id, visiting.form.numbers("lease"), why)
         return _home()
 
     @for_role(REVIEWER)
     def undo(self, visiting: Visiting) -> Response:
-        return _home(self._queue.undo(visiting.who.id, self._config.terms))
+        return _home(self._queue.votes.undo(visiting.who.id, self._config.terms))
 
     def _page(
-        self, visiting: Visit, shown: list[Shown], *, note: str = "", problem: str = "", status: int = 200, **given: Any
+        self,
+        visiting: Visit,
+        shown: list[LeasedQuestion],
+        *,
+        note: str = "",
+        problem: str = "",
+        status: int = 200,
+        **given: Any,
     ) -> Response:
-        progress = self._queue.progress(visiting.who.id, self._config.terms.queue)
+        progress = self._queue.records.progress(visiting.who.id, self._config.terms.queue)
         context: dict[str, Any] = {
             "name": visiting.who.name,
             "csrf": visiting.csrf,
@@ -161,9 +169,9 @@ class AnswerPages:
             "template": "idle.html",
         }
         if shown:
-            context |= page_context(shown, self._queue.examples(digests_of(shown))) | given
+            context |= page_context(shown, self._queue.items.examples(digests_of(shown))) | given
         if context["template"] == "compare.html":
-            context["suggestions"] = self._queue.names_used()
+            context["suggestions"] = self._queue.records.names_used()
         return self._templates.page(context.pop("template"), status, **context)
 
 

@@ -38,7 +38,7 @@ async def few_threads(_app: FastAPI) -> AsyncIterator[None]:
 
 
 def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
-    signer, templates, pictures = Signer(queue.secret(SECRET)), Templates(), Pictures()
+    signer, templates, pictures = Signer(queue.people.secret(SECRET)), Templates(), Pictures()
     gate = Gate(queue, signer, config.cookie)
     app = FastAPI(
         title="twothirds review",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from store.review.queue import Terms
+from store.review.leases import LeaseTerms
 
 Record = dict[str, Any]
 
@@ -21,7 +21,7 @@ class ReviewConfig:
     quality: Callable[[Iterable[Record], dict[int, str]], Any]
     export: Callable[[Iterable[Record]], Iterator[str]]
     base_url: str = "http://127.0.0.1:8765"
-    terms: Terms = field(default_factory=Terms)
+    terms: LeaseTerms = field(default_factory=LeaseTerms)
     submit_addresses: tuple[str, ...] = ()  # where tasks published elsewhere may be submitted to
 
     @property

@@ -18,9 +18,10 @@ from review.config import ReviewConfig
 from review.media import SIDES, Pictures
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.views import Templates, digests_of, page_context
-from store.review.mturk import COLLECTED
+from store.review.leases import LeasedQuestion
+from store.review.mturk import COLLECTED, Hit
 from store.review.people import WORKER
-from store.review.queue import Hit, Queue, Shown
+from store.review.queue import Queue
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
@@ -77,9 +78,9 @@ class TaskPages:
         if assignmentId == PREVIEW:
             return self._templates.page("task_preview.html", questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
-        worker = self._queue.person(at.name, WORKER)
-        shown = self._queue.show_items(worker.id, hit.items)
-        if not shown and not self._queue.submitted(at.assignment, worker.name):
+        worker = self._queue.people.add(at.name, WORKER)
+        shown = self._queue.mturk.lease_items(worker.id, hit.items)
+        if not shown and not self._queue.mturk.submitted(at.assignment, worker.name):
             raise Refusal(409, "All questions of this task are answered. Please return it.")
         return self._page(at, shown) if shown else self._done(at)
 
@@ -90,25 +91,27 @@ class TaskPages:
         at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
         if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
             raise Refusal(403, "This form is not from this task. Open the task again.")
-        worker = self._queue.person(at.name, WORKER)
+        worker = self._queue.people.add(at.name, WORKER)
         if not is_comparison(form):
             has, unsure = labels(form)
-            self._queue.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
+            self._queue.votes.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
             return self._done(at)
-        compared = [one for one in self._queue.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"]
+        compared = [
+            one for one in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"
+        ]
         if compared:
             try:
                 said = {compared[0].id: comparison(compared[0], form, self._config.clean, self._config.name_problem)}
             except Unclear as unclear:
                 return self._page(at, compared[:1], problem=str(unclear), status=422)
-            self._queue.give(worker.id, said, submission=at.assignment, held=True)
+            self._queue.votes.give(worker.id, said, submission=at.assignment, held=True)
         return self._done(at)
 
     @for_role(PUBLIC)
     def media(self, token: str, digest: Digest, size: Size) -> Response:
         """An example of the task; of others it knows nothing."""
         hit = self._hit(token)
-        shown = self._queue.example(digest) if digest in self._queue.digests_of(hit.items) else None
+        shown = self._queue.items.example(digest) if digest in self._queue.items.digests_of(hit.items) else None
         found = self._pictures.of(digest, shown, size) if shown else None
         if found is None:
             raise Refusal(404, "This example cannot be shown.")
@@ -116,7 +119,7 @@ class TaskPages:
 
     def _hit(self, token: str) -> Hit:
         name = self._signer.read(token, TASK)
-        hit = self._queue.hit(name) if isinstance(name, str) else None
+        hit = self._queue.mturk.hit(name) if isinstance(name, str) else None
         if hit is None:
             raise NO_LINK
         if hit.state == COLLECTED:
@@ -131,8 +134,8 @@ class TaskPages:
             raise Refusal(403, "This task was opened from an unknown marketplace.")
         return Assignment(token, assignment, worker, f"{parts.scheme}://{parts.netloc}")
 
-    def _page(self, at: Assignment, shown: list[Shown], *, problem: str = "", status: int = 200) -> Response:
-        context = page_context(shown, self._queue.examples(digests_of(shown)))
+    def _page(self, at: Assignment, shown: list[LeasedQuestion], *, problem: str = "", status: int = 200) -> Response:
+        context = page_context(shown, self._queue.items.examples(digests_of(shown)))
         labelling = context.pop("template") == "label.html"
         return self._templates.page(
             "task_label.html" if labelling else "task_compare.html",
@@ -142,7 +145,7 @@ class TaskPages:
             stamp=self._signer.stamp(at.stamped, TASK),
             problem=problem,
             media=f"/task/{at.token}/media",
-            suggestions=[] if labelling else self._queue.names_used(),
+            suggestions=[] if labelling else self._queue.records.names_used(),
         )
 
     def _done(self, at: Assignment) -> Response:

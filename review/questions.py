@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from review.forms import Form
-from store.review.queue import Shown
+from store.review.leases import LeasedQuestion
 
 NAME_LIMIT, DEFINITION_LIMIT, REASON_LIMIT = 60, 300, 200
 REASONS = (
@@ -49,7 +49,7 @@ class Unclear(Exception):
 
 
 def comparison(
-    shown: Shown, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
+    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
 ) -> dict[str, Any]:
     """The answer to a comparison. Raises Unclear."""
     if "nothing" in form:

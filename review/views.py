@@ -15,7 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from review.media import film_kind
 from review.questions import REASONS, WORDINGS
 from store.review.items import digests_in
-from store.review.queue import Progress, Shown
+from store.review.leases import LeasedQuestion
+from store.review.records import QueueProgress
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: not n, s, u, which do something else
 
@@ -37,11 +38,11 @@ def card(name: str, value: int, digest: str, shown: dict[str, Any] | None, *, ma
     return Card(name, value, digest, found["text"], film_kind(found["image"]) is not None, marked)
 
 
-def digests_of(shown: list[Shown]) -> list[str]:
+def digests_of(shown: list[LeasedQuestion]) -> list[str]:
     return [digest for one in shown for digest in digests_in(one.question)]
 
 
-def page_context(shown: list[Shown], examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """For the template of a comparison or of a page of labels."""
     first = shown[0]
     leases = [one.id for one in shown]
@@ -84,7 +85,7 @@ def page_context(shown: list[Shown], examples: dict[str, dict[str, Any]]) -> dic
     }
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: QueueProgress) -> str:
     if progress.left == 0:
         return f"{progress.given:,} answered"
     left = f"{progress.given:,} answered, {progress.left:,} to go"

@@ -1,8 +1,4 @@
-"""What can be wrong with a data set: as a whole, or with one file of it.
-
-One thing a question can be about.
-
-A data set that was read: its examples, what had to be left out, and the truth where it is known."""
+"""A data set that was read: its examples, the rows that could not be used, and the truth where it is known."""
 
 from __future__ import annotations
 
@@ -11,17 +7,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sources.content import read_bytes
-from sources.errors import DatasetError, Unreadable, Vanished
-from sources.location import printable, shown
-
-if TYPE_CHECKING:
-    pass
+from sources.errors import Unreadable, Vanished
+from sources.location import open_binary, reason_of
+from sources.parquet import cell_of, read_cell
+from sources.printable import printable, quoted
+from sources.private_hosts import options_for_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +26,14 @@ class Example:
     digest: str
     text: str | None = None
     image: str | None = None  # an absolute path, an fsspec URL or a Parquet cell; the bytes are read only when needed
-    home: str | None = None  # host and port of a data set on the web: of hosts that are not public, the only one to ask
+    home: str | None = None  # host and port of a data set on the web: the only private host that its rows may name
 
     def image_bytes(self) -> bytes:
-        """Raises Vanished where the content is not there any more, or is another one: an answer to what is seen now
-        would be kept as one to what was there before."""
+        """Raises Vanished where the file is gone or has changed: an answer about the new content would be stored as one
+        about the old."""
         if self.image is None:
             raise ValueError(f"example {self.id!r} has no image")
-        where = f"image {shown(self.image)} of example {self.id!r}"
+        where = f"image {quoted(self.image)} of example {self.id!r}"
         try:
             content = read_bytes(self.image, self.home)
         except Unreadable as problem:
@@ -50,16 +44,13 @@ class Example:
 
 
 def picture_at(path: Path, name: str = "") -> Example:
-    """A picture that belongs to no data set, as it is now."""
+    """An image file that belongs to no data set."""
     return Example(name or path.stem, hashlib.sha256(path.read_bytes()).hexdigest(), image=str(path))
-
-
-__all__ = ["Dataset", "DatasetError", "Example", "Quarantined", "Truth", "digest_of_examples"]
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """Something in the data set that is no example, and why. Where it has no id, `id` says which row it is."""
+    """A row of the data set that could not be used, and why. Where it has no id, `id` says which row it is."""
 
     id: str
     reason: str
@@ -92,3 +83,22 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
     for example in examples:
         whole.update(json.dumps([example.id, example.digest]).encode() + b"\n")
     return whole.hexdigest()
+
+
+MAX_FILE_BYTES = 256 * 2**20  # a hostile file must not fill the memory
+
+
+def read_bytes(location: str, home: str | None = None) -> bytes:
+    """Raises Unreadable. Safe to call from several threads. `home`, the host of the data set, need not be public."""
+    options = options_for_rows(home)
+    cell = cell_of(location)
+    if cell is not None:
+        return read_cell(*cell, options)
+    with open_binary(location, options) as file:
+        try:
+            content = file.read(MAX_FILE_BYTES + 1)
+        except Exception as error:  # file systems raise any exception
+            raise Unreadable(reason_of(error)) from None
+    if len(content) > MAX_FILE_BYTES:
+        raise Unreadable(f"larger than {MAX_FILE_BYTES // 2**20} MB")
+    return content

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 class DatasetError(Exception):
     """The data set cannot be used; the message is one line that names the value and the remedy."""
 
 
 class Vanished(DatasetError):
-    """The content of an example, which was there when the data set was read, is gone or has become another one."""
+    """The content of an example is gone or has changed since the data set was read."""
 
 
 class Unreadable(Exception):

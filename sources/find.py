@@ -8,8 +8,9 @@ import re
 
 from sources.errors import DatasetError, Unreadable
 from sources.folder import TRUTH, is_image_folder, list_files, rows_of_folder, tables_in
-from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of, shown
-from sources.secrets import filled, without_secrets
+from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of
+from sources.printable import quoted
+from sources.secrets import with_variables, without_secrets
 from sources.table import Rows, is_table, rows_of_table
 
 ACCEPTED = "give a folder of images, or a CSV, JSONL or Parquet file with an id and a text or image column"
@@ -37,7 +38,7 @@ def name_of(spec: str) -> str:
 
 def _resolve(spec: str) -> tuple[str, list[str] | None]:
     """A table's location and None, or an image folder's location and its files."""
-    location = absolute(filled(spec) if is_url(spec) else spec)
+    location = absolute(with_variables(spec) if is_url(spec) else spec)
     if not spec.strip() or "\0" in spec:
         raise DatasetError(f"no data set is called {spec!r}: {ACCEPTED}")
     try:
@@ -46,13 +47,13 @@ def _resolve(spec: str) -> tuple[str, list[str] | None]:
         elif _exists(location):
             return _single_table(spec, location), None
         else:
-            raise DatasetError(f"there is no data set {shown(spec)}: {_nearest(location) or ACCEPTED}")
+            raise DatasetError(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
     except DatasetError:
         raise
     except Unreadable as problem:
-        raise DatasetError(f"data set {shown(spec)} cannot be read ({problem}): {ACCEPTED}") from None
-    except Exception as error:  # remote file systems raise what they like
-        raise DatasetError(f"data set {shown(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
+        raise DatasetError(f"data set {quoted(spec)} cannot be read ({problem}): {ACCEPTED}") from None
+    except Exception as error:  # remote file systems raise any exception
+        raise DatasetError(f"data set {quoted(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
     if is_image_folder(files):
         return location, files
     return child(location, _only_table(spec, files)), None
@@ -75,16 +76,16 @@ def _exists(location: str) -> bool:
 def _single_table(spec: str, location: str) -> str:
     if not is_table(file_name(location)):
         hint = f"zip://::{without_secrets(spec)}" if location.lower().endswith(".zip") else ""
-        raise DatasetError(f"{shown(spec)} is no table: {f'read an archive as {hint}' if hint else ACCEPTED}")
+        raise DatasetError(f"{quoted(spec)} is not a table: {f'read an archive as {hint}' if hint else ACCEPTED}")
     return location
 
 
 def _only_table(spec: str, files: list[str]) -> str:
     tables = tables_in(files)
     if not tables:
-        raise DatasetError(f"folder {shown(spec)} holds no images and no table: {ACCEPTED}")
+        raise DatasetError(f"folder {quoted(spec)} holds no images and no table: {ACCEPTED}")
     if len(tables) > 1:
-        raise DatasetError(f"folder {shown(spec)} holds several tables ({', '.join(tables[:5])}): name one of them")
+        raise DatasetError(f"folder {quoted(spec)} holds several tables ({', '.join(tables[:5])}): name one of them")
     return tables[0]
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 
 from sources.errors import DatasetError
 from sources.images import is_image
-from sources.location import child, file_system, is_url, shown
+from sources.location import child, file_system, is_url
+from sources.printable import quoted
 from sources.private_hosts import home_of
 from sources.table import Record, Row, Rows, is_empty, is_table, name_and_problem, open_table, problem_of_id
 
@@ -35,7 +36,7 @@ def list_files(folder: str) -> list[str]:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    seen = set()  # links to folders are followed, but not round in circles
+    seen = set()  # links to folders are followed, but not in circles
     for current, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(current)
         if real in seen:
@@ -72,7 +73,7 @@ def rows_of_folder(folder: str, files: Sequence[str]) -> Rows:
     folders = [posixpath.dirname(table) for table in tables]
     twice = next((name for name, times in Counter(folders).items() if times > 1), None)
     if twice is not None:
-        raise DatasetError(f"{shown(child(folder, twice))} holds more than one metadata table: keep one of {METADATA}")
+        raise DatasetError(f"{quoted(child(folder, twice))} holds more than one metadata table: keep one of {METADATA}")
     return Rows(sum(map(is_image, files)), _rows(folder, files, tables), home_of(folder))
 
 
@@ -95,10 +96,10 @@ def _rows(folder: str, files: Sequence[str], tables: Sequence[str]) -> Iterator[
 
 
 def _rows_of_metadata(folder: str, table: str, known: set[str]) -> Iterator[tuple[Row, str]]:
-    """Each row with the file it names. Only files inside the folder count: a table cannot reach out of it."""
+    """Each row with the file it names. Only files inside the folder count: a table cannot name files outside of it."""
     opened = open_table(child(folder, table))
     if opened.columns is not None and "file_name" not in opened.columns:
-        raise DatasetError(f"{shown(child(folder, table))} has no column 'file_name': add one with the images' paths")
+        raise DatasetError(f"{quoted(child(folder, table))} has no column 'file_name': add one with the images' paths")
     for record in opened.records:
         named = record.cells.get("file_name")
         file = "" if is_empty(named) else posixpath.normpath(posixpath.join(posixpath.dirname(table), str(named)))

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
-# Files that people take for pictures: each is looked at, and told about where its content is none of FORMATS.
+# Files that people take for pictures: each is read, and reported where its content is in none of FORMATS.
 OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
 LARGE_PIXELS = 16_000_000
 
 # Process-wide, because warning filters cannot be changed safely while threads decode.
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 warnings.filterwarnings("ignore", module=r"PIL\.")  # oddities of files that decode well
-logging.getLogger("PIL").setLevel(logging.CRITICAL)  # what is wrong with a picture is said in its reason
+logging.getLogger("PIL").setLevel(logging.CRITICAL)  # problem_of reports what is wrong with a picture
 warnings.simplefilter("error", Image.DecompressionBombWarning)
 
 _large_images = threading.Lock()  # one at a time: threads must not multiply the memory of the largest pictures
@@ -41,8 +41,8 @@ def is_image(name: str) -> bool:
 
 
 def problem_of(content: bytes) -> str | None:
-    """Why these bytes are no usable picture or film, or None. The picture is really decoded, of a film the first one;
-    the suffix does not matter."""
+    """Why these bytes are not a usable picture or film, or None. The picture, or the first frame of a film, is really
+    decoded; the suffix does not matter."""
     if not content:
         return "empty file"
     try:
@@ -103,7 +103,7 @@ def _decode(image: Image.Image) -> None:
 def _upright(image: Image.Image) -> Image.Image:
     try:
         return ImageOps.exif_transpose(image)
-    except Exception:  # a damaged note about the camera is no reason to lose the picture
+    except Exception:  # damaged EXIF data must not lose the picture
         return image
 
 

@@ -1,6 +1,4 @@
-"""Reading a data set: look at every row, keep what can be used and say why the rest cannot.
-
-The columns of a data set that are neither id nor content."""
+"""Reads a data set: examples from the rows that can be used, reasons for the others, and the remaining columns."""
 
 from __future__ import annotations
 
@@ -12,12 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sources.content import read_bytes
-from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples
+from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples, read_bytes
 from sources.errors import DatasetError, Unreadable, Vanished
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.images import problem_of
-from sources.location import shown
+from sources.printable import quoted
 from sources.table import Row, Rows
 from sources.truth import read_truth
 
@@ -26,13 +23,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 
-WORKERS = min(4, os.cpu_count() or 1)
+THREADS = min(4, os.cpu_count() or 1)
 
 
 def load_dataset(spec: str, *, progress: Progress | None = None) -> Dataset:
     """All of a data set: a folder of images, a CSV, JSONL or Parquet table, or an fsspec URL of one of these.
 
-    Raises DatasetError where there is no data set, nothing in it can be read, or the truth beside it does not fit.
+    Raises DatasetError if there is no data set, nothing in it can be read, or the truth beside it does not fit.
     """
     examples: list[Example] = []
     quarantined: list[Quarantined] = []
@@ -54,10 +51,10 @@ def iter_examples(
     known: Callable[[str], bool] = lambda _: False,
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[Example | Quarantined]:
-    """The rows of a data set in order, one at a time: of its content only what is being looked at is in memory.
+    """The rows of a data set in order, as a stream: only a few are in memory at a time.
 
     A picture whose digest is `known` to be readable is not decoded again, which takes most of the time. Rows whose id
-    is not `wanted` are passed over unread."""
+    is not `wanted` are skipped unread."""
     source = find_rows(spec)
     ids: set[str] = set()
     for done, found in enumerate(_examine_all(source, known, wanted), 1):
@@ -75,14 +72,14 @@ def iter_examples(
 def _examine_all(
     source: Rows, known: Callable[[str], bool], wanted: Callable[[str], bool]
 ) -> Iterator[Example | Quarantined]:
-    """In the order of the rows. Pictures are decoded in threads, only a few rows ahead of what was asked for."""
+    """In the order of the rows. Pictures are decoded in threads, a few rows ahead of the consumer."""
     waiting: deque[Future[Example | Quarantined] | Example | Quarantined] = deque()
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="examine")
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="examine")
     try:
         for row in filter(lambda row: wanted(row.name), source.rows):
             examine = partial(_examine, row, known, source.home)
             waiting.append(pool.submit(examine) if row.image is not None else examine())
-            if len(waiting) > 4 * WORKERS:
+            if len(waiting) > 4 * THREADS:
                 yield _result(waiting.popleft())
         while waiting:
             yield _result(waiting.popleft())
@@ -91,8 +88,8 @@ def _examine_all(
 
 
 def vanished(examples: Sequence[Example]) -> list[Quarantined]:
-    """Those whose picture is gone, or has become another one, since they were read."""
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="examine") as pool:
+    """Those whose picture is gone or has changed since they were read."""
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="examine") as pool:
         return [found for found in pool.map(_vanished, examples) if found is not None]
 
 
@@ -133,9 +130,9 @@ def digest_of_text(text: str) -> str:
 
 def _nothing_readable(spec: str, quarantined: list[Quarantined]) -> str:
     if not quarantined:
-        return f"data set {shown(spec)} has no rows: {ACCEPTED}"
+        return f"data set {quoted(spec)} has no rows: {ACCEPTED}"
     more = f", and {len(quarantined) - 1} more" if len(quarantined) > 1 else ""
-    return f"nothing in data set {shown(spec)} can be read: {quarantined[0]}{more}"
+    return f"nothing in data set {quoted(spec)} can be read: {quarantined[0]}{more}"
 
 
 def _truth_of(spec: str, examples: list[Example], quarantined: list[Quarantined]) -> Truth | None:

@@ -1,6 +1,4 @@
-"""Where files are: at an absolute local path or an fsspec URL.
-
-The bytes of one image, whether it is a file, behind a URL or a cell of a Parquet table."""
+"""Where files are: at an absolute local path or an fsspec URL."""
 
 from __future__ import annotations
 
@@ -15,14 +13,12 @@ from collections.abc import Mapping
 from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
+from sources.printable import printable, quoted
 from sources.private_hosts import refusal_in
 from sources.secrets import without_secrets
 
-HARMLESS = (
-    "\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # several scripts need them
-)
 _NO_OPTIONS: Mapping[str, Any] = {}
-_opened_by_this_thread = threading.local()  # the archive read last
+_opened_by_this_thread = threading.local()  # the archive that was read last
 
 
 def is_url(location: str) -> bool:
@@ -34,11 +30,6 @@ def absolute(spec: str) -> str:
     if spec.startswith("file://") and "::" not in spec:
         spec = spec.removeprefix("file://")
     return spec if is_url(spec) else os.path.abspath(os.path.expanduser(spec))
-
-
-def shown(location: str) -> str:
-    """For messages: in quotes, on one line, without what is secret."""
-    return repr(without_secrets(location))
 
 
 def child(folder: str, relative: str) -> str:
@@ -78,7 +69,7 @@ def _split_chain(url: str) -> tuple[str, str, str]:
 
 
 def _split_query(path: str) -> tuple[str, str]:
-    """What lies beside a file on a web server is asked for with the same query: a token may be good for the folder."""
+    """Files beside one on a web server are fetched with the same query: its token may be valid for the whole folder."""
     if not path.startswith(("http://", "https://")):
         return path, ""
     path, mark, query = path.partition("?")
@@ -90,7 +81,7 @@ def file_system(url: str, options: Mapping[str, Any] = _NO_OPTIONS) -> tuple[Any
     head, inner, tail = _split_chain(url)
     if head or not tail:
         return _file_system(url, options)
-    # fsspec opens an archive anew for every file of it, which would read its index as often.
+    # fsspec would open the archive, and read its index, again for every file in it.
     archives: dict[str, Any] = vars(_opened_by_this_thread)
     key = f"{inner.partition('://')[0]}{tail} {fingerprint(absolute(tail.removeprefix('::')), options)} {options}"
     if key not in archives:
@@ -107,7 +98,7 @@ def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
         fs, path = fsspec.core.url_to_fs(url, **{kind: dict(options[kind]) for kind in kinds & options.keys()})
     except ImportError as error:
         remedy = f"pip install {_missing_package(str(error))}"
-        raise DatasetError(f"reading {shown(url)} needs a package that is not installed: {remedy}") from None
+        raise DatasetError(f"reading {quoted(url)} needs a package that is not installed: {remedy}") from None
     except Exception as error:  # every file system has its own exceptions for an address it cannot use
         raise Unreadable(reason_of(error)) from None
     return fs, fs._strip_protocol(path)
@@ -131,13 +122,6 @@ def reason_of(error: BaseException) -> str:
     return printable(without_secrets(" ".join(str(error).split()))[:200]) or type(error).__name__
 
 
-def printable(text: str) -> str:
-    """For messages: what would move the cursor, or turn the line around, is written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() or letter in HARMLESS else repr(letter)[1:-1] for letter in text)
-
-
 def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[bytes]:
     """For reading a whole table as a stream."""
     try:
@@ -152,12 +136,12 @@ def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[b
         return cast(IO[bytes], stream)
     except (DatasetError, Unreadable):
         raise
-    except Exception as error:  # as above: file systems raise what they like
+    except Exception as error:  # as above: file systems raise any exception
         raise Unreadable(reason_of(error)) from None
 
 
 def fingerprint(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> str:
-    """Differs once the file is written anew, as far as its file system tells. Raises Unreadable."""
+    """Differs once the file is written again, as far as its file system tells. Raises Unreadable."""
     try:
         if is_url(location):
             fs, path = file_system(location, options)

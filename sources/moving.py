@@ -1,6 +1,6 @@
-"""Films, read frame by frame by PyAV, which is optional: `pip install av`.
+"""Moving pictures: films, read frame by frame by PyAV (optional: `pip install av`), and animations.
 
-Moving pictures, made anew for a browser: every frame is decoded, so nothing but pixels and times gets through."""
+Animations are decoded and encoded again for a browser, so that nothing but pixels and times gets through."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1")  # still pict
 
 
 class FilmError(Exception):
-    """Why a film cannot be shown, in a few words."""
+    """Why a film cannot be used, in a few words."""
 
 
 def is_film(content: bytes) -> bool:
-    """Told by the first bytes, as a picture is."""
+    """Judged by the first bytes."""
     if content[4:8] == b"ftyp":
         return content[8:12] not in _PICTURES
     is_avi = content[:4] == b"RIFF" and content[8:12] == b"AVI "

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from cachetools import LRUCache
 
 from sources.errors import DatasetError, Unreadable
 from sources.location import fingerprint, open_binary, reason_of
 
-BATCH_BYTES = 32 * 2**20  # about what one batch of a stream may weigh
+BATCH_BYTES = 32 * 2**20  # of one batch of a stream, about
 MAX_BATCH_ROWS = 4096
 CACHED_ROW_GROUPS = 2
 
-_row_groups: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+_row_groups: LRUCache[tuple[Any, ...], Any] = LRUCache(CACHED_ROW_GROUPS)
 _lock = threading.Lock()
 
 
@@ -87,9 +88,6 @@ def _row_group_of(table: str, column: str, row: int, options: Mapping[str, Any])
         key = (table, column, group, fingerprint(table, options))
         if key not in _row_groups:
             _row_groups[key] = file.read_row_group(group, columns=[column]).column(0)
-        _row_groups.move_to_end(key)
-        while len(_row_groups) > CACHED_ROW_GROUPS:
-            _row_groups.popitem(last=False)
         return first, _row_groups[key]
 
 

@@ -1,7 +1,7 @@
-"""Which web addresses a table's rows may name: public ones, and the host that the user named as the data set's.
+"""Guard against server-side request forgery: rows of a table may name public hosts and the host of the data set only.
 
-Whoever wrote a table must not send us to a service of this machine, of its network, or of the cloud it runs in. The
-address is looked at when the connection is made, so redirects and names that resolve anew are covered as well."""
+Otherwise the author of a table could make us call services of this machine, of its network, or of its cloud. The IP
+address is checked when the connection is made, so redirects and changed DNS entries are covered as well."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def options_for_rows(home: str | None) -> dict[str, Any]:
 
 
 def refusal_in(error: BaseException | None) -> PrivateAddress | None:
-    """fsspec says of whatever went wrong that there is no such file, and keeps the cause."""
+    """The refusal behind an error: fsspec reports every failure as a missing file, and keeps the cause."""
     while error is not None and not isinstance(error, PrivateAddress):
         error = error.__cause__ or error.__context__
     return error
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the whole internet's, with the IPv4 address inside an IPv6 one looked at too."""
+    """Whether an IP address is public; an IPv4 address inside an IPv6 one must be public too."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -67,7 +67,7 @@ def is_public(address: str) -> bool:
     return found.is_global and not found.is_multicast
 
 
-@lru_cache(maxsize=64)  # fsspec takes a file system up again where its options are the very same
+@lru_cache(maxsize=64)  # fsspec reuses a file system only if its options are identical
 def _client_factory(home: str | None, allowed: str) -> Any:
     own = {home, *map(_entry, filter(None, (part.strip() for part in allowed.split(","))))}
 
@@ -117,7 +117,9 @@ def _entry(text: str) -> str:
             return f"{url.raw_host}:{url.explicit_port or ''}"
     except ValueError:
         pass
-    raise DatasetError(f"{VARIABLE} has {text!r}, which is no host: write host or host:port, with commas between them")
+    raise DatasetError(
+        f"{VARIABLE} has {text!r}, which is not a host: write host or host:port, with commas between them"
+    )
 
 
 def _host_and_port(address: str) -> str | None:

@@ -1,6 +1,6 @@
-"""CSV, JSONL and Parquet tables, read as a stream of records; what is wrong with one record is said in it.
+"""CSV, JSONL and Parquet tables, read as a stream of records, and the rows of a data set that they hold.
 
-Rows of a data set before their content was looked at, and how the cells of a table become one."""
+A problem with a record or row is kept in it; only a table that cannot be read as a whole raises DatasetError."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sources.errors import DatasetError, Unreadable
-from sources.location import absolute, child, file_name, is_url, open_binary, parent, printable, reason_of, shown
+from sources.location import absolute, child, file_name, is_url, open_binary, parent, reason_of
 from sources.parquet import cell_location, columns_and_rows, iter_rows
+from sources.printable import printable, quoted
 from sources.private_hosts import home_of
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
-MAX_CELL_CHARACTERS = 2**28  # of a line, too: a hostile one of an archive must not fill the memory
+MAX_CELL_CHARACTERS = 2**28  # also of a line: a hostile archive must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def open_table(location: str) -> Table:
             return Table(None, None, _naming_failures(_jsonl_records(location), location))
         header = _csv_header(location)
     except Unreadable as problem:
-        raise DatasetError(f"{shown(location)} cannot be read: {problem}; check the file and its path") from None
+        raise DatasetError(f"{quoted(location)} cannot be read: {problem}; check the file and its path") from None
     return Table(header, None, _naming_failures(_csv_records(location, header), location))
 
 
@@ -63,7 +64,9 @@ def _naming_failures(records: Iterator[Record], location: str) -> Iterator[Recor
     try:
         yield from records
     except (OSError, Unreadable) as error:
-        raise DatasetError(f"{shown(location)} cannot be read to its end: {reason_of(error)}; write it again") from None
+        raise DatasetError(
+            f"{quoted(location)} cannot be read to its end: {reason_of(error)}; write it again"
+        ) from None
 
 
 def _parquet_records(location: str) -> Iterator[Record]:
@@ -76,10 +79,10 @@ def _csv_header(location: str) -> tuple[str, ...]:
     header = tuple(name.strip() for name in next(rows, ()))
     rows.close()
     if not header:
-        raise DatasetError(f"{shown(location)} is empty: its first line must name the columns")
+        raise DatasetError(f"{quoted(location)} is empty: its first line must name the columns")
     twice = next((name for name, times in Counter(header).items() if times > 1), None)
     if twice is not None:
-        raise DatasetError(f"{shown(location)} has the column {twice!r} twice: rename one")
+        raise DatasetError(f"{quoted(location)} has the column {twice!r} twice: rename one")
     return header
 
 
@@ -94,14 +97,14 @@ def _csv_rows(location: str) -> Generator[list[str], None, None]:
     csv.field_size_limit(MAX_CELL_CHARACTERS)  # long texts are fine; the default ends at 128 kB
     with open_binary(location) as stream, io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="") as text:
         if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise DatasetError(f"{shown(location)} is UTF-16: save it as UTF-8")
+            raise DatasetError(f"{quoted(location)} is UTF-16: save it as UTF-8")
         stream.seek(0)
-        # Strict, because a quote that is never closed would otherwise swallow the rest of the table without a word.
+        # Strict, because a quote that is never closed would otherwise swallow the rest of the table silently.
         reader = csv.reader(_lines(text, location), strict=True)
         try:
             yield from (row for row in reader if row)
         except csv.Error as error:
-            where = f"line {reader.line_num} of {shown(location)}"
+            where = f"line {reader.line_num} of {quoted(location)}"
             raise DatasetError(f"{where} is not CSV ({error}): write a quote inside a quoted cell twice") from None
 
 
@@ -125,7 +128,7 @@ def _lines(text: io.TextIOWrapper, location: str) -> Iterator[str]:
         line = text.readline(MAX_CELL_CHARACTERS + 1)
         if len(line) > MAX_CELL_CHARACTERS:
             longest = f"{MAX_CELL_CHARACTERS:,} characters"
-            raise DatasetError(f"line {number} of {shown(location)} has more than {longest}: write shorter ones")
+            raise DatasetError(f"line {number} of {quoted(location)} has more than {longest}: write shorter ones")
         if not line:
             return
         yield line
@@ -143,9 +146,9 @@ def _json_record(row: int, line: bytes) -> Record:
     return Record(row, cells)
 
 
-LONGEST_PATH = 16_384  # characters; signed addresses have a few thousand
-SHOWN = 400  # characters of a header that a message repeats
-# fsspec knows many more kinds of addresses, some of which run commands or write files: those are for the user alone.
+MAX_PATH_CHARS = 16_384  # characters; signed addresses have a few thousand
+MAX_HEADER_CHARS = 400  # of a header that a message repeats
+# fsspec has many more protocols, some of which run commands or write files: only the user may name those.
 ELSEWHERE = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory")
 ARCHIVES = ("zip", "tar")
 HERE = ("file", "local", "")
@@ -153,7 +156,7 @@ HERE = ("file", "local", "")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`name` stands for the row in messages: its id, or which row it is. A row with a problem is no example."""
+    """`name` stands for the row in messages: its id, or which row it is. A row with a problem becomes no example."""
 
     name: str
     text: str | None = None
@@ -179,11 +182,11 @@ def rows_of_table(location: str) -> Rows:
 
 
 def _require_columns(location: str, columns: tuple[str, ...]) -> None:
-    found = printable(", ".join(columns[:12]))[:SHOWN] + (", …" if len(columns) > 12 else "")
+    found = printable(", ".join(columns[:12]))[:MAX_HEADER_CHARS] + (", …" if len(columns) > 12 else "")
     if "id" not in columns:
-        raise DatasetError(f"{shown(location)} has no column 'id' (it has {found}): add or rename one")
+        raise DatasetError(f"{quoted(location)} has no column 'id' (it has {found}): add or rename one")
     if "image" not in columns and "text" not in columns:
-        raise DatasetError(f"{shown(location)} has no column 'text' or 'image' (it has {found}): add or rename one")
+        raise DatasetError(f"{quoted(location)} has no column 'text' or 'image' (it has {found}): add or rename one")
 
 
 def _row_of(record: Record, table: str) -> Row:
@@ -246,8 +249,8 @@ def _image_of(value: Any, table: str, row: int) -> tuple[str | None, bytes | Non
         return None, None, f"image is a {type(path).__name__}, not a path"
     if "\0" in path:
         return None, None, "image path contains a NUL"
-    if len(path) > LONGEST_PATH:
-        return None, None, f"image path has more than {LONGEST_PATH:,} characters"
+    if len(path) > MAX_PATH_CHARS:
+        return None, None, f"image path has more than {MAX_PATH_CHARS:,} characters"
     if is_url(path):
         problem = _problem_of_address(path, remote=not _is_here(table))
         return (None, None, problem) if problem else (absolute(path), None, None)
@@ -259,7 +262,7 @@ def _image_of(value: Any, table: str, row: int) -> tuple[str | None, bytes | Non
 
 
 def _problem_of_address(path: str, *, remote: bool) -> str | None:
-    """Why a table may not name this address. Whoever wrote one that was fetched must not choose among our own files."""
+    """Why a table may not name this address. A table from elsewhere must not name local files."""
     kinds = [part.partition("://")[0] if "://" in part or "/" not in part else "" for part in path.split("::")]
     if strange := next((kind for kind in kinds if kind not in (*ELSEWHERE, *ARCHIVES, *HERE)), None):
         return f"a table may not name an address of the kind {strange!r}: download the image"

@@ -8,7 +8,7 @@ import numpy as np
 
 from sources.dataset import Truth
 from sources.errors import DatasetError
-from sources.location import shown
+from sources.printable import quoted
 from sources.table import Record, open_table
 
 VALUES = {"0": 0, "1": 1, "": -1}
@@ -27,16 +27,16 @@ def read_truth(location: str, ids: Sequence[str], quarantined: Collection[str]) 
             unseen.remove(name)
             matrix[row_of[name]] = values
         elif name in row_of or name in extra:
-            raise DatasetError(f"{shown(location)} has two rows for id {name!r}: keep one")
+            raise DatasetError(f"{quoted(location)} has two rows for id {name!r}: keep one")
         elif name in quarantined:
             extra.add(name)
         else:
-            where = f"{shown(location)} has a row for id {name!r}"
+            where = f"{quoted(location)} has a row for id {name!r}"
             raise DatasetError(f"{where}, which the data set lacks: correct the id or delete the row")
     if unseen:
         missing = next(name for name in ids if name in unseen)
         more = f" and {len(unseen) - 1} more" if len(unseen) > 1 else ""
-        where = f"{shown(location)} has no row for example {missing!r}{more}"
+        where = f"{quoted(location)} has no row for example {missing!r}{more}"
         raise DatasetError(f"{where}: add it, or move the file away to do without truth")
     return Truth(columns, matrix)
 
@@ -55,17 +55,19 @@ def read_whole_truth(location: str) -> tuple[list[str], Truth]:
 
 def _features(location: str, header: tuple[str, ...]) -> tuple[str, ...]:
     if "id" not in header:
-        raise DatasetError(f"{shown(location)} has no column 'id': its first line must be id and the names of features")
+        raise DatasetError(
+            f"{quoted(location)} has no column 'id': its first line must be id and the names of features"
+        )
     features = tuple(name for name in header if name != "id")
     if not features or "" in features:
-        raise DatasetError(f"{shown(location)} must name every feature in its first line, after id")
+        raise DatasetError(f"{quoted(location)} must name every feature in its first line, after id")
     return features
 
 
 def _rows(location: str, records: Iterator[Record], columns: tuple[str, ...]) -> Iterator[tuple[str, list[int]]]:
     for record in records:
         if record.problem is not None:
-            raise DatasetError(f"row {record.row} of {shown(location)} {record.problem}: correct the row")
+            raise DatasetError(f"row {record.row} of {quoted(location)} {record.problem}: correct the row")
         name = record.cells["id"]
         yield name, [_value(location, name, column, record.cells[column]) for column in columns]
 
@@ -74,6 +76,6 @@ def _value(location: str, name: str, column: str, cell: str) -> int:
     value = VALUES.get(cell.strip())
     if value is None:
         raise DatasetError(
-            f"{shown(location)} says {cell!r} for {column!r} of id {name!r}: write 0, 1 or nothing where it is unknown"
+            f"{quoted(location)} says {cell!r} for {column!r} of id {name!r}: write 0, 1 or nothing where it is unknown"
         )
     return value

@@ -1,7 +1,7 @@
 """What must not be lost: answers, charges, claims and runs, in SQLite or PostgreSQL."""
 
 from store.errors import StoreError
-from store.ledger.answers import AnswerRecord, KeptAnswer
+from store.ledger.answers import AnswerRecord
 from store.ledger.claims import Claimed, Request
 from store.ledger.costs import Cost
 from store.ledger.owners import new_owner
@@ -14,7 +14,6 @@ __all__ = [
     "AnswerRecord",
     "Claimed",
     "Cost",
-    "KeptAnswer",
     "Rate",
     "Request",
     "Store",

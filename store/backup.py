@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, TableClause, column, func, insert, se
 
 from store.connection import OWN, connect, examine, sqlite_file, sqlite_library, store_name
 from store.errors import StoreError, explained
-from store.ledger.claims import end_every
+from store.ledger.expiry import end_all_claims
 from store.schema import answers, metadata, review_people, runs, version
 from store.store import Store
 
@@ -107,8 +107,8 @@ def _take_over(path: Path, part: Path, tell: Tell) -> None:
         _copy_pages(source, part, tell)
     with Store.open(str(part)) as copy:
         with copy.engine.execution_options(writes=True).begin() as connection:
-            end_every(connection, time.time())
-        if wrong := copy.integrity_check():
+            end_all_claims(connection, time.time())
+        if wrong := copy.check.problems():
             raise StoreError(f"backup {path} is not sound ({wrong[0]}): nothing was restored; take another backup")
     _settle(part)
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from store.errors import StoreError
-from store.ledger.answers import placed
+from store.ledger.answers import ledger_key
 from store.ledger.owners import is_dead
 from store.schema import version
 
@@ -52,7 +52,7 @@ def _placed_name(key: str, question: str) -> str:
         content = json.loads(question)
     except ValueError:
         return key
-    return placed(content, bare[1]) + bare[2] if bare and isinstance(content, dict) else key
+    return ledger_key(content, bare[1]) + bare[2] if bare and isinstance(content, dict) else key
 
 
 Step = tuple[str | Callable[[Connection], None], ...]

@@ -53,7 +53,7 @@ class Json(TypeDecorator[Any]):
             raise DamagedStore(f"the store holds {value[:40]!r} where JSON was written: {LOOK}") from None
 
 
-class Words(TypeDecorator[str]):
+class EscapedText(TypeDecorator[str]):
     """Text from outside, such as file names: what databases refuse is written as an escape."""
 
     impl = Text
@@ -80,7 +80,7 @@ scopes = Table(
     "scopes",
     metadata,
     Column("id", BigInteger, primary_key=True),
-    Column("scope", Words, nullable=False),
+    Column("scope", EscapedText, nullable=False),
     Column("spent", BigInteger, nullable=False),  # micro-dollars, as all money here
     Column("reserved", BigInteger, nullable=False),
 )
@@ -89,14 +89,14 @@ runs = Table(
     "runs",
     metadata,
     Column("id", BigInteger, primary_key=True),
-    Column("run_id", Words, nullable=False),
+    Column("run_id", EscapedText, nullable=False),
     Column("scope", BigInteger, ForeignKey("scopes.id"), nullable=False),
-    Column("name", Words, nullable=False),
-    Column("flow", Words, nullable=False),
-    Column("dataset", Words, nullable=False),
-    Column("oracle", Words, nullable=False),
+    Column("name", EscapedText, nullable=False),
+    Column("flow", EscapedText, nullable=False),
+    Column("dataset", EscapedText, nullable=False),
+    Column("oracle", EscapedText, nullable=False),
     Column("settings", Json, nullable=False),
-    Column("status", Words, nullable=False),
+    Column("status", EscapedText, nullable=False),
     Column("summary", Json),
     Column("started_at", Double, nullable=False),  # seconds since 1970 in UTC, as all times here
     Column("ended_at", Double),
@@ -107,7 +107,7 @@ identities = Table(
     metadata,
     Column("id", BigInteger, primary_key=True),
     Column("digest", Text, nullable=False),
-    Column("oracle", Words, nullable=False),
+    Column("oracle", EscapedText, nullable=False),
     Column("identity", Json, nullable=False),
 )
 
@@ -117,10 +117,10 @@ charges = Table(
     Column("key", Text, primary_key=True),
     Column("fence", BigInteger, primary_key=True),
     Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
-    Column("oracle", Words, nullable=False),
-    Column("kind", Words, nullable=False),
+    Column("oracle", EscapedText, nullable=False),
+    Column("kind", EscapedText, nullable=False),
     Column("state", Text, nullable=False),
-    Column("owner", Words, nullable=False),
+    Column("owner", EscapedText, nullable=False),
     Column("token", Text, nullable=False),  # of the claim call, so that its repetition is recognised
     Column("lease_seconds", Double, nullable=False),
     Column("lease_until", Double, nullable=False),
@@ -140,7 +140,7 @@ answers = Table(
     Column("id", BigInteger, primary_key=True),
     Column("key", Text, nullable=False),
     Column("identity", BigInteger, ForeignKey("identities.id"), nullable=False),
-    Column("kind", Words, nullable=False),
+    Column("kind", EscapedText, nullable=False),
     Column("question", Json, nullable=False),
     Column("answer", Json, nullable=False),
     Column("cost", BigInteger, nullable=False),
@@ -166,7 +166,7 @@ review_people = Table(
     "review_people",
     metadata,
     Column("id", BigInteger, primary_key=True),
-    Column("name", Words, nullable=False),
+    Column("name", EscapedText, nullable=False),
     Column("role", Text, nullable=False),
     Column("created_at", Double, nullable=False),
 )
@@ -193,7 +193,7 @@ review_items = Table(
     metadata,
     Column("id", BigInteger, primary_key=True),
     Column("digest", Text, nullable=False),  # of queue, question and whether it is a check
-    Column("queue", Words, nullable=False),
+    Column("queue", EscapedText, nullable=False),
     Column("kind", Text, nullable=False),
     Column("question", Json, nullable=False),
     Column("page", Text, nullable=False),  # questions with the same value may be shown on one page
@@ -234,7 +234,7 @@ review_votes = Table(
 review_waits = Table(
     "review_waits",
     metadata,
-    Column("run_id", Words, primary_key=True),
+    Column("run_id", EscapedText, primary_key=True),
     Column("item", BigInteger, ForeignKey("review_items.id"), primary_key=True),
     Column("suspended", BigInteger, nullable=False),  # 1: to be resumed once all its questions are answered
 )
@@ -243,10 +243,10 @@ review_hits = Table(
     "review_hits",
     metadata,
     Column("token", Text, primary_key=True),  # UniqueRequestToken
-    Column("queue", Words, nullable=False),
+    Column("queue", EscapedText, nullable=False),
     Column("items", Json, nullable=False),
     Column("terms", Json, nullable=False),  # all that was published, so that it can be sent again word for word
-    Column("run_id", Words, nullable=False),
+    Column("run_id", EscapedText, nullable=False),
     Column("hit_id", Text),
     Column("state", Text, nullable=False),
     Column("created_at", Double, nullable=False),
@@ -255,7 +255,7 @@ review_hits = Table(
 rate_limits = Table(
     "rate_limits",
     metadata,
-    Column("name", Words, primary_key=True),  # of what is limited, for all processes that use the store
+    Column("name", EscapedText, primary_key=True),  # of what is limited, for all processes that use the store
     Column("requests_at", Double, nullable=False),  # when the next request may go
     Column("tokens_at", Double, nullable=False),  # when the tokens of those before have been worked off
     Column("not_before", Double, nullable=False),  # the server asked for a pause

@@ -1,8 +1,7 @@
-"""Writes that threads want at the same moment, in one transaction: a commit costs more than most of what is written.
+"""Short transactions that are retried, writes of several threads in one commit, and methods that are transactions.
 
-Runs short transactions, again where another process or a dropped connection was in the way.
-
-Work that runs again because the answer to a COMMIT was lost must do nothing more then; every write here is such."""
+A transaction is retried after a conflict or a dropped connection, also when only the acknowledgement of its COMMIT was
+lost: every write must therefore be idempotent."""
 
 from __future__ import annotations
 
@@ -10,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -18,12 +18,18 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from store.errors import explained
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R", bound="Repository")
 Work = Callable[[Connection], Any]
-MOST = 64  # works in one transaction, so that nobody waits long for the others
+Clock = Callable[[], float]
+MAX_BATCH = 64  # writes in one commit, so that none waits long for the others
+_CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_SERVER_DOWN = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _Write:
     work: Work
     woken: threading.Event = field(default_factory=threading.Event)
     done: bool = False
@@ -31,58 +37,61 @@ class _Waiting:
     error: Exception | None = None
 
 
-class Together:
-    """The first thread that comes writes; those that come meanwhile wait, and one of them then writes for all of them.
-    `transact` runs a work in a transaction and returns when it is committed, and a work may be run again."""
+class GroupCommit:
+    """Commits the writes of several threads at once: a commit costs more than most of what is written.
+
+    The first thread leads and writes; threads that come meanwhile queue up, and one of them then writes for all.
+    `transact` runs a work in a transaction and returns once it is committed."""
 
     def __init__(self, transact: Callable[[Work], Any]) -> None:
         self._transact = transact
         self._lock = threading.Lock()
-        self._queue: list[_Waiting] = []
-        self._is_led = False
+        self._queue: list[_Write] = []
+        self._has_leader = False
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        mine = _Waiting(work)
+        own = _Write(work)
         with self._lock:
-            self._queue.append(mine)
-            waits, self._is_led = self._is_led, True
-        if waits:
-            self._wait(mine)
-        if not mine.done:
-            self._lead(mine)
-        if mine.error is not None:
-            raise mine.error
-        return cast("T", mine.result)
+            self._queue.append(own)
+            must_wait, self._has_leader = self._has_leader, True
+        if must_wait:
+            self._wait(own)
+        if not own.done:
+            self._flush(own)
+        if own.error is not None:
+            raise own.error
+        return cast("T", own.result)
 
-    def _wait(self, mine: _Waiting) -> None:
+    def _wait(self, own: _Write) -> None:
         try:
-            mine.woken.wait()
+            own.woken.wait()
         except BaseException:  # this thread is interrupted: the others go on without it
             with self._lock:
-                self._queue = [one for one in self._queue if one is not mine]
-                leads = mine.woken.is_set() and not mine.done
-                self._is_led = bool(self._queue) if leads else self._is_led
+                self._queue = [one for one in self._queue if one is not own]
+                leads = own.woken.is_set() and not own.done
+                self._has_leader = bool(self._queue) if leads else self._has_leader
                 successor = self._queue[:1] if leads else []
             for one in successor:
                 one.woken.set()
             raise
 
-    def _lead(self, mine: _Waiting) -> None:
+    def _flush(self, own: _Write) -> None:
+        """Commit a batch from the queue as its leader, then wake those that are done and the next leader."""
         with self._lock:
-            batch, self._queue = self._queue[:MOST], self._queue[MOST:]
+            batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
         try:
             self._commit(batch)
         finally:
             with self._lock:
                 # Those that an interrupt of this thread left undone go first.
-                self._queue = [one for one in batch if not one.done and one is not mine] + self._queue
-                self._is_led = bool(self._queue)
-                woken = [one for one in batch if one.done and one is not mine] + self._queue[:1]
+                self._queue = [one for one in batch if not one.done and one is not own] + self._queue
+                self._has_leader = bool(self._queue)
+                woken = [one for one in batch if one.done and one is not own] + self._queue[:1]
             for one in woken:
                 one.woken.set()
 
-    def _commit(self, batch: list[_Waiting]) -> None:
-        """One for all; where any of them fails, each alone, so that it alone fails."""
+    def _commit(self, batch: list[_Write]) -> None:
+        """All in one transaction; if any of them fails, each in its own, so that only that one fails."""
         try:
             results = self._transact(lambda connection: [one.work(connection) for one in batch])
         except Exception as error:
@@ -96,11 +105,6 @@ class Together:
             one.result, one.done = result, True
 
 
-_CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
-_AWAY = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-
-
 class Transactions:
     """Reads and writes of one engine, usable from many threads."""
 
@@ -112,34 +116,31 @@ class Transactions:
         is_sqlite = engine.dialect.name == "sqlite"
         # PostgreSQL shows each statement what is committed by then, within a transaction or without one.
         self._readers = engine if is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
-        # SQLite takes one writer at a time: what threads write at once becomes one transaction, with one commit.
-        self._together = Together(self._write_alone) if is_sqlite else None
+        self._group = GroupCommit(self._write_alone) if is_sqlite else None  # SQLite takes one writer at a time
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        return self._patiently(lambda: self._run(self._readers, work), is_transient)
+        return self._retry(self._readers, work, is_transient)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        return self._write_alone(work) if self._together is None else self._together.write(work)
+        return self._write_alone(work) if self._group is None else self._group.write(work)
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
-        return self._patiently(lambda: self._run(self._writers, work), is_transient)
+        return self._retry(self._writers, work, is_transient)
 
     def first(self, work: Callable[[Connection], T]) -> T:
-        """A write with which the store is opened: it waits for others, but not for a server that is not there."""
-        return self._patiently(lambda: self._run(self._writers, work), is_conflict)
+        """The write with which a store is opened: retried after a conflict, but not when the server is down."""
+        return self._retry(self._writers, work, is_conflict)
 
-    @staticmethod
-    def _run(engine: Engine, work: Callable[[Connection], T]) -> T:
-        with engine.begin() as connection:
-            return work(connection)
-
-    def _patiently(self, attempt: Callable[[], T], worth_waiting: Callable[[SQLAlchemyError], bool]) -> T:
+    def _retry(
+        self, engine: Engine, work: Callable[[Connection], T], is_retryable: Callable[[SQLAlchemyError], bool]
+    ) -> T:
         deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
-                return attempt()
+                with engine.begin() as connection:
+                    return work(connection)
             except SQLAlchemyError as error:
-                if not worth_waiting(error) or time.monotonic() + pause > deadline:
+                if not is_retryable(error) or time.monotonic() + pause > deadline:
                     raise explained(self.name, error) from error
             except UnicodeDecodeError as error:
                 raise explained(self.name, error) from error
@@ -147,15 +148,44 @@ class Transactions:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
+class Repository:
+    """Base of the classes that read and write some tables. Callers leave out the `connection` of methods under @reads
+    and @writes; each call is one short transaction and may come from any thread."""
+
+    def __init__(self, transactions: Transactions, clock: Clock) -> None:
+        self._transactions = transactions
+        self._clock = clock
+
+
+def reads(method: Callable[Concatenate[R, Connection, P], T]) -> Callable[Concatenate[R, P], T]:
+    """Run the method in a read transaction."""
+
+    @wraps(method)
+    def read(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._transactions.read(lambda connection: method(self, connection, *args, **kwargs))
+
+    return read
+
+
+def writes(method: Callable[Concatenate[R, Connection, P], T]) -> Callable[Concatenate[R, P], T]:
+    """Run the method in a write transaction. It may be retried: it must be idempotent and take no iterators."""
+
+    @wraps(method)
+    def write(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._transactions.write(lambda connection: method(self, connection, *args, **kwargs))
+
+    return write
+
+
 def is_conflict(error: SQLAlchemyError) -> bool:
-    """Whether another process was in the way, so that the same work may succeed in a moment."""
+    """Whether another process was in the way, so that a retry may succeed."""
     if not isinstance(error, DBAPIError):
         return False
     return getattr(error.orig, "sqlstate", None) in _CONFLICTS or "is locked" in str(error.orig)
 
 
 def is_transient(error: SQLAlchemyError) -> bool:
-    """A conflict, or a connection that was cut or could not be made."""
+    """Whether it was a conflict, or a connection that was dropped or could not be made."""
     if not isinstance(error, DBAPIError):
         return False
     if error.connection_invalidated or is_conflict(error):
@@ -165,4 +195,4 @@ def is_transient(error: SQLAlchemyError) -> bool:
     state: str | None = getattr(error.orig, "sqlstate", None)
     if state is None:  # no server answered
         return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
-    return state in _AWAY or state.startswith("08")
+    return state in _SERVER_DOWN or state.startswith("08")

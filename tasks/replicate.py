@@ -7,9 +7,9 @@ from collections.abc import Callable
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from reports.replicate.claim import Finding
+from reports.replicate.claim import ClaimResult
 
 
 @task(name="replicate", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def replicate_topic(name: str, test: Callable[[], Finding]) -> Finding:  # noqa: ARG001 (the task run is named by it)
+def replicate_topic(name: str, test: Callable[[], ClaimResult]) -> ClaimResult:  # noqa: ARG001 (the task run is named by it)
     return test()

@@ -13,7 +13,7 @@ from discovery.simulation.crowds import Crowd, Matrix
 
 
 @dataclass
-class History:
+class Rehearsal:
     """What was asked and learned, one entry per query."""
 
     n: int
@@ -93,12 +93,12 @@ def rehearse(
     voters: int = 1,
     labelling: Labelling = TRUTHFUL,
     until: int | None = None,
-) -> History:
+) -> Rehearsal:
     """Ask until `queries` are spent, the strategy has nothing left to ask, or `until` different columns are found.
 
     The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
     With several `voters` each of them is asked every question, and each time it is a query."""
-    history = History(len(truth))
+    history = Rehearsal(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
         asked = strategy.next_questions(min(batch, ceil((queries - history.queries) / voters)))

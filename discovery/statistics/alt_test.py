@@ -10,7 +10,7 @@ and Yekutieli 2001). The model may replace a person when it wins against half of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -108,19 +108,11 @@ def _p_below(mean: float, deviation: float, n: int, epsilon: float) -> float:
 
 
 def _corrected(tested: list[AgainstOne]) -> tuple[AgainstOne, ...]:
-    """Benjamini and Yekutieli's step-up rule: sound whatever the tests have to do with each other."""
-    count = len(tested)
-    harmonic = sum(1 / rank for rank in range(1, count + 1))
-    order = sorted(range(count), key=lambda place: tested[place].p)
-    won = 0
-    for rank, place in enumerate(order, start=1):
-        if tested[place].p <= rank / count * LEVEL / harmonic:
-            won = rank
-    winners = set(order[:won])
-    return tuple(
-        AgainstOne(one.person, one.examples, one.advantage, one.behind, one.p, place in winners)
-        for place, one in enumerate(tested)
-    )
+    """Benjamini and Yekutieli's correction holds whatever the dependence between the tests."""
+    from scipy.stats import false_discovery_control
+
+    corrected = false_discovery_control([one.p for one in tested], method="by")
+    return tuple(replace(one, won=bool(p <= LEVEL)) for one, p in zip(tested, corrected, strict=True))
 
 
 def _why_not(model: Labels, said: NDArray[np.bool_], usable: NDArray[np.bool_]) -> str:

@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from discovery.statistics.agreement import Statistic
 
-Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+Z_95 = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value that is always defined, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +56,11 @@ class Estimate:
 
 def wilson(successes: float, trials: float) -> tuple[float, float]:
     """The 95 % interval of a share (Wilson 1927), sound at 0 and 1 and for few trials."""
-    share, z2 = successes / trials, Z * Z
+    share, z2 = successes / trials, Z_95 * Z_95
     middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    half = Z_95 / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    low = 0.0 if successes == 0 else max(0.0, middle - half)
+    return low, 1.0 if successes == trials else min(1.0, middle + half)
 
 
 def share(successes: int, trials: int, why_not: str = "nothing was labelled") -> Estimate:

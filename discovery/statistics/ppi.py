@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
-from discovery.statistics.intervals import Estimate, Z, share
+from discovery.statistics.intervals import Z_95, Estimate, share
 
 FEWEST = 10  # people's labels, below which the normal interval means nothing
 
@@ -80,7 +80,7 @@ def _around(value: float, variance: float) -> Estimate:
     value = min(1.0, max(0.0, value))
     if variance == 0:
         return Estimate(value, reason="no interval: people and model gave the same label everywhere")
-    half = Z * math.sqrt(variance)
+    half = Z_95 * math.sqrt(variance)
     return Estimate(value, max(0.0, value - half), min(1.0, value + half))
 
 

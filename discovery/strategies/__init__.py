@@ -13,7 +13,7 @@ from discovery.strategies.adaptive import adaptive_pair, adaptive_triple
 from discovery.strategies.auto import Auto
 from discovery.strategies.hybrid import AdaptiveHybrid
 from discovery.strategies.nonadaptive import RandomTriple, Tagging
-from discovery.strategies.rephrased import InParts, Parts, as_left_right, as_two_of_three
+from discovery.strategies.rephrased import Parts, Rephrased, as_left_right, as_two_of_three
 
 STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "auto": Auto,
@@ -44,4 +44,4 @@ def make_strategy(
             known = f"it takes {', '.join(sorted(taken))}" if taken else "it takes none"
             raise StrategyError(f"strategy {name!r} has no option {option!r}: {known}")
     strategy = build(n, rng, **options)
-    return InParts(strategy, ASK[ask], rng) if ask else strategy
+    return Rephrased(strategy, ASK[ask], rng) if ask else strategy

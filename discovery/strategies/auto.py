@@ -1,8 +1,10 @@
-"""The default strategy: two of three, a pair or a tag, whichever is likely to find the next feature that counts.
+"""The default strategy: two of three, a pair or a tag, chosen by which is likely to find the next feature that counts.
 
-Every question asks for a feature other than the known ones. Of many comparisons of each kind the one is chosen that
-promises most, judged by features that are imagined after those found so far (`hypothetical.py`); of the kinds the
-one that promises most, judged besides by how often it found an interesting and distinct feature."""
+Every question asks for a feature other than the known ones; one that is interesting and distinct counts. Of many random
+comparisons of each kind the model in `hypothetical.py`, a posterior over the number of features left and a sample of
+hypothetical features, picks the one with the highest probability p of finding a feature that counts. Then the kind is
+chosen whose estimate (trust · p + good) / (trust + asked) is highest: the mean of a Beta distribution with p as prior
+mean, updated by the `good` ones of the `asked` questions of that kind, old ones discounted; or a sample from it."""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import numpy as np
 
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
-from discovery.strategies.hypothetical import POOL, Imagination, Picture, Places
+from discovery.strategies.hypothetical import MAX_POOL, FeatureSample, HypotheticalFeatures, Places
 from discovery.unresolved.triples import UnresolvedTriples
 
 Examples = tuple[int, ...]
@@ -31,15 +33,15 @@ SIZE = {Kind.TWO_OF_THREE: 3, Kind.PAIR: 2, Kind.TAG: 1}
 DRAWN = 200  # comparisons of one kind of which the most promising is chosen
 DRAWN_UNRESOLVED = 24  # triples among them that no known feature settles
 DRAWN_BY_LIKENESS = 64
-TRIES = 50
-ENUMERATED = 5_000  # comparisons of one kind that are listed when random tries find none that is new
-PRUDENT = 0.8  # what a pair or a tag keeps of its promise: features too rare to count are hard to foresee
-RECENT = 0.9  # weight of a query relative to the next one, in the record of a way of asking
-UNTRIED = 0.5  # what a way of asking promises before anything is known, if nothing is imagined
+MIN_RANDOM_TRIES = 50
+MAX_ENUMERATED = 5_000  # comparisons of one kind that are listed when random tries find none that is new
+NOT_TRIPLE_DISCOUNT = 0.8  # on the promise of a pair or a tag: features too rare to count are hard to foresee
+RECORD_DECAY = 0.9  # weight of a query relative to the next one, in the record of a way of asking
+PROMISE_WITHOUT_MODEL = 0.5
 
 
 @dataclass
-class Record:
+class TrackRecord:
     """How one way of asking did, older queries counting less."""
 
     good: float = 0.0
@@ -51,18 +53,17 @@ class Choice:
     """The comparison that one way of asking would put, and what it promises."""
 
     examples: Examples
-    promise: float = UNTRIED
-    places: Places | None = None  # of its examples in the picture, if there is one
+    promise: float = PROMISE_WITHOUT_MODEL
+    places: Places | None = None  # of its examples in the sample's pool, if there is a sample
     mass: float = 0.0
 
 
 class Auto:
     """Each part can be switched: `beyond` (go on when no triple is unresolved), the `ways` that compete, `other` (ask
-    for another than the known features), `imagine` (judge comparisons by imagined features; otherwise a way asks at
-    random), `sample` (Thompson sampling instead of the best expectation).
+    for another than the known features), `imagine` (judge comparisons by hypothetical features; otherwise a way asks
+    at random), `sample` (Thompson sampling instead of the best expectation).
 
-    `trust` is how many queries a promise is worth, `caution` how much evidence the imagination needs, and `memory` the
-    weight of a query relative to the next one in what is imagined."""
+    `trust` is how many queries a promise is worth; `caution` and `memory` are those of HypotheticalFeatures."""
 
     def __init__(
         self,
@@ -86,16 +87,16 @@ class Auto:
             if not 0 < value <= most:
                 raise StrategyError(f"auto: {name} is {value:g}, but must be above 0 and at most {most:g}")
         self._n, self._rng, self._beyond = n, rng, beyond
-        self._other, self._sample = other, sample
+        self._other, self._thompson = other, sample
         self._trust = trust
-        self._imagination = Imagination(n, rng, memory, caution) if imagine else None
+        self._model = HypotheticalFeatures(n, rng, memory, caution) if imagine else None
         self._triples = UnresolvedTriples(n, rng)
-        self._records = {way: Record() for way in ways}
+        self._records = {way: TrackRecord() for way in ways}
         self._labels: dict[str, Labels] = {}
         self._kept: list[Labels] = []
         self._asked: set[tuple[Kind, Examples]] = set()
         self._way: dict[Comparison, str] = {}  # of every question that was asked
-        self._number: dict[Comparison, int] = {}  # as the imagination knows it
+        self._number: dict[Comparison, int] = {}  # by which the model knows it
         self._known_then: dict[Comparison, frozenset[str]] = {}  # when a question was asked that is not answered yet
 
     @property
@@ -123,13 +124,13 @@ class Auto:
             if counts:
                 self._kept.append(new)
         self._record(question, counts=counts)
-        if self._imagination is not None:
-            self._imagination.answer(self._number[question], new, answered=feature is not None, counts=counts)
+        if self._model is not None:
+            self._model.record_answer(self._number[question], new, answered=feature is not None, counts=counts)
 
     def _record(self, question: Comparison, *, counts: bool) -> None:
         for record in self._records.values():
-            record.good *= RECENT
-            record.asked *= RECENT
+            record.good *= RECORD_DECAY
+            record.asked *= RECORD_DECAY
         record = self._records[self._way[question]]
         record.good += counts
         record.asked += 1.0
@@ -138,9 +139,9 @@ class Auto:
         """The question of the most promising way that has one left."""
         if not self._beyond and self._triples.share == 0:
             return None
-        unresolved = self._triples.draw_many(DRAWN_UNRESOLVED) if self._imagination else []
-        picture = self._imagination.picture(self._pool(unresolved)) if self._imagination else None
-        found = [(way, self._choice(way, picture, unresolved)) for way in self._records]
+        unresolved = self._triples.draw_many(DRAWN_UNRESOLVED) if self._model else []
+        sample = self._model.sample(self._pool(unresolved)) if self._model else None
+        found = [(way, self._choice(way, sample, unresolved)) for way in self._records]
         choices = {way: choice for way, choice in found if choice is not None}
         if not choices:
             return None
@@ -150,8 +151,8 @@ class Auto:
         question = Comparison(KIND_OF[way], choice.examples, other_than_known=self._other)
         self._way[question] = way
         self._asked.add((question.kind, choice.examples))
-        if self._imagination is not None and picture is not None and choice.places is not None:
-            self._number[question] = self._imagination.ask(picture, question.kind, choice.places, choice.mass)
+        if self._model is not None and sample is not None and choice.places is not None:
+            self._number[question] = self._model.record_question(sample, question.kind, choice.places, choice.mass)
         if question.kind is Kind.TWO_OF_THREE:
             self._triples.retire(choice.examples)
         return question
@@ -161,32 +162,32 @@ class Auto:
         record, expected = self._records[way], min(max(choice.promise, 0.001), 0.999)
         good = self._trust * expected + record.good
         bad = self._trust * (1 - expected) + record.asked - record.good
-        return float(self._rng.beta(good, bad)) if self._sample else good / (good + bad)
+        return float(self._rng.beta(good, bad)) if self._thompson else good / (good + bad)
 
     def _pool(self, unresolved: list[Examples]) -> Places:
-        """The examples on which features are imagined: all, or those of unresolved triples and some others."""
-        if self._n <= POOL:
+        """The examples on which features are sampled: all, or those of unresolved triples and some others."""
+        if self._n <= MAX_POOL:
             return np.arange(self._n)
         wanted = np.unique(np.array(unresolved, np.intp))
-        others = self._rng.choice(self._n, POOL, replace=False)
-        return np.concatenate([wanted, others[~np.isin(others, wanted)]])[:POOL]
+        others = self._rng.choice(self._n, MAX_POOL, replace=False)
+        return np.concatenate([wanted, others[~np.isin(others, wanted)]])[:MAX_POOL]
 
-    def _choice(self, way: str, picture: Picture | None, unresolved: list[Examples]) -> Choice | None:
-        kind, pool = KIND_OF[way], np.arange(self._n) if picture is None else picture.pool
+    def _choice(self, way: str, sample: FeatureSample | None, unresolved: list[Examples]) -> Choice | None:
+        kind, pool = KIND_OF[way], np.arange(self._n) if sample is None else sample.pool
         if way in ("near", "far"):
-            if picture is None:
+            if sample is None:
                 unresolved = self._triples.draw_many(DRAWN_BY_LIKENESS)
             drawn = unresolved or self._random(kind, DRAWN_BY_LIKENESS, pool)
             sign = 1 if way == "near" else -1
             drawn = sorted(drawn, key=lambda examples: sign * self._differences(examples))[:1]
         elif way == "unresolved":
-            drawn = unresolved if picture is not None else self._triples.draw_many(1)
+            drawn = unresolved if sample is not None else self._triples.draw_many(1)
         else:
-            drawn = self._random(kind, DRAWN if picture is not None else 1, pool)
+            drawn = self._random(kind, DRAWN if sample is not None else 1, pool)
             drawn += unresolved if way == "triple" else []
-        if picture is None or not drawn:
+        if sample is None or not drawn:
             return Choice(drawn[0]) if drawn else None
-        return _most_promising(kind, drawn, picture)
+        return _most_promising(kind, drawn, sample)
 
     def _differences(self, examples: Examples) -> int:
         """How many known labels differ, over all pairs of these examples."""
@@ -195,27 +196,29 @@ class Auto:
         return sum(int(((x != y) & (x != UNKNOWN) & (y != UNKNOWN)).sum()) for x, y in pairs)
 
     def _random(self, kind: Kind, wanted: int, pool: Places) -> list[Examples]:
-        """Up to `wanted` comparisons of that kind that were not asked; none only if all were, or so it seems."""
+        """Up to `wanted` comparisons of that kind that were not asked; none if all, or nearly all, were."""
         size = SIZE[kind]
         drawn: dict[Examples, None] = {}
-        for row in np.sort(pool[self._rng.integers(pool.size, size=(max(TRIES, wanted), size))], axis=1).tolist():
+        for row in np.sort(
+            pool[self._rng.integers(pool.size, size=(max(MIN_RANDOM_TRIES, wanted), size))], axis=1
+        ).tolist():
             examples = tuple(row)
             if len(set(examples)) == size and (kind, examples) not in self._asked:
                 drawn[examples] = None
             if len(drawn) == wanted:
                 break
-        if not drawn and comb(self._n, size) <= ENUMERATED:
+        if not drawn and comb(self._n, size) <= MAX_ENUMERATED:
             every = combinations(range(self._n), size)
             fresh = [examples for examples in every if (kind, examples) not in self._asked]
             return [fresh[i] for i in self._rng.permutation(len(fresh))[:wanted]]
         return list(drawn)
 
 
-def _most_promising(kind: Kind, drawn: list[Examples], picture: Picture) -> Choice:
-    place = np.argsort(picture.pool)
-    places = place[np.searchsorted(picture.pool, np.array(drawn, np.intp), sorter=place)]
-    promise, mass = picture.promise(kind, places)
+def _most_promising(kind: Kind, drawn: list[Examples], sample: FeatureSample) -> Choice:
+    place = np.argsort(sample.pool)
+    places = place[np.searchsorted(sample.pool, np.array(drawn, np.intp), sorter=place)]
+    promise, mass = sample.promise(kind, places)
     if kind is not Kind.TWO_OF_THREE:
-        promise *= PRUDENT
+        promise *= NOT_TRIPLE_DISCOUNT
     best = int(promise.argmax())
     return Choice(drawn[best], float(promise[best]), places[best], float(mass[best]))

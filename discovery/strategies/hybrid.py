@@ -18,8 +18,8 @@ import numpy as np
 
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 
-Members = int  # a set of examples, one bit each
-ENUMERATED = 20_000  # up to so many triples are listed, above that they are tried at random
+ExampleSet = int  # a bit mask: bit x is set if example x is in the set
+MAX_ENUMERATED = 20_000  # up to so many triples are listed, above that they are tried at random
 
 
 class AdaptiveHybrid:
@@ -42,12 +42,12 @@ class AdaptiveHybrid:
         self._delta = delta or 0.05
         self._classes = ExampleClasses(n, rng)
         self._labels: dict[str, Labels] = {}
-        self._features: dict[Members, int] = {}  # the examples that have it, and the one that stands for it
-        self._queue: deque[Members] = deque()
-        self._current: Members | None = None
+        self._features: dict[ExampleSet, int] = {}  # the examples that have it, and the one that stands for it
+        self._queue: deque[ExampleSet] = deque()
+        self._current: ExampleSet | None = None
         self._misses = 0
         self._asked: set[Comparison] = set()
-        self._everything: Members = 0  # the root; 0 while pairs are being compared
+        self._everything: ExampleSet = 0  # the root; 0 while pairs are being compared
 
     @property
     def unresolved(self) -> float:
@@ -83,7 +83,7 @@ class AdaptiveHybrid:
             self._misses = 0
 
     def _start_exploring(self) -> None:
-        self._everything = _members(self._classes.representatives)
+        self._everything = _as_set(self._classes.representatives)
         self._current = self._everything
         for labels in self._labels.values():
             self._add(labels)
@@ -91,24 +91,24 @@ class AdaptiveHybrid:
     def _add(self, labels: Labels) -> bool:
         """Queue a feature; False if it adds nothing to those that are known."""
         having = [example for example in self._classes.representatives if labels[example] == 1]
-        members = _members(having)
-        if members in (0, self._everything) or members in self._features:
+        feature = _as_set(having)
+        if feature in (0, self._everything) or feature in self._features:
             return False
-        self._features[members] = int(self._rng.choice(having))
-        self._queue.append(members)
+        self._features[feature] = int(self._rng.choice(having))
+        self._queue.append(feature)
         return True
 
-    def _explore(self, feature: Members, k: int) -> list[Comparison]:
+    def _explore(self, feature: ExampleSet, k: int) -> list[Comparison]:
         covered = self._right_below(feature)
         bare = list(_examples(feature & ~_union(covered)))
-        standing_in = list(dict.fromkeys([self._features[members] for members in covered] + bare))
+        standing_in = list(dict.fromkeys([self._features[other] for other in covered] + bare))
         if self._misses < self._theta_now():
             triples = self._fresh_triples(standing_in, k)
             if triples:
                 return triples
         return self._alone(bare, standing_in)[:k]
 
-    def _right_below(self, feature: Members) -> list[Members]:
+    def _right_below(self, feature: ExampleSet) -> list[ExampleSet]:
         inside = [other for other in self._features if other != feature and other & ~feature == 0]
         return [f for f in inside if not any(f != other and f & ~other == 0 for other in inside)]
 
@@ -120,7 +120,7 @@ class AdaptiveHybrid:
 
     def _fresh_triples(self, examples: list[int], k: int) -> list[Comparison]:
         """Up to `k` random triples that were not asked."""
-        if comb(len(examples), 3) <= ENUMERATED:
+        if comb(len(examples), 3) <= MAX_ENUMERATED:
             triples = (Comparison(Kind.TWO_OF_THREE, triple) for triple in combinations(sorted(examples), 3))
             fresh = [question for question in triples if question not in self._asked]
             return [fresh[i] for i in self._rng.permutation(len(fresh))[:k]]
@@ -212,19 +212,19 @@ def _check(n: int, theta: int | None, degree: int | None, delta: float | None) -
         raise StrategyError(f"delta is {delta:g}, but a probability of failure lies between 0 and 1")
 
 
-def _members(examples: list[int]) -> Members:
+def _as_set(examples: list[int]) -> ExampleSet:
     return sum(1 << example for example in examples)
 
 
-def _examples(members: Members) -> Iterator[int]:
-    while members:
-        lowest = members & -members
+def _examples(bits: ExampleSet) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
         yield lowest.bit_length() - 1
-        members ^= lowest
+        bits ^= lowest
 
 
-def _union(sets: list[Members]) -> Members:
+def _union(sets: list[ExampleSet]) -> ExampleSet:
     union = 0
-    for members in sets:
-        union |= members
+    for each in sets:
+        union |= each
     return union

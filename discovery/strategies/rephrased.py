@@ -35,7 +35,7 @@ def as_two_of_three(question: Comparison) -> list[Comparison]:
     return [Comparison(Kind.TWO_OF_THREE, triple, other_than_known=other) for triple in ((x, x, y), (x, y, y))]
 
 
-class InParts:
+class Rephrased:
     """A strategy whose every question is asked in parts, one after the other in random order until one has an answer.
 
     The strategy inside hears that answer, or NONE after the last part."""

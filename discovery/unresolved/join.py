@@ -1,12 +1,12 @@
-"""All pairs of sorted entries with the same hash. An entry is a hash in its high bits and a place in its low bits.
-
-All unresolved triples, found by a hash join: fix one example a; the other two must agree on what a has and share
+"""All unresolved triples, found by a hash join: fix one example a; the other two must agree on what a has and share
 nothing else, so only examples with the same labels on a's features need to be compared.
 
 a is the one of the three with the most features, so that each triple is found once and keys are long. A missing label
 agrees with both values: such an example is entered under every completion of its key, and one with too many missing
-labels is compared with all others. Whatever the join brings together is tested against all known labels, so a collision
-of hashes does no harm. Time grows as n² plus the pairs compared, memory as n."""
+labels is compared with all others. Every pair found is tested against all known labels, so hash collisions do no
+harm. Time grows as n² log n plus the pairs compared, memory as n.
+
+An entry is one number: a hash in its high bits and the place of an example in its low bits."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.unresolved.equal_hashes import pairs_within_runs
-from discovery.unresolved.fast_join import QuickJoin
 from discovery.unresolved.packed_labels import WORD, Bits, PackedLabels
 
 Places = NDArray[np.intp]
 MAX_BLANKS = 6  # missing labels in a key up to which all its completions are entered
 MAX_COPIES = 8.0  # entries per example, on average, up to which features with missing labels are used in keys
-SAMPLE = 64  # examples from which the work is estimated
+WORK_SAMPLE = 64  # examples from which the work is estimated
 VISITS = 20  # examples that the join looks at in the time of one random try
-SORTED = 8  # how much longer that takes when they must be sorted
+WORK_IF_INCOMPLETE = 8  # how much longer one takes when labels are missing
+LONG_RUN = 64  # entries with one hash above which their pairs are tested as a grid
+GRID = 1 << 15  # about so many pairs of a grid are tested at once
 
 
 class TripleJoin:
@@ -36,18 +36,13 @@ class TripleJoin:
         self._low = np.uint64((1 << labels.n.bit_length()) - 1)  # the bits of an entry that hold the place
         self._places = np.arange(labels.n, dtype=np.uint64)
         self._usable = _key_features(labels)
-        self.factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
-        self.quick = QuickJoin(self.rows, self.factors) if labels.complete and labels.has else None
+        self._factors = np.random.default_rng(0).integers(1 << 63, size=len(labels.has), dtype=np.uint64) * 2 + 1
 
     def partners(self, a: int) -> Iterator[tuple[Places, Places]]:
         """All pairs of places b, c after place a for which (a, b, c) is unresolved, in batches of at most about n."""
-        quick = self.quick.partners(a) if self.quick else None
-        yield from self._sorted_partners(a) if quick is None else quick
-
-    def _sorted_partners(self, a: int) -> Iterator[tuple[Places, Places]]:
         key = self._key(a)
         entries, wild = self._entries(a, key)
-        for left, right in pairs_within_runs(entries, self._low):
+        for left, right in pairs_with_equal_hashes(entries, self._low):
             left, right = self._unresolved(a, left, right)
             if left.size and not self.rows.complete:  # of several completions that two examples share one counts
                 counts = self._is_first_in_common(key, left, right)
@@ -59,16 +54,16 @@ class TripleJoin:
             yield self._place(left), self._place(right)
 
     def work(self) -> int:
-        """About how many random tries take as long as to find all triples, estimated from SAMPLE examples."""
+        """About how many random tries take as long as to find all triples, estimated from WORK_SAMPLE examples."""
         n = self.rows.n
-        sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int)).tolist()
-        visits = 0
+        sample = np.unique(np.linspace(0, n - 1, min(n, WORK_SAMPLE)).astype(int)).tolist()
+        visits, effort = 0, 1 if self.rows.complete and self.rows.has else WORK_IF_INCOMPLETE
         for a in sample:
             entries, wild = self._entries(a, self._key(a))
             ends = np.flatnonzero((entries[1:] ^ entries[:-1]) > self._low) + 1
             runs = np.diff(ends, prepend=0, append=entries.size)
             pairs = int((runs * (runs - 1) // 2).sum()) + wild.size * (n - a)
-            visits += 2 * pairs + entries.size * (1 if self.quick else SORTED)
+            visits += 2 * pairs + entries.size * effort
         return visits * n // (VISITS * max(len(sample), 1))
 
     def _key(self, a: int) -> list[np.uint64]:
@@ -89,7 +84,7 @@ class TripleJoin:
         some = np.flatnonzero(np.bitwise_or.reduce(blanks))
         many = sum((np.bitwise_count(blank[some]) for blank in blanks), np.zeros(some.size, np.uint8)) > MAX_BLANKS
         few = some[~many]
-        hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self.factors)
+        hashes, completed = _completed(hashes[few], places[few], [blank[few] for blank in blanks], self._factors)
         entries = np.concatenate([np.delete(entries, some), hashes & ~self._low | completed])
         entries.sort()
         repeated = np.flatnonzero(entries[1:] == entries[:-1])  # two completions of one key may have the same hash
@@ -97,7 +92,7 @@ class TripleJoin:
 
     def _hash(self, key: list[np.uint64], has: list[Bits], size: int) -> Bits:
         hashes = np.zeros(size, np.uint64)
-        for part, bits, factor in zip(key, has, self.factors, strict=True):
+        for part, bits, factor in zip(key, has, self._factors, strict=True):
             hashed = bits & part
             hashed *= factor
             hashes += hashed
@@ -127,6 +122,33 @@ class TripleJoin:
             found = self.rows.two_of_three(word, a, self._place(left), self._place(right)) == 0
             left, right = left[found], right[found]
         return left, right
+
+
+def pairs_with_equal_hashes(entries: Bits, low: np.uint64) -> Iterator[tuple[Bits, Bits]]:
+    """All pairs of sorted entries with the same hash; `low` are the bits of the place.
+
+    Entries with one hash form a run: pairs of long runs come as grids, the others by distance 1, 2, and so on."""
+    left = np.flatnonzero((entries[1:] ^ entries[:-1]) <= low)  # the next entry belongs to the same run
+    if left.size > LONG_RUN:
+        breaks = np.flatnonzero(np.diff(left, prepend=-2, append=-2) != 1)
+        sizes = np.diff(breaks)
+        for start, size in zip(left[breaks[:-1]].tolist(), sizes.tolist(), strict=True):
+            if size > LONG_RUN:
+                yield from _grids(entries[start : start + size + 1])
+        left = left[np.repeat(sizes <= LONG_RUN, sizes)]
+    distance = 1
+    while left.size:
+        yield entries[left], entries[left + distance]
+        distance += 1
+        left = left[left < entries.size - distance]
+        left = left[(entries[left] ^ entries[left + distance]) <= low]
+
+
+def _grids(run: Bits) -> Iterator[tuple[Bits, Bits]]:
+    """All pairs of a run, and a few twice, the second time with the larger entry first."""
+    step = max(1, GRID // run.size)
+    for row in range(0, run.size - 1, step):
+        yield run[row : row + step, None], run[None, row + 1 :]
 
 
 def _most_features_first(labels: PackedLabels) -> Places:

@@ -10,7 +10,7 @@ from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.sources import all_triples, codes, settles, try_triples
 from discovery.unresolved.survey import Batch
 
-SAMPLE = 1 << 17  # random triples of which the best are taken
+TRIPLE_SAMPLE = 1 << 17  # random triples of which the best are taken
 
 
 def fewest(scores: NDArray[np.int64], k: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -52,7 +52,7 @@ class ScoredTriples:
 
 
 class SampledTriples:
-    """The same from SAMPLE random triples, for more examples than can be scored in full."""
+    """The same from TRIPLE_SAMPLE random triples, for more examples than can be scored in full."""
 
     def __init__(self, labels: PackedLabels) -> None:
         self._labels = labels
@@ -62,7 +62,7 @@ class SampledTriples:
 
     def fewest(self, k: int, without: Batch, rng: np.random.Generator) -> Batch:
         n = self._labels.n
-        triples = try_triples(PackedLabels(n), SAMPLE, rng)
+        triples = try_triples(PackedLabels(n), TRIPLE_SAMPLE, rng)
         numbers, first = np.unique(codes(triples, n), return_index=True)
         triples = triples[:, first[~np.isin(numbers, codes(without, n))]]
         return triples[:, fewest(self._labels.triples_settled_by(*triples), k, rng)]

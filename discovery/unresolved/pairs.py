@@ -15,7 +15,7 @@ from discovery.unresolved.packed_labels import PackedLabels
 
 Pair = tuple[int, ...]
 SCORED_EXACTLY = 2_000  # up to so many examples every pair is scored by `least_resolved`
-SAMPLE = 1 << 18  # and above that so many random ones
+PAIR_SAMPLE = 1 << 18  # random pairs that are scored above that
 BLOCK = 1 << 22  # pairs of patterns compared at once
 
 
@@ -67,11 +67,11 @@ class UnresolvedPairs:
     def least_resolved(self, k: int) -> list[Pair]:
         """Up to `k` pairs, never retired, that the fewest known features tell apart; ties are broken at random.
 
-        Exact up to SCORED_EXACTLY examples; above that the best of SAMPLE random pairs."""
+        Exact up to SCORED_EXACTLY examples; above that the best of PAIR_SAMPLE random pairs."""
         if self.n <= SCORED_EXACTLY:
             a, b = np.triu_indices(self.n, 1)
         else:
-            ends = self.rng.integers(self.n, size=(SAMPLE, 2))
+            ends = self.rng.integers(self.n, size=(PAIR_SAMPLE, 2))
             ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
             a, b = ends[:, 0], ends[:, 1]
         retired = np.array([x * self.n + y for x, y in self._retired], np.int64)

@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
-from discovery.unresolved.blocks import LARGEST, Block
 from discovery.unresolved.join import TripleJoin
 from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.survey import Batch, Survey, as_examples
 
 Triple = tuple[int, ...]
-TRIES = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most
-RECENT = 16  # hits from which the number of unresolved triples is estimated
-BLOCK_AFTER = 1 << 22  # tries that are spent before a block of features is made to choose better ones
+TRIES_PER_ROUND = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most
+RECENT_HITS = 16  # from which the number of unresolved triples is estimated
 
 
 class Source(Protocol):
@@ -45,15 +43,11 @@ def settles(labels: Labels, triples: Batch) -> NDArray[np.bool_]:
     return settled
 
 
-def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator, block: Block | None = None) -> Batch:
-    """The unresolved ones among `tries` uniformly random triples, in the order of the tries; with a block, random among
-    those that it leaves unresolved."""
-    if block is None:
-        a, b, c = rng.integers(labels.n, size=(3, tries), dtype=np.int32)
-        different = (a != b) & (a != c) & (b != c)
-        a, b, c = a[different], b[different], c[different]
-    else:
-        a, b, c = block.draw(tries, rng)
+def try_triples(labels: PackedLabels, tries: int, rng: np.random.Generator) -> Batch:
+    """The unresolved ones among `tries` uniformly random triples, in the order of the tries."""
+    a, b, c = rng.integers(labels.n, size=(3, tries), dtype=np.int32)
+    different = (a != b) & (a != c) & (b != c)
+    a, b, c = a[different], b[different], c[different]
     left = labels.unresolved_triples(a, b, c)
     return np.sort(np.stack([a[left], b[left], c[left]]), axis=0)
 
@@ -92,10 +86,9 @@ class TriedTriples:
     def __init__(self, labels: PackedLabels, retired: AbstractSet[Triple]) -> None:
         self.spent = 0  # tries so far
         self.laborious = False  # even large rounds have found nothing
-        self.block: Block | None = None
         self._labels = labels
         self._retired = retired
-        self._tries = TRIES[0]
+        self._tries = TRIES_PER_ROUND[0]
         self._found: list[Triple] = []  # the next one last
         self._recent = [0, 0]  # tries and what they found, of late
 
@@ -108,41 +101,31 @@ class TriedTriples:
             triple = self._found.pop()
             if triple not in self._retired:
                 return triple
-        found = try_triples(self._labels, self._tries, rng, self.block).T[::-1].tolist()
+        found = try_triples(self._labels, self._tries, rng).T[::-1].tolist()
         self._count(len(found))
         self._found = [triple for triple in map(tuple, found) if triple not in self._retired]
         if self._found:
             return self._found.pop()
-        self.laborious = self._tries == TRIES[1]
-        self._tries = min(4 * self._tries, TRIES[1])
-        if self.laborious and self._needs_a_block():
-            self.block = Block(self._labels)
-            self._tries, self.laborious, self._recent = TRIES[0], False, [0, 0]
+        self.laborious = self._tries == TRIES_PER_ROUND[1]
+        self._tries = min(4 * self._tries, TRIES_PER_ROUND[1])
         return None
 
     def unresolved(self) -> float:
         """About how many triples are unresolved; more than there are rather than fewer, as the tries may be old."""
-        cells = self.block.cells if self.block else self._labels.n**3 / 6
-        return cells * (self._recent[1] + 1) / max(self._recent[0], 1)
+        return self._labels.n**3 / 6 * (self._recent[1] + 1) / max(self._recent[0], 1)
 
     def _count(self, found: int) -> None:
         self.spent += self._tries
         self._recent = [self._recent[0] + self._tries, self._recent[1] + found]
-        if self._recent[1] > RECENT:
+        if self._recent[1] > RECENT_HITS:
             self._recent = [number // 2 for number in self._recent]
-
-    def _needs_a_block(self) -> bool:
-        """None was made yet, or half as many features again are known since."""
-        if self._labels.n > LARGEST or self.spent < BLOCK_AFTER:
-            return False
-        return self.block is None or 2 * self._labels.features > 3 * self.block.features
 
 
 class JoinedTriples:
     """Holds for each example how many triples it came first in, by a survey that may be some features old.
 
-    A draw picks one of the surveyed triples by its number, joins its first example anew, and takes the triple with that
-    number; None from `draw` means that fewer are left by now, or that it is retired."""
+    A draw picks one of the surveyed triples by its number, repeats the join of its first example, and takes the triple
+    with that number; None from `draw` means that fewer are left by now, or that it is retired."""
 
     def __init__(self, labels: PackedLabels, surveyed: Survey, retired: AbstractSet[Triple]) -> None:
         self.misses = 0

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.unresolved.compiled import fastest_partners
 from discovery.unresolved.join import Places, TripleJoin
 from discovery.unresolved.packed_labels import PackedLabels
 
@@ -30,13 +29,12 @@ class Survey:
 def survey(labels: PackedLabels, limit: int) -> Survey:
     """Find all unresolved triples, and list them as long as they are no more than `limit`: memory is bounded by it."""
     join = TripleJoin(labels)
-    partners = fastest_partners(join)
     found = np.zeros(labels.n, np.int64)
     listed: list[Batch] = []
     waiting: list[tuple[int, Places, Places]] = []
     total = 0
     for a in range(labels.n):
-        for b, c in partners(a):
+        for b, c in join.partners(a):
             if b.size:
                 found[a] += b.size
                 waiting.append((a, b, c))

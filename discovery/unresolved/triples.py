@@ -1,9 +1,8 @@
 """Which triples no known feature resolves, and a uniform draw from them (Algorithm 1, step 1).
 
 Up to LIST_LIMIT triples are kept in a list. Above that random triples are tried, which is quick as long as many are
-unresolved, at first any, later those that a few features leave unresolved. When the tries have cost so much that a
-survey of all unresolved triples is worth its while, it is made: from then on triples come from the list it gives or, if
-that would be too long, from a join on one example per draw."""
+unresolved. When the tries have cost more than a survey of all unresolved triples would, it is made: from then on
+triples come from its list or, if that would be too long, from a join on one example per draw."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ from discovery.unresolved.survey import NOTHING, Survey, count_unresolved_triple
 
 Method = Literal["list", "tries", "join"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
-SAMPLE = 1 << 17  # random triples from which a share is estimated
+SHARE_SAMPLE = 1 << 17  # random triples from which a share is estimated
 JOIN_SAMPLE = 64  # joins from which a share is estimated
 PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes, if it will end in a list
 REPEATS = 100  # draws in a row of what was drawn or retired before it is checked whether anything else is left
@@ -41,8 +40,8 @@ REPEATS = 100  # draws in a row of what was drawn or retired before it is checke
 class UnresolvedTriples:
     """A triple is resolved when some feature is known on all three examples and true of exactly two of them.
 
-    `method` fixes how triples are drawn, for small n; by default it is chosen as said above. Asking for a count or a
-    share never changes what is drawn."""
+    `method` fixes how triples are drawn, for small n; by default it is chosen as described above. Asking for a count
+    or a share never changes what is drawn."""
 
     def __init__(self, n: int, rng: np.random.Generator, method: Method | None = None) -> None:
         self.n = n
@@ -175,10 +174,9 @@ class UnresolvedTriples:
         if isinstance(self._source, JoinedTriples) and self._survey is not None:
             left = self._source.unresolved_share(self._estimates, JOIN_SAMPLE)
             return max(left, 1 / self._survey[1].total) * self._survey[1].total / self.total
-        block = self._source.block if isinstance(self._source, TriedTriples) else None
-        found = int(try_triples(self._labels, SAMPLE, self._estimates, block).shape[1])
-        cells = block.cells if block else self.n**3 / 6  # what a try is one of
+        found = int(try_triples(self._labels, SHARE_SAMPLE, self._estimates).shape[1])
+        cells = self.n**3 / 6  # what a try is one of
         if found:
-            return min(1.0, found / SAMPLE * cells / self.total)
+            return min(1.0, found / SHARE_SAMPLE * cells / self.total)
         before = self._estimate[1] if self._estimate else 1.0
-        return min(before, 3 / SAMPLE * cells / self.total)  # with 95 % confidence there are no more
+        return min(before, 3 / SHARE_SAMPLE * cells / self.total)  # with 95 % confidence there are no more

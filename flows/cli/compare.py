@@ -25,16 +25,14 @@ def _compare(arguments: argparse.Namespace) -> int:
     from flows.compare.settings import CompareSettings
 
     settings = read_options(arguments, CompareSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
+    from flows.compare.preparation import prepare_comparison
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.compare.preparation import prepare_comparison
+    prepared = prepare_comparison(settings, TerminalDisplay(messages()))
+    from flows.compare.flow import run_flow
 
-        prepared = prepare_comparison(settings)
-        from flows.compare.flow import run_flow
-
-        result = run_flow(prepared)
+    result = run_flow(prepared)
     if arguments.json:
         text = (prepared.folder / "comparison.json").read_text(encoding="utf-8")
         print(as_json(json.loads(text)))

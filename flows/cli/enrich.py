@@ -14,13 +14,11 @@ ENRICH_EXAMPLE = (
 REDISCOVER_EXAMPLE = (
     "example: python -m flows rediscover datasets/faces --table enriched/faces --oracle contrastive --queries 20"
 )
-NOTIFY_EXAMPLE = "example: python -m flows notify slack-webhook/team"
 DONE = 0
 
 
 def add_enrich_commands(command: Command) -> None:
-    from flows.enrich.rediscover import RediscoverSettings
-    from flows.enrich.settings import EnrichSettings
+    from flows.enrich.settings import EnrichSettings, RediscoverSettings
 
     add_options(
         command("enrich", "label what is new in a data set with features already found", ENRICH_EXAMPLE, _enrich),
@@ -34,33 +32,17 @@ def add_enrich_commands(command: Command) -> None:
         RediscoverSettings,
         positional="dataset",
     )
-    notify = command("notify", "tell people when a run fails or its budget is used up", NOTIFY_EXAMPLE, _notify)
-    notify.add_argument("block", metavar="BLOCK", help="a notification block of Prefect, as TYPE/NAME")
-
-
-def _notify(arguments: argparse.Namespace) -> int:
-    from flows.prefect_api import prefect_api
-    from flows.settings import prefect_environment, state_folder
-
-    with prefect_api(state_folder(), prefect_environment()):
-        from flows.notify import notify
-
-        made = notify(arguments.block)
-    print_result(made, [f"automation: {name}" for name in made], json=arguments.json)
-    return DONE
 
 
 def _rediscover(arguments: argparse.Namespace) -> int:
-    from flows.enrich.rediscover import RediscoverSettings
+    from flows.enrich.settings import RediscoverSettings
 
     settings = read_options(arguments, RediscoverSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
+    from flows.enrich.rediscover import PROPOSALS, run_flow
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.enrich.rediscover import PROPOSALS, run_flow
-
-        rows = run_flow(settings)
+    rows = run_flow(settings, TerminalDisplay(messages()))
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     lines.append(f"written to {settings.table}/{PROPOSALS}")
     print_result(rows, lines, json=arguments.json)
@@ -71,15 +53,12 @@ def _enrich(arguments: argparse.Namespace) -> int:
     from flows.enrich.settings import EnrichSettings
 
     settings = read_options(arguments, EnrichSettings)
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
+    from flows.enrich.flow import check, run_flow
+    from flows.enrich.summary import told
 
-    with displaying(TerminalDisplay(messages())):
-        from flows.enrich.flow import check, run_flow
-        from flows.enrich.summary import told
-
-        folder, _ = check(settings)
-        summary = run_flow(settings)
-    lines = told(summary) if "waits_for" in summary else [*told(summary), f"written to {folder}"]
-    print_result(summary, lines, json=arguments.json)
+    folder, _ = check(settings)
+    summary = run_flow(settings, TerminalDisplay(messages()))
+    print_result(summary, [*told(summary), f"written to {folder}"], json=arguments.json)
     return DONE

@@ -11,13 +11,10 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined
 
+from flows.errors import UsageError
 from flows.settings import NOT_REPEATED
 
 Settings = TypeVar("Settings", bound=BaseModel)
-
-
-class UsageError(Exception):
-    """Bad input on the command line; the message is one line that names the value and the remedy."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -5,38 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.text import Text
 
-from sources.location import printable
+from flows.progress import Display
+from sources.printable import printable
 
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
-
-
-class Display:
-    """Silent: what Python callers and deployments get."""
-
-    def say(self, message: str) -> None:
-        pass
-
-    @contextmanager
-    def waiting(self, message: str) -> Iterator[None]:  # noqa: ARG002
-        yield
-
-    @contextmanager
-    def counting(self, total: int | None, unit: str) -> Iterator[None]:  # noqa: ARG002
-        """`total` is None where nobody knows it."""
-        yield
-
-    def update(self, done: int, detail: str) -> None:
-        pass
-
-    def note(self, detail: str) -> None:
-        """What is being waited for, while nothing is counted."""
 
 
 class TerminalDisplay(Display):
@@ -89,19 +67,3 @@ class TerminalDisplay(Display):
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(detail)
-
-
-_current: ContextVar[Display | None] = ContextVar("display", default=None)
-
-
-def display() -> Display:
-    return _current.get() or Display()
-
-
-@contextmanager
-def displaying(shown: Display) -> Iterator[None]:
-    token = _current.set(shown)
-    try:
-        yield
-    finally:
-        _current.reset(token)

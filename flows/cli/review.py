@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flows.cli.options import UsageError
 from flows.cli.runs import Command
 from flows.cli.terminal import print_result
+from flows.errors import UsageError
 
 
 def add_mturk_options(review: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def publish_command(arguments: argparse.Namespace, store: Any) -> None:
     if not arguments.yes:
         print("nothing was posted: add --yes to post it")
         return
-    address = arguments.base_url or store.queue.remembered(ADDRESS) or DEFAULT_ADDRESS
+    address = arguments.base_url or store.queue.people.remembered(ADDRESS) or DEFAULT_ADDRESS
     posted = publish(store, client_of(terms.market.endpoint), plan, address)
     print(f"{posted} tasks posted; collect their answers with: python -m flows review collect")
 
@@ -72,11 +72,11 @@ def collect_command(arguments: argparse.Namespace, store: Any) -> None:
     if bonus is not None and (bonus <= 0 or bonus != round(bonus, 2)):
         raise UsageError(f"--bonus {arguments.bonus}: give whole cents, at least 0.01")
     if bonus is not None and not arguments.yes:
-        people = sum(hit.terms["people"] for hit in store.queue.hits() if hit.terms["market"] == market.name)
+        people = sum(hit.terms["people"] for hit in store.queue.mturk.hits() if hit.terms["market"] == market.name)
         print(f"a bonus of {bonus:.2f} USD each for at most {people} assignments: add --yes to pay it")
         return
     result = collect(store, client_of(market.endpoint), market.name, bonus=bonus)
-    if store.queue.ready_runs():
+    if store.queue.waits.ready_runs():
         resume(store.queue)
     print_result(vars(result), result.lines(), json=arguments.json)
 
@@ -128,9 +128,11 @@ def _review(arguments: argparse.Namespace) -> int:
     }
     if arguments.action not in doing:
         raise UsageError(f"unknown action {arguments.action!r}: choose one of {', '.join(doing)}")
+    from flows.cli.progress import TerminalDisplay
+    from flows.cli.terminal import messages
     from flows.settings import open_store
 
-    doing[arguments.action](arguments, open_store(arguments.store))
+    doing[arguments.action](arguments, open_store(arguments.store, TerminalDisplay(messages())))
     return DONE
 
 
@@ -181,7 +183,7 @@ def _status(arguments: argparse.Namespace, store: Any) -> None:
     from dataclasses import asdict
 
     _expect(arguments, 0, "nothing")
-    states = store.queue.states()
+    states = store.queue.records.states()
     lines = [
         f"{one.queue}: {one.questions} {one.kind} questions {one.state}, {one.given} of {one.wanted} votes given"
         for one in states

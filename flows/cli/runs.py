@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from flows.cli.options import UsageError
 from flows.cli.terminal import print_result
+from flows.errors import UsageError
 
 REPORT_EXAMPLE = "example: python -m flows report runs/faces"
 EXPORT_EXAMPLE = "example: python -m flows export runs/faces --to wide-parquet,imagefolder --out exported"
@@ -77,17 +76,17 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _report(arguments: argparse.Namespace) -> int:
     from flows.runs.report import describe, report, told
 
-    with _messages():
-        page = report(
-            _run_of(arguments.folder, told=True),
-            dataset=arguments.dataset,
-            out=Path(arguments.out) if arguments.out else None,
-            target=arguments.target,
-            tagging=_run_of(arguments.tagging) if arguments.tagging else None,
-            budget=arguments.budget,
-            by=arguments.by,
-            against=_run_of(arguments.against) if arguments.against else None,
-        )
+    page = report(
+        _run_of(arguments.folder),
+        dataset=arguments.dataset,
+        out=Path(arguments.out) if arguments.out else None,
+        target=arguments.target,
+        tagging=_run_of(arguments.tagging) if arguments.tagging else None,
+        budget=arguments.budget,
+        by=arguments.by,
+        against=_run_of(arguments.against) if arguments.against else None,
+        display=_display(),
+    )
     print_result(describe(page), told(page), json=arguments.json)
     return DONE
 
@@ -96,10 +95,8 @@ def _export(arguments: argparse.Namespace) -> int:
     from flows.runs.report import export
 
     out = Path(arguments.out) if arguments.out else None
-    with _messages():
-        written = export(
-            _run_of(arguments.folder, told=True), arguments.to or ["all"], dataset=arguments.dataset, out=out
-        )
+    run = _run_of(arguments.folder)
+    written = export(run, arguments.to or ["all"], dataset=arguments.dataset, out=out, display=_display())
     print_result([str(path) for path in written], [str(path) for path in written], json=arguments.json)
     return DONE
 
@@ -116,41 +113,37 @@ def _tree(arguments: argparse.Namespace) -> int:
 
 
 def _features(arguments: argparse.Namespace) -> int:
-    from flows.runs.curate import Wishes, curate
+    from flows.runs.curate import CurationRequest, curate
 
-    wishes = Wishes(
+    request = CurationRequest(
         arguments.action,
         arguments.names,
         into=arguments.into,
         definitions=arguments.definition or [],
         keep=arguments.keep,
         ask=not arguments.no_ask,
-        sure=arguments.yes,
+        confirmed=arguments.yes,
         budget=arguments.budget,
         store=arguments.store,
         dataset=arguments.dataset,
     )
-    with _messages():
-        result = curate(_run_of(arguments.folder), wishes)
+    result = curate(_run_of(arguments.folder), request, _display())
     print_result(result.data, result.lines, json=arguments.json)
     return DONE
 
 
-def _messages() -> AbstractContextManager[None]:
-    from flows.cli.progress import TerminalDisplay, displaying
+def _display() -> Any:
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
 
-    return displaying(TerminalDisplay(messages()))
+    return TerminalDisplay(messages())
 
 
-def _run_of(folder: str, *, told: bool = False) -> Any:
-    """`told`: what run.json says is needed, not only the features and labels."""
-    from reports.run.folder import Run, check_shape
+def _run_of(folder: str) -> Any:
+    from reports.finished_run import Run
 
     if not folder.strip():
         raise UsageError("RUN is empty: give a run folder that discover wrote")
     run = Run(Path(folder))
     _ = run.summary  # says at once what is wrong with it
-    if told:
-        check_shape(run)
     return run

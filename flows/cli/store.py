@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from flows.cli.options import UsageError
 from flows.cli.runs import Command
 from flows.cli.terminal import print_result
+from flows.errors import UsageError
+from flows.progress import Display
 
 EXAMPLE = "example: python -m flows store check; python -m flows store backup answers-2026-11-16.sqlite"
 DONE, WRONG = 0, 1
@@ -33,21 +34,20 @@ def _store(arguments: argparse.Namespace) -> int:
     if (arguments.file is None) != (arguments.action == "check"):
         wants = "takes no FILE" if arguments.action == "check" else "takes the FILE of the backup"
         raise UsageError(f"store {arguments.action} {wants}: see python -m flows store --help")
-    from flows.cli.progress import TerminalDisplay, displaying
+    from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
     from flows.settings import default_store
 
-    with displaying(TerminalDisplay(messages())):
-        return doing[arguments.action](arguments, arguments.store or default_store())
+    return doing[arguments.action](arguments, arguments.store or default_store(), TerminalDisplay(messages()))
 
 
-def _check(arguments: argparse.Namespace, url: str) -> int:
+def _check(arguments: argparse.Namespace, url: str, display: Display) -> int:
     from flows.store_check import check
     from store.errors import DamagedStore
 
     try:
-        with _present(url) as store:
-            found, name = check(store), store.name
+        with _present(url, display) as store:
+            found, name = check(store, display), store.name
     except DamagedStore as damaged:
         print_result({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)], json=arguments.json)
         return WRONG
@@ -62,45 +62,42 @@ def _check(arguments: argparse.Namespace, url: str) -> int:
     return WRONG if found.problems else DONE
 
 
-def _backup(arguments: argparse.Namespace, url: str) -> int:
+def _backup(arguments: argparse.Namespace, url: str, display: Display) -> int:
     from store.backup import backup
 
     path = Path(arguments.file)
-    with _present(url) as store, _Progress("copied") as tell:
+    with _present(url, display) as store, _Progress(display, "copied") as tell:
         backup(store, path, tell)
     print_result(str(path), [str(path)], json=arguments.json)
     return DONE
 
 
-def _restore(arguments: argparse.Namespace, url: str) -> int:
+def _restore(arguments: argparse.Namespace, url: str, display: Display) -> int:
     from store.backup import restore
     from store.connection import store_name
 
-    with _Progress("restored") as tell:
+    with _Progress(display, "restored") as tell:
         restore(Path(arguments.file), url, tell)
     print_result(store_name(url), [store_name(url)], json=arguments.json)
     return DONE
 
 
-def _present(url: str) -> Any:
-    """The store, which must be there: a slip of the pen must not make a new one."""
-    from flows.cli.progress import display
+def _present(url: str, display: Display) -> Any:
+    """The store, which must exist: a typo in --store must not create a new one."""
     from store import Store, StoreError
     from store.connection import sqlite_file, store_name
 
     path = sqlite_file(url)
     if path is not None and not path.exists():
         raise StoreError(f"store {store_name(url)} is not there: give its URL or path with --store")
-    return Store.open(url, waiting=display().waiting)
+    return Store.open(url, waiting=display.waiting)
 
 
 class _Progress:
     """Tells how far a copy is, in percent, for pages and rows are nobody's measure."""
 
-    def __init__(self, detail: str) -> None:
-        from flows.cli.progress import display
-
-        self._shown, self._detail = display(), detail
+    def __init__(self, display: Display, detail: str) -> None:
+        self._shown, self._detail = display, detail
         self._counting = self._shown.counting(100, "%")
 
     def __enter__(self) -> _Progress:

@@ -6,7 +6,6 @@ How results and messages are printed: tables on stdout, messages on stderr."""
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import traceback
 from collections.abc import Iterable
@@ -18,14 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from flows.reviewing.server_log import printable_lines
 from models.oracle import MICRO
-from reports.run.folder import Run
-from sources.location import printable
+from reports.finished_run import Run
+from sources.printable import printable
 from store import Cost, Store, StoreError
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def as_json(value: Any) -> str:
@@ -39,22 +35,6 @@ def as_json(value: Any) -> str:
 def print_result(data: Any, lines: Iterable[str], *, json: bool) -> None:
     """Results go to stdout: as JSON, or as lines."""
     print(as_json(data) if json else "\n".join(map(printable, lines)))
-
-
-class PrintableFormatter(logging.Formatter):
-    """What servers and libraries log may quote a visitor or a file, in tracebacks above all."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable_lines(super().format(record))
-
-
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"printable": {"()": PrintableFormatter, "format": "%(levelname)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "printable"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-}
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
@@ -85,10 +65,10 @@ def results() -> Console:
 
 def print_features(run: Run) -> None:
     summary, out = run.summary, results()
-    table = Table(title=f"{summary['dataset']['name']}: features in order of discovery", title_justify="left")
+    table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
     for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
         table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
-    examples = summary["dataset"]["compared"]
+    examples = summary.dataset.compared
     for row in run.features.itertuples():
         marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
         table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
@@ -97,18 +77,18 @@ def print_features(run: Run) -> None:
         if getattr(row, "twin", "") and isinstance(row.twin, str):
             out.print(f"{row.name}: {row.twin}, by what it selects or by its words")
     out.print(
-        f"{summary['features']} features, {summary['interesting_distinct']} interesting and distinct, from "
-        f"{summary['queries']} queries; g {summary['g']:.3f}; stopped because of {summary['stopped_because']}",
+        f"{summary.features} features, {summary.interesting_distinct} interesting and distinct, from "
+        f"{summary.queries} queries; g {summary.g:.3f}; stopped because of {summary.stopped_because}",
     )
-    if truth := summary.get("truth"):
-        accuracy = truth["mean_balanced_accuracy"]
+    if truth := summary.truth:
+        accuracy = truth.mean_balanced_accuracy
         out.print(
-            f"truth: {truth['matched']} of {truth['of']} attributes matched"
+            f"truth: {truth.matched} of {truth.of} attributes matched"
             + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
         )
     out.print(
-        f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store, "
-        f"{summary['cost_usd']:.4f} USD; written to {run.folder}",
+        f"{summary.paid_calls:,} calls paid, {summary.cached_calls:,} from the store, "
+        f"{summary.cost_usd:.4f} USD; written to {run.folder}",
     )
 
 
@@ -128,7 +108,7 @@ def print_estimate(estimate: dict[str, Any]) -> None:
 
 
 def cost_rows(store: Store, which: str | None) -> list[Cost]:
-    rows = store.costs(Path(which).name if which else None)
+    rows = store.costs.lines(Path(which).name if which else None)
     if which and not rows:
         raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
     return rows

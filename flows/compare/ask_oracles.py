@@ -11,11 +11,12 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from discovery.questions import Kind
-from flows.cli.progress import display
 from flows.compare.preparation import Asked, PreparedComparison
 from flows.discover.flow import run_discovery
 from flows.discover.loop import StopReason
 from flows.discover.outcome import Outcome
+from flows.progress import Display
+from flows.run_record import recorded_run
 from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle, OracleError, OracleUnavailable
 from models.people.recorded_votes import RecordedVotes
 from models.recorded import Recorded
@@ -59,7 +60,7 @@ class Asking:
             needed = features is None and asked.place == 0
             if not (needed or prepared.settings.own_discovery):
                 continue
-            display().say(f"{asked.name} discovers features")
+            prepared.display.say(f"{asked.name} discovers features")
             try:
                 outcome = self._discover(asked)
             except (AnswersPending, OracleUnavailable) as stopped:
@@ -110,23 +111,21 @@ class Asking:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
         run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}"))
-        store.begin_run(
+        scope, budget = prepared.scope(asked), prepared.settings.budget_micro
+        with recorded_run(
+            store,
             run_id,
-            prepared.scope(asked),
-            name=f"{prepared.folder.name}-{asked.place + 1}",
+            scope,
             flow="compare",
+            name=f"{prepared.folder.name}-{asked.place + 1}",
             dataset=prepared.dataset.name,
-            oracle=str(asked.oracle.identity),
-            settings=prepared.settings.model_dump(mode="json"),
-        )
-        budget = prepared.settings.budget_micro
-        recorded = Recorded(asked.oracle, store, run_id=run_id, scope=prepared.scope(asked), budget=budget)
-        status = "failed"
-        try:
+            oracle=asked.oracle.identity,
+            settings=prepared.settings,
+        ) as run:
+            run.spent = recorded = Recorded(asked.oracle, store, run_id=run_id, scope=scope, budget=budget)
             yield recorded
-            status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if self._is_lost(asked) else "done"
-        finally:
-            store.end_run(run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
+            lost = self._is_lost(asked)
+            run.status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if lost else "done"
 
     def _compared(self, oracle: Oracle, asked: Asked) -> tuple[Named, ...]:
         examples = self.prepared.examples
@@ -143,9 +142,9 @@ class Asking:
         prepared = self.prepared
         writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
         rows = prepared.people_rows if asked.people else range(len(prepared.examples))
-        shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer)
+        shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer, prepared.display)
         poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
-        with display().counting(shown.total, "votes"):
+        with prepared.display.counting(shown.total, "votes"):
             for batch in _batches(features, max(1, QUESTIONS_AT_ONCE // max(1, len(rows) * asked.votes))):
                 labelled = self.label(poll, batch)
                 self._note(asked, labelled.stopped)
@@ -166,16 +165,16 @@ class Asking:
 class _Counted:
     """Writes answers to the sheet and shows, now and then, how far it is."""
 
-    def __init__(self, name: str, total: int, writer: SheetWriter) -> None:
+    def __init__(self, name: str, total: int, writer: SheetWriter, display: Display) -> None:
         self.total = total
-        self._name, self._writer = name, writer
+        self._name, self._writer, self._display = name, writer, display
         self._shown = time.monotonic()
 
     def write(self, answer: Answer) -> None:
         self._writer.write(answer)
         if time.monotonic() - self._shown > 0.2:
             self._shown = time.monotonic()
-            display().update(self._writer.answers, self._name)
+            self._display.update(self._writer.answers, self._name)
 
 
 def waits_for(pending: list[AnswersPending]) -> AnswersPending:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-import re
-from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -13,20 +12,18 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
-from flows.cli.progress import display
 from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
 from flows.oracle_specs import OracleSpec
-from flows.prefect_api import run_with_api
-from flows.reviewing.suspension import raise_if_waiting, suspended
+from flows.prefect_api import artifact_key, run_as_flow
+from flows.reviewing.suspension import suspended
 from models.oracle import AnswersPending, OracleLost, connect
-from reports.compare.comparison import Comparison, compare_oracles
+from reports.compare.comparison import OracleComparison, compare_oracles
 from reports.compare.exports import summary_rows, write_comparison
 from reports.compare.study import Study
 from reports.compare.verdict import verdict_of
-from reports.run.folder import check_writable
-from sources.find import name_of
+from reports.run.files import check_writable
 from tasks.elicit import elicit
 from tasks.label import label
 from tasks.probe import probed
@@ -34,39 +31,36 @@ from tasks.publish import publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
 
-_prepared: ContextVar[PreparedComparison | None] = ContextVar("prepared_comparison", default=None)
 
-
-def _flow_run_name() -> str:
-    settings = CompareSettings.model_validate(flow_run.parameters["settings"])
-    return f"{name_of(settings.dataset)}-{len(settings.oracles)}-oracles-seed{settings.seed}"
-
-
-@flow(name="compare", flow_run_name=_flow_run_name, persist_result=False)
+@flow(name="compare", flow_run_name="{settings.run_name}", persist_result=False)
 def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
-    prepared = _prepared.get() or prepare_comparison(settings)
-    run_id = str(flow_run.id)
+    return _compare(prepare_comparison(settings))
+
+
+def _compare(prepared: PreparedComparison) -> dict[str, Any] | State[Any]:
+    """Within a flow run."""
+    run_id, kept = str(flow_run.id), prepared.settings.model_dump(mode="json")
     for oracle in prepared.built:
         probed(oracle)
     try:
         comparison = run_comparison(prepared, run_id=run_id, compare=elicit, label=label)
     except AnswersPending as pending:
         return suspended(prepared.store, run_id, pending)
-    with display().waiting("writing the page"):
-        page = write_comparison(comparison, prepared.folder, prepared.dataset, settings.model_dump(mode="json"))
+    with prepared.display.waiting("writing the page"):
+        page = write_comparison(comparison, prepared.folder, prepared.dataset, kept)
     name = prepared.dataset.name
-    key = f"comparison-{re.sub(r'[^a-z0-9]+', '-', name.lower())}"
-    publish(key, summary_rows(comparison), f"Oracles compared on {name}", link=page.resolve().as_uri())
+    rows = summary_rows(comparison)
+    publish(artifact_key("comparison", name), rows, f"Oracles compared on {name}", link=page.resolve().as_uri())
     for one in comparison.study.contenders:
         if one.lost:
             raise OracleLost.leaving(prepared.folder, one.stopped)
-    return {"page": str(page), "summary": summary_rows(comparison), "verdict": verdict_of(comparison)}
+    return {"page": str(page), "summary": rows, "verdict": verdict_of(comparison)}
 
 
 def run_comparison(
     prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
-) -> Comparison:
+) -> OracleComparison:
     """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     for oracle in prepared.built:
         connect(oracle)
@@ -95,20 +89,13 @@ def run_comparison(
         versions={"Python": platform.python_version()} | {name: version(name) for name in VERSIONS},
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    with display().waiting("working out the statistics"):
+    with prepared.display.waiting("working out the statistics"):
         return compare_oracles(study)
 
 
 def run_flow(prepared: PreparedComparison) -> dict[str, Any]:
-    """The flow against the API it is pointed at, a server that is kept, or one of its own for as long as it runs."""
-    token = _prepared.set(prepared)
-    kinds = sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})
-    try:
-        state = run_with_api(
-            lambda: compare_flow(prepared.settings, return_state=True), publish.name, prepared.dataset.name, *kinds
-        )
-    finally:
-        _prepared.reset(token)
-    raise_if_waiting(state)
-    result: dict[str, Any] = state.result()
+    """A comparison that is prepared already, as a flow run."""
+    labels = [prepared.dataset.name, *sorted({OracleSpec.parse(text).kind for text in prepared.settings.oracles})]
+    work, display = partial(_compare, prepared), prepared.display
+    result: dict[str, Any] = run_as_flow(compare_flow, prepared.settings, work, publish.name, *labels, display=display)
     return result

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
 from discovery.twins import same_name
-from flows.cli.options import UsageError
-from flows.cli.progress import display
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
 from flows.discover.preparation import RUNS, Prepared
 from flows.discover.settings import DiscoverSettings
+from flows.errors import UsageError
 from flows.feature_lists import read_features
 from flows.oracles import build_oracle
+from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
 from models.oracle import Feature, Oracle, digest_of
 from models.people.recorded_votes import RecordedVotes
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store
@@ -51,6 +51,7 @@ class PreparedComparison:
     store: Store
     out: Path | None
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
+    display: Display = SILENT
 
     # What depends on the identities of the oracles, which must be connected first:
 
@@ -115,7 +116,8 @@ class PreparedComparison:
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
         )
-        return Prepared(settings, self.dataset, asked.oracle, self.store, self.folder / f"discovery-{asked.place + 1}")
+        folder = self.folder / f"discovery-{asked.place + 1}"
+        return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)
 
     def scope(self, asked: Asked) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
@@ -134,23 +136,22 @@ class PreparedComparison:
         return found if (found != UNKNOWN).any() else None
 
 
-def prepare_comparison(settings: CompareSettings) -> PreparedComparison:
+def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> PreparedComparison:
     """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
-    shown = display()
-    with shown.waiting(f"reading {settings.dataset}"):
+    with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
-        shown.say(f"left out {skipped.id}: {skipped.reason}")
+        display.say(f"left out {skipped.id}: {skipped.reason}")
     if len(dataset.examples) < 3:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
-    store = open_store(settings.store)
+    store = open_store(settings.store, display)
     environment = Environment.read()
     budget = settings.budget_micro
     built = [build_oracle(text, dataset, settings.seed, environment, store, budget=budget) for text in settings.oracles]
     features = _features(settings, built)
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)
-    return PreparedComparison(settings, dataset, built, store, out, features)
+    return PreparedComparison(settings, dataset, built, store, out, features, display)
 
 
 def _asked(settings: CompareSettings, built: list[Oracle]) -> list[Asked]:

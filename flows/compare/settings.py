@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from flows.settings import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money
+from sources.find import name_of
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for
 MOST_VOTES = 999
@@ -91,6 +92,11 @@ class CompareSettings(BaseModel):
     @property
     def budget_micro(self) -> Money | None:
         return None if self.budget is None else int(self.budget * MICRO)
+
+    @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{len(self.oracles)}-oracles-seed{self.seed}"
 
     @property
     def command(self) -> str:

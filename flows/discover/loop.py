@@ -17,7 +17,6 @@ import numpy as np
 from discovery.metrics import g, interesting_and_distinct
 from discovery.questions import Comparison, Kind, Labels, Strategy
 from discovery.twins import Closeness, find_twin, same_name
-from flows.cli.progress import display
 from flows.discover.preparation import Prepared
 from models.oracle import (
     Answer,
@@ -234,13 +233,14 @@ def label_rest(
     if not prepared.rest or progress.message:
         return ballots
     panel = Panel(oracle, prepared.rest, prepared.settings.votes)
-    with display().counting(len(progress.findings), f"features put to the other {len(prepared.rest):,} examples"):
+    display, unit = prepared.display, f"features put to the other {len(prepared.rest):,} examples"
+    with display.counting(len(progress.findings), unit):
         for place, finding in enumerate(progress.findings, start=1):
             labelled = label(panel, [finding.feature])
             if isinstance(labelled.stopped, AnswersPending):
                 raise labelled.stopped
             ballots += labelled.ballots
-            display().update(place, finding.feature.name)
+            display.update(place, finding.feature.name)
             if labelled.stopped is not None:
                 progress.stop(labelled.stopped)
                 break

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from models.oracle import MICRO, Answer, Compare
 from models.people.mixed import RecordedCrowd
 from models.recorded import Recorded
 from models.voting import Ballot
-from reports.run.folder import Run, write_run
+from reports.run.folder import write_run
+from reports.run.summary import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TruthScore
 from sources.dataset import Dataset
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
@@ -62,50 +64,56 @@ class Outcome:
         names = (finding.feature.name for finding in self.progress.findings)
         return dict(zip(names, self._all_labels(), strict=True))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> RunSummary:
         progress, recorded = self.progress, self.recorded
-        summary: dict[str, Any] = {
-            "settings": self.settings.model_dump(mode="json"),
-            "dataset": {
-                "name": self.dataset.name,
-                "digest": self.dataset.digest,
-                "examples": len(self.dataset.examples),
-                "compared": len(self.rows),
-                "compared_ids": self._compared_ids(),
-                "left_out": [{"id": skipped.id, "reason": skipped.reason} for skipped in self.dataset.quarantined],
-            },
-            "oracle": recorded.identity.to_json(),
-            "run_id": self.run_id,
-            "scope": recorded.scope,
-            "queries": progress.queries,
-            "features": len(progress.findings),
-            "interesting_distinct": progress.interesting_distinct,
-            "repeated_names": progress.repeated,
-            "g": progress.g,
-            "g_curve": progress.g_curve,
-            "unresolved": progress.unresolved,
-            "stopped_because": str(progress.stopped),
-            "cost_usd": recorded.cost / MICRO,
-            "paid_calls": recorded.paid_calls,
-            "cached_calls": recorded.cached_calls,
-            "seconds": self.seconds,
-            "finished_at": self.finished_at,
-            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONS},
-        }
-        if self.settings.voters > 1:
-            summary["voters_agree"] = voters_agree(progress.asked)
-        if isinstance(recorded, RecordedCrowd):
-            summary["people"] = asdict(recorded.asked)
-        uniform = self.settings.strategy == "adaptive-triple" and not self.settings.ask and self.settings.voters == 1
+        return RunSummary(
+            settings=self.settings.model_dump(mode="json"),
+            dataset=DatasetSummary(
+                name=self.dataset.name,
+                digest=self.dataset.digest,
+                examples=len(self.dataset.examples),
+                compared=len(self.rows),
+                compared_ids=self._compared_ids(),
+                left_out=[SkippedExample(id=one.id, reason=one.reason) for one in self.dataset.quarantined],
+            ),
+            oracle=OracleSummary(**recorded.identity.to_json()),
+            run_id=self.run_id,
+            scope=recorded.scope,
+            queries=progress.queries,
+            features=len(progress.findings),
+            interesting_distinct=progress.interesting_distinct,
+            repeated_names=progress.repeated,
+            g=progress.g,
+            g_curve=progress.g_curve,
+            unresolved=progress.unresolved,
+            stopped_because=str(progress.stopped),
+            cost_usd=recorded.cost / MICRO,
+            paid_calls=recorded.paid_calls,
+            cached_calls=recorded.cached_calls,
+            seconds=self.seconds,
+            finished_at=self.finished_at,
+            versions={"python": platform.python_version()} | {name: version(name) for name in VERSIONS},
+            **self._sometimes(),
+        )
+
+    def _sometimes(self) -> dict[str, Any]:
+        """The parts of the summary that only some runs have."""
+        progress, settings = self.progress, self.settings
+        parts: dict[str, Any] = {}
+        if settings.voters > 1:
+            parts["voters_agree"] = voters_agree(progress.asked)
+        if isinstance(self.recorded, RecordedCrowd):
+            parts["people"] = asdict(self.recorded.asked)
+        uniform = settings.strategy == "adaptive-triple" and not settings.ask and settings.voters == 1
         if progress.stopped is StopReason.NONES and uniform:
             share = none_bound(progress.nones_in_a_row)
-            summary["nones_prove"] = (
+            parts["nones_prove"] = (
                 f"{progress.nones_in_a_row} NONEs in a row: with 95 % confidence at most {share:.1%} of the "
                 "unresolved triples still yield a feature"
             )
         if self.dataset.truth is not None:
-            summary["truth"] = self._against_truth(self.dataset.truth.matrix)
-        return summary
+            parts["truth"] = self._against_truth(self.dataset.truth.matrix)
+        return parts
 
     def answers(self) -> Iterator[dict[str, Any]]:
         for _, answer in self.progress.asked:
@@ -115,8 +123,8 @@ class Outcome:
         for ballot in self.rest:
             yield from map(self._row, sorted(ballot.answers, key=_place))
 
-    def write(self, folder: Any) -> Run:
-        return write_run(
+    def write(self, folder: Path) -> None:
+        write_run(
             folder,
             summary=self.summary(),
             features=self.features(),
@@ -147,16 +155,13 @@ class Outcome:
             everywhere.append(labels)
         return everywhere
 
-    def _against_truth(self, truth: Labels) -> dict[str, Any]:
+    def _against_truth(self, truth: Labels) -> TruthScore:
         found = self._all_labels()
         if not found:
-            return {"matched": 0, "of": truth.shape[1], "mean_balanced_accuracy": None}
+            return TruthScore(matched=0, of=truth.shape[1], mean_balanced_accuracy=None)
         match = matches_with_truth(np.stack(found), truth.T)
-        return {
-            "matched": match.matched,
-            "of": truth.shape[1],
-            "mean_balanced_accuracy": round(match.mean_balanced_accuracy, 6),
-        }
+        accuracy = round(match.mean_balanced_accuracy, 6)
+        return TruthScore(matched=match.matched, of=truth.shape[1], mean_balanced_accuracy=accuracy)
 
     def _row(self, answer: Answer) -> dict[str, Any]:
         question = answer.question

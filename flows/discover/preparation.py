@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from discovery.questions import Kind
-from flows.cli.progress import display
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import OracleSpec
 from flows.oracles import build_crowd
+from flows.progress import SILENT, Display
 from flows.settings import open_store
 from models.oracle import MICRO, Compare, Feature, Label, Oracle, ProbesServer, Question, connect
 from models.people.mixed import MixedCrowd
-from reports.run.folder import check_writable
+from reports.run.files import check_writable
 from sources.dataset import Dataset, Example
 from sources.load import load_dataset
 from store import Store
@@ -33,6 +33,7 @@ class Prepared:
     oracle: Oracle
     store: Store
     out: Path | None = None
+    display: Display = SILENT
 
     @property
     def kind(self) -> str:
@@ -71,7 +72,7 @@ class Prepared:
     def estimate(self) -> dict[str, Any]:
         """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
         calls, cost = self._upper_bound()
-        kept = self.store.kept(self.scope)
+        kept = self.store.answers.count(self.scope)
         left = max(calls - kept, 0)
         return {
             "dataset": self.dataset.name,
@@ -113,7 +114,7 @@ class Prepared:
         kept = 0
         if self.oracle.is_probed():
             connect(self.oracle)  # sends nothing
-            kept = self.store.kept(self.scope)
+            kept = self.store.answers.count(self.scope)
         calls = settings.queries * (1 + len(labels) * settings.votes)
         left = max(calls - kept, 0)
         return {
@@ -142,27 +143,26 @@ class Prepared:
         return Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known), labels
 
 
-def forecast(settings: DiscoverSettings) -> dict[str, Any]:
+def forecast(settings: DiscoverSettings, display: Display = SILENT) -> dict[str, Any]:
     """What a discovery will take, before anything is spent and without a word to any server."""
-    settings, dataset, store, oracle = _read(settings)
+    settings, dataset, store, oracle = _read(settings, display)
     return Prepared(settings, dataset, oracle, store).forecast()
 
 
-def prepare(settings: DiscoverSettings) -> Prepared:
+def prepare(settings: DiscoverSettings, display: Display = SILENT) -> Prepared:
     """Raises errors of the input before a server is started. Sends nothing: the oracle is not connected yet."""
-    settings, dataset, store, oracle = _read(settings)
+    settings, dataset, store, oracle = _read(settings, display)
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)
-    prepared = Prepared(settings, dataset, oracle, store, out)
+    prepared = Prepared(settings, dataset, oracle, store, out, display)
     settings.make_strategy(len(prepared.rows))
     return prepared
 
 
-def _read(settings: DiscoverSettings) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
-    shown = display()
-    with shown.waiting(f"reading {settings.dataset}"):
+def _read(settings: DiscoverSettings, display: Display) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
+    with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
-        shown.say(f"left out {skipped.id}: {skipped.reason}")
-    store = open_store(settings.store)
+        display.say(f"left out {skipped.id}: {skipped.reason}")
+    store = open_store(settings.store, display)
     return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)

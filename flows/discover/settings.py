@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from discovery.questions import Strategy, StrategyError
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from flows.settings import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, Oracle, digest_of
+from sources.find import name_of
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
@@ -143,6 +144,11 @@ class DiscoverSettings(BaseModel):
         deciding = {"strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY}
         chosen = self.model_dump(mode="json", include=deciding)
         return digest_of([dataset.digest, oracle.identity.to_json(), chosen])
+
+    @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}-seed{self.seed}"
 
     @property
     def budget_micro(self) -> Money | None:

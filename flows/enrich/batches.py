@@ -1,20 +1,19 @@
-"""Batches of labels, and who labels them: a description that any process of a cluster can act on.
-
-Each process opens the store and loads the oracle once, however many batches it labels."""
+"""Batches of labels, and who labels them: a description that any process of a cluster can act on."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
-from flows.enrich.settings import EnrichSettings
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.oracles import build_oracle
+from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
 from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable, connect
 from models.recorded import Recorded
@@ -61,21 +60,65 @@ class BatchLost(OracleUnavailable):
     marks: Marks
 
 
+class Resources:
+    """The oracle and the store with which one process labels, opened by the first batch that needs them.
+
+    The process that enriches has one for as long as its run. Every other process of a cluster has one until it ends
+    (`_OF_THIS_WORKER`), so that it loads a model once, however many batches of however many runs it labels."""
+
+    def __init__(self, display: Display = SILENT) -> None:
+        self._display = display
+        self._opening = threading.RLock()  # threads that come together must not load a model each
+        self._opened: dict[str, tuple[Oracle, Store]] = {}
+        self._recorded: dict[str, Recorded] = {}  # by run
+
+    def oracle_and_store(self, settings: EnrichSettings) -> tuple[Oracle, Store]:
+        key = settings.model_dump_json(include={"dataset", "oracle", "seed", "store", "budget"})
+        with self._opening:
+            if key not in self._opened:
+                self._opened[key] = open_oracle(settings, self._display)
+            return self._opened[key]
+
+    def recorded(self, settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
+        with self._opening:
+            if run_id not in self._recorded:
+                oracle, store = self.oracle_and_store(settings)
+                connect(oracle)
+                budget = settings.budget_micro
+                self._recorded[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
+            return self._recorded[run_id]
+
+    def answered(self, run_id: str) -> tuple[int, Money]:
+        """How many answers this process has had for a run, and what they cost."""
+        recorded = self._recorded.get(run_id)
+        return (recorded.paid_calls + recorded.cached_calls, recorded.cost) if recorded else (0, 0)
+
+    def close(self) -> None:
+        for _, store in self._opened.values():
+            store.close()
+
+
+_OF_THIS_WORKER = Resources()  # used by labellers that came from another process, and by nothing else
+
+
 class Labeller:
     """Labels batches for one run. It travels to other processes as its settings; secrets are read where it arrives."""
 
-    def __init__(self, settings: EnrichSettings, run_id: str, scope: str) -> None:
+    def __init__(self, settings: EnrichSettings, run_id: str, scope: str, resources: Resources) -> None:
         self.settings = settings
         self.run_id = run_id
         self.scope = scope
+        self._resources = resources
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (self.settings, self.run_id, self.scope)
 
     def answered(self) -> tuple[int, Money]:
         """How many answers this process has had for the run, and what they cost."""
-        recorded = _recorders.get(self.run_id)
-        return (recorded.paid_calls + recorded.cached_calls, recorded.cost) if recorded else (0, 0)
+        return self._resources.answered(self.run_id)
 
     def __call__(self, batch: Batch) -> Marks:
-        recorded = _recorded(self.settings, self.run_id, self.scope)
+        recorded = self._resources.recorded(self.settings, self.run_id, self.scope)
         marks = Marks(batch)
         lock = threading.Lock()
 
@@ -112,34 +155,19 @@ class Labeller:
         return labelled
 
 
-@cache
-def opened(
-    dataset: str, oracle: str, seed: int, store: str | None, budget: Money | None = None
-) -> tuple[Oracle, Store]:
-    """The oracle and the store of this process."""
-    kept, environment = open_store(store), Environment.read()
-    described = _described(dataset, oracle)
-    return build_oracle(oracle, described, seed, environment, kept, budget=budget, growing=True), kept
+def _arrived(settings: EnrichSettings, run_id: str, scope: str) -> Labeller:
+    return Labeller(settings, run_id, scope, _OF_THIS_WORKER)
 
 
-_opening = threading.RLock()
-
-
-def oracle_and_store(settings: EnrichSettings) -> tuple[Oracle, Store]:
-    with _opening:  # threads that come together must not load a model each
-        return opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
-
-
-_recorders: dict[str, Recorded] = {}  # by run
-
-
-def _recorded(settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
-    with _opening:
-        if run_id not in _recorders:
-            oracle, store = oracle_and_store(settings)
-            connect(oracle)
-            _recorders[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
-        return _recorders[run_id]
+def open_oracle(settings: EnrichSettings | RediscoverSettings, display: Display = SILENT) -> tuple[Oracle, Store]:
+    """The oracle of a data set that grows, and the store."""
+    store = open_store(settings.store, display)
+    described = _described(settings.dataset, settings.oracle)
+    budget = settings.budget_micro
+    oracle = build_oracle(
+        settings.oracle, described, settings.seed, Environment.read(), store, budget=budget, growing=True
+    )
+    return oracle, store
 
 
 def _described(spec: str, oracle: str) -> Dataset:

@@ -1,18 +1,15 @@
-"""What the columns of the next version of a table mean, and when that forbids mixing new labels with old ones.
-
-What a person sees of an enrichment while it works: examples, and the answers that have come so far.
-
-Enrich a growing data set: label what is new with features that are known, and let a table of labels grow."""
+"""Enrich a growing data set: label what is new with features that are known, and let a table of labels grow."""
 
 from __future__ import annotations
 
+import fcntl
 import json
-import math
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,31 +17,22 @@ from uuid import uuid4
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.cli.progress import display
-from flows.enrich.batches import Labeller, default_folder, oracle_and_store
-from flows.enrich.parts import join_parts, locked, missing_parts, write_part
+from flows.enrich.batches import Labeller, Resources, default_folder
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import joined, summarise, told
+from flows.enrich.summary import summarise, told
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.feature_lists import read_features
-from flows.prefect_api import run_with_api
-from models.oracle import (
-    MICRO,
-    AnswersPending,
-    BudgetExhausted,
-    Feature,
-    Oracle,
-    OracleLost,
-    OracleUnavailable,
-    connect,
-)
+from flows.prefect_api import artifact_key, run_as_flow
+from flows.progress import SILENT, Display
+from flows.run_record import recorded_run
+from models.oracle import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect
 from models.recorded import take_over_probe
 from reports.drawing.number_formats import of_things
 from reports.label_table import Column, Meaning, read_table, write_table
-from reports.run.folder import RunError, check_writable, replace_file
+from reports.run.files import RunError, check_writable, replace_file
 from sources.find import find_rows, name_of
-from store import Store, StoreError
+from store import StoreError
 from tasks.probe import probed
 from tasks.publish import publish_enrichment
 
@@ -88,17 +76,17 @@ TICK_SECONDS = 0.5
 
 
 @contextmanager
-def showing_progress(work: Enrichment, total: int | None) -> Iterator[None]:
+def showing_progress(work: Enrichment, total: int | None, display: Display) -> Iterator[None]:
     """A batch may take minutes, and the thread that waits for it says nothing: another one looks."""
-    shown, over = display(), threading.Event()
+    over = threading.Event()
 
     def tick() -> None:
         while not over.wait(TICK_SECONDS):
             answers, cost = work.answered
-            shown.update(work.looked_at, f"{answers:,} answers, {cost / MICRO:.4f} USD")
+            display.update(work.looked_at, f"{answers:,} answers, {cost / MICRO:.4f} USD")
 
     thread = threading.Thread(target=tick, name="progress", daemon=True)
-    with shown.counting(total, "examples looked at"):
+    with display.counting(total, "examples looked at"):
         thread.start()
         try:
             yield
@@ -111,19 +99,18 @@ SUMMARY = "enrich.json"
 RETRIES, RETRY_SECONDS = 2, 300
 
 
-def _flow_run_name() -> str:
-    settings = EnrichSettings.model_validate(flow_run.parameters["settings"])
-    part = f"-part-{settings.shard.replace('/', '-of-')}" if settings.shard else ""
-    return f"{name_of(settings.dataset)}-{settings.oracle.partition('?')[0]}{part}"
-
-
-@flow(name="enrich", flow_run_name=_flow_run_name, persist_result=False)
+@flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
+    return _enrich(settings, SILENT)
+
+
+def _enrich(settings: EnrichSettings, display: Display) -> dict[str, Any]:
+    """Within a flow run."""
     with prefect_submit(settings) as submit:
-        summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit, connect=probed)
-    key = f"enriched-{re.sub(r'[^a-z0-9]+', '-', name_of(settings.dataset).lower())}"
-    publish_enrichment(key, name_of(settings.dataset), summary, told(summary))
+        summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit, connect=probed, display=display)
+    name = name_of(settings.dataset)
+    publish_enrichment(artifact_key("enriched", name), name, summary, told(summary))
     return summary
 
 
@@ -136,19 +123,18 @@ def enrich_with(
     run_id: str | None = None,
     submit: Submit | None = None,
     connect: Callable[[Oracle], None] = connect,
+    display: Display = SILENT,
 ) -> dict[str, Any]:
     """The whole enrichment as plain Python; the flow hands in tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
-    # Parts are labelled side by side, and each writes a file of its own.
-    alone = nullcontext() if settings.part[1] > 1 else locked(folder, wait=False)
-    with alone, nullcontext(submit) if submit else local_submit(settings.workers) as how:
-        connect(oracle_and_store(settings)[0])
-        summary, changes = _label_and_write(settings, folder, features, run_id or str(uuid4()), how)
-    if isinstance(changes.failure, OracleUnavailable) and settings.part[1] > 1:
-        raise OracleLost(
-            f"{changes.failure}; part {settings.shard} is not complete and the table is as it was: "
-            "the same command goes on, and what was answered is not paid for again"
-        )
+    with (
+        locked(folder),
+        nullcontext(submit) if submit else local_submit(settings.workers) as how,
+        closing(Resources(display)) as resources,
+    ):
+        connect(resources.oracle_and_store(settings)[0])
+        job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display)
+        summary, changes = job.run()
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
         raise OracleLost.leaving(folder, str(changes.failure))
     if changes.failure is not None:
@@ -168,92 +154,89 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     return folder, features
 
 
-def _label_and_write(
-    settings: EnrichSettings, folder: Path, features: list[Feature], run_id: str, submit: Submit
-) -> tuple[dict[str, Any], Changes]:
-    started = time.monotonic()
-    oracle, store = oracle_and_store(settings)
-    table = read_table(folder)
-    before = table.meaning
-    table.define(next_meaning(before, features, oracle.identity.to_json(), settings))
-    run_id = f"{run_id}-{table.meaning.version}"  # a flow that is tried again after a partial table makes the next one
-    scope = _begun(settings, folder, table.meaning, oracle, store, run_id)
-    work = Enrichment(
-        table,
-        features,
-        Labeller(settings, run_id, scope),
-        submit,
-        backfill=settings.backfill,
-        under_way=2 * settings.workers,
-    )
-    work.changes.cost = take_over_probe(oracle, store, run_id, settings.budget_micro)
-    status = "failed"
-    try:
-        total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when it was read
-        with showing_progress(work, total and math.ceil(total / settings.part[1])):
-            changes = work.run(settings.dataset, settings.part)
-        if not isinstance(changes.failure, StoreError):
-            changes.take_from_books(store.totals(run_id))
-        summary = summarise(settings, features, work, changes, before, round(time.monotonic() - started, 1))
-        summary = _write(folder, settings, work, before, summary)
-        status = summary["stopped_because"]
-    finally:
-        store.end_run(run_id, status, {"paid_calls": work.changes.paid_calls, "cost": work.changes.cost})
-    return summary, changes
+@dataclass(frozen=True)
+class _Job:
+    """One enrichment with all that it needs."""
+
+    settings: EnrichSettings
+    folder: Path
+    features: list[Feature]
+    run_id: str
+    submit: Submit
+    resources: Resources
+    display: Display
+
+    def run(self) -> tuple[dict[str, Any], Changes]:
+        """Label what is missing, write the table and its summary."""
+        started, settings = time.monotonic(), self.settings
+        oracle, store = self.resources.oracle_and_store(settings)
+        table = read_table(self.folder)
+        before = table.meaning
+        table.define(next_meaning(before, self.features, oracle.identity.to_json(), settings))
+        # A flow that is tried again after a partial table makes the next version.
+        run_id = f"{self.run_id}-{table.meaning.version}"
+        scope = settings.scope(str(self.folder.resolve()), table.meaning.oracle, table.meaning.version)
+        with recorded_run(
+            store,
+            run_id,
+            scope,
+            flow="enrich",
+            name=self.folder.name,
+            dataset=name_of(settings.dataset),
+            oracle=oracle.identity,
+            settings=settings,
+        ) as run:
+            labeller = Labeller(settings, run_id, scope, self.resources)
+            work = Enrichment(
+                table,
+                self.features,
+                labeller,
+                self.submit,
+                backfill=settings.backfill,
+                under_way=2 * settings.workers,
+            )
+            run.spent = changes = work.changes
+            changes.cost = take_over_probe(oracle, store, run_id, settings.budget_micro)
+            total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when read
+            with showing_progress(work, total, self.display):
+                work.run(settings.dataset)
+            if not isinstance(changes.failure, StoreError):
+                changes.take_from_books(store.costs.totals(run_id))
+            seconds = round(time.monotonic() - started, 1)
+            summary = summarise(settings, self.features, work, changes, before, seconds)
+            summary = _write(self.folder, work, before, summary)
+            run.status = summary["stopped_because"]
+        return summary, changes
 
 
-def _begun(settings: EnrichSettings, folder: Path, meaning: Meaning, oracle: Oracle, store: Store, run_id: str) -> str:
-    """Enter the run in the store; the scope to which its budget is counted."""
-    scope = settings.scope(str(folder.resolve()), meaning.oracle, meaning.version)
-    store.begin_run(
-        run_id,
-        scope,
-        name=folder.name,
-        flow="enrich",
-        dataset=name_of(settings.dataset),
-        oracle=str(oracle.identity),
-        settings=settings.model_dump(mode="json"),
-    )
-    return scope
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One writer per table. Raises RunError where another process holds the lock."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(f"another enrichment is writing {folder}: wait for it, or give another --out") from None
+        yield
 
 
-def _write(
-    folder: Path,
-    settings: EnrichSettings,
-    work: Enrichment,
-    before: Meaning,
-    summary: dict[str, Any],
-) -> dict[str, Any]:
-    """The table where something has changed, and the summary. Of a part: the part, and when it is the last one all."""
-    table, changes, part = work.table, work.changes, settings.part
-    if part[1] > 1:
-        if changes.complete or isinstance(changes.stopped, BudgetExhausted):
-            write_part(folder, table, changes.rows, summary, part)
-        with locked(folder, wait=True):
-            if missing := missing_parts(folder, table.meaning, part[1]):
-                return summary | {"waits_for": missing}
-            summary = joined(*join_parts(folder, table.meaning, part[1]))
-            _write_summary(folder, summary)
-        return summary
+def _write(folder: Path, work: Enrichment, before: Meaning, summary: dict[str, Any]) -> dict[str, Any]:
+    """The table where something has changed, and the summary."""
+    table, changes = work.table, work.changes
     if changes.rows or (changes.complete and not before.means_the_same_as(table.meaning)):
         write_table(folder, table)
     else:
         summary |= {"version": before.version}
-    _write_summary(folder, summary)
+    replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
     return summary
 
 
-def _write_summary(folder: Path, summary: dict[str, Any]) -> None:
-    replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
-
-
-def run_flow(settings: EnrichSettings) -> dict[str, Any]:
-    """The flow against the API it is pointed at, a server that is kept, or one of its own for as long as it runs."""
-    state = run_with_api(
-        lambda: enrich_flow(settings, return_state=True), publish_enrichment.name, name_of(settings.dataset)
-    )
-    result: dict[str, Any] = state.result()
-    return result
+def run_flow(settings: EnrichSettings, display: Display = SILENT) -> dict[str, Any]:
+    """An enrichment as a flow run."""
+    work, last, name = partial(_enrich, settings, display), publish_enrichment.name, name_of(settings.dataset)
+    summary: dict[str, Any] = run_as_flow(enrich_flow, settings, work, last, name, display=display)
+    return summary
 
 
 def enrich(dataset: str, **settings: Any) -> dict[str, Any]:

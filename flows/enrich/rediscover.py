@@ -1,38 +1,33 @@
-"""The settings of a rediscovery: one model for the command line and the form in Prefect.
-
-Propose new features: compare examples that the features of a table leave unresolved, and write down what is new."""
+"""Propose new features: compare examples that the features of a table leave unresolved, and write down what is new."""
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from prefect import flow
 from prefect.runtime import flow_run
-from pydantic import BaseModel, ConfigDict, Field
 
 from discovery.questions import Comparison, Kind, Labels
 from discovery.strategies.adaptive import adaptive_triple
 from discovery.twins import find_twin
-from flows.cli.progress import display
-from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
-from flows.discover.settings import SUBSET
-from flows.enrich.batches import opened
-from flows.prefect_api import run_with_api
-from flows.settings import DatasetText, OracleText, StoreText
-from models.oracle import MICRO, Money, Oracle, connect, digest_of
+from flows.discover.loop import Finding, Limits, Loop, StopReason
+from flows.enrich.batches import open_oracle
+from flows.enrich.settings import RediscoverSettings
+from flows.prefect_api import artifact_key, run_as_flow
+from flows.progress import SILENT, Display
+from flows.run_record import recorded_run
+from models.oracle import MICRO, Oracle, connect, digest_of
 from models.recorded import Recorded
 from models.voting import Panel
 from reports.label_table import GrowingTable, read_table
 from reports.run.csv_cells import defuse
-from reports.run.folder import RunError, replace_file
+from reports.run.files import RunError, replace_file
 from sources.dataset import Example
 from sources.find import name_of
 from sources.load import iter_examples
@@ -41,46 +36,23 @@ from tasks.label import label
 from tasks.probe import probed
 from tasks.publish import publish
 
-
-class RediscoverSettings(BaseModel):
-    """Everything that one rediscovery is told."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    dataset: DatasetText = Field(
-        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
-    )
-    table: str = Field(description="the folder in which enrich keeps its table")
-    oracle: OracleText = Field(description="who answers, as in discover")
-    queries: int = Field(20, ge=1, description="comparisons to ask at most")
-    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
-    examples: int = Field(SUBSET, ge=3, description="compare a random subset of this size")
-    seed: int = Field(0, ge=0, description="seed of every random choice")
-    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(None, description="USD that it may cost")
-    store: StoreText | None = Field(
-        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
-    )
-
-    @property
-    def budget_micro(self) -> Money | None:
-        return None if self.budget is None else int(self.budget * MICRO)
-
-
 PROPOSALS = "proposals.csv"
 COLUMNS = ("name", "definition", "share", "question", "examples")
 
 
-def _flow_run_name() -> str:
-    settings = RediscoverSettings.model_validate(flow_run.parameters["settings"])
-    return f"{name_of(settings.dataset)}-{settings.oracle.partition('?')[0]}"
-
-
-@flow(name="rediscover", flow_run_name=_flow_run_name, persist_result=False)
+@flow(name="rediscover", flow_run_name="{settings.run_name}", persist_result=False)
 def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]]:
     """Propose features that tell apart what the known ones do not."""
-    rows = rediscover_with(settings, run_id=str(flow_run.id), compare=elicit, label=label, connect=probed)
+    return _rediscover(settings, SILENT)
+
+
+def _rediscover(settings: RediscoverSettings, display: Display) -> list[dict[str, Any]]:
+    """Within a flow run."""
+    rows = rediscover_with(
+        settings, run_id=str(flow_run.id), compare=elicit, label=label, connect=probed, display=display
+    )
     name = name_of(settings.dataset)
-    publish(f"proposals-{re.sub(r'[^a-z0-9]+', '-', name.lower())}", rows, f"Proposed features of {name}")
+    publish(artifact_key("proposals", name), rows, f"Proposed features of {name}")
     return rows
 
 
@@ -91,6 +63,7 @@ def rediscover_with(
     compare: Any = Panel.compare,
     label: Any = Panel.label,
     connect: Callable[[Oracle], None] = connect,
+    display: Display = SILENT,
 ) -> list[dict[str, Any]]:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
     folder = Path(settings.table)
@@ -98,50 +71,28 @@ def rediscover_with(
     if not table.meaning.columns:
         raise RunError(f"{folder} holds no table: label the data set with `python -m flows enrich` first")
     examples, known = _sample(settings, table)
-    recorded = _begun(settings, table, folder, run_id or str(uuid4()), connect)
-    panel = Panel(recorded, examples, settings.votes)
-    strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
-    for name, labels in known.items():  # any question will do: what counts is what the feature tells apart
-        strategy.learn(Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), name, labels)
-    loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
-    progress = _ran(loop, recorded, settings.queries)
+    oracle, store = open_oracle(settings, display)
+    connect(oracle)
+    scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
+    name = name_of(settings.dataset)
+    record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
+    with record(dataset=name, oracle=oracle.identity, settings=settings) as run:
+        run.spent = recorded = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+        panel = Panel(recorded, examples, settings.votes)
+        strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
+        for feature, labels in known.items():  # any question will do: what counts is what the feature tells apart
+            strategy.learn(Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), feature, labels)
+        loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
+        with display.counting(settings.queries, "queries"):
+            progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))
+        run.status = f"stopped: {progress.stopped}"
+    if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
+        display.say(progress.message)
+    display.say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
     progress.raise_if_lost(folder / PROPOSALS)
     return rows
-
-
-def _begun(
-    settings: RediscoverSettings, table: GrowingTable, folder: Path, run_id: str, connect: Callable[[Oracle], None]
-) -> Recorded:
-    oracle, store = opened(settings.dataset, settings.oracle, settings.seed, settings.store, settings.budget_micro)
-    connect(oracle)
-    scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
-    store.begin_run(
-        run_id,
-        scope,
-        name=folder.name,
-        flow="rediscover",
-        dataset=name_of(settings.dataset),
-        oracle=str(oracle.identity),
-        settings=settings.model_dump(mode="json"),
-    )
-    return Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
-
-
-def _ran(loop: Loop, recorded: Recorded, queries: int) -> Progress:
-    """The loop to its end, which the store is told however it comes."""
-    status = "failed"
-    try:
-        with display().counting(queries, "queries"):
-            progress = loop.run(lambda now, _: display().update(now.queries, f"{len(now.findings)} proposals"))
-        status = f"stopped: {progress.stopped}"
-    finally:
-        recorded.store.end_run(recorded.run_id, status, {"paid_calls": recorded.paid_calls, "cost": recorded.cost})
-    if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
-        display().say(progress.message)
-    display().say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")
-    return progress
 
 
 def _sample(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Example], dict[str, Labels]]:
@@ -191,7 +142,8 @@ def _write(file: Any, rows: list[dict[str, Any]]) -> None:
     writer.writerows({key: defuse(value) for key, value in row.items()} for row in rows)
 
 
-def run_flow(settings: RediscoverSettings) -> list[dict[str, Any]]:
-    state = run_with_api(lambda: rediscover_flow(settings, return_state=True), publish.name, name_of(settings.dataset))
-    rows: list[dict[str, Any]] = state.result()
+def run_flow(settings: RediscoverSettings, display: Display = SILENT) -> list[dict[str, Any]]:
+    """A rediscovery as a flow run."""
+    work, name = partial(_rediscover, settings, display), name_of(settings.dataset)
+    rows: list[dict[str, Any]] = run_as_flow(rediscover_flow, settings, work, publish.name, name, display=display)
     return rows

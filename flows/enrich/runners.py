@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from flows.cli.options import UsageError
 from flows.enrich.batches import Batch, Labeller
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import Coming, Submit
+from flows.errors import UsageError
 from tasks.label import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from flows.discover.settings import SUBSET
 from flows.settings import DatasetText, OracleText, StoreText
 from models.oracle import MICRO, Money, digest_of
+from sources.find import name_of
 
 Runner = Literal["threads", "dask", "ray"]
 
@@ -37,33 +38,57 @@ class EnrichSettings(BaseModel):
     cluster: str | None = Field(
         None, description="address of a cluster that is there already (default: one of its own for this run)"
     )
-    shard: str | None = Field(
-        None, description="label only one part of the examples, as in 3/8; the last part joins all"
-    )
     store: StoreText | None = Field(
         None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
     )
     out: str | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
 
-    @field_validator("shard")
+    @model_validator(mode="before")
     @classmethod
-    def _is_a_shard(cls, value: str | None) -> str | None:
-        if value is not None:
-            parts = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", value)
-            if not parts or not 1 <= int(parts[1]) <= int(parts[2]):
-                raise ValueError("is not one of so many parts: write it as 3/8")
-        return value
+    def _of_an_earlier_version(cls, values: Any) -> Any:
+        """enrich.json of earlier versions has `shard`, null unless the data set was labelled in parts."""
+        if isinstance(values, dict) and "shard" in values and values["shard"] is None:
+            return {name: value for name, value in values.items() if name != "shard"}
+        return values
 
     @property
-    def part(self) -> tuple[int, int]:
-        """Which part, counted from 0, of how many."""
-        place, _, count = (self.shard or "1/1").partition("/")
-        return int(place) - 1, int(count)
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
 
     @property
     def budget_micro(self) -> Money | None:
         return None if self.budget is None else int(self.budget * MICRO)
 
     def scope(self, folder: str, identity: dict[str, Any], version: int) -> str:
-        """The same for every attempt at one version of a table, all its parts together: the budget is counted by it."""
+        """The same for every attempt at one version of a table: the budget is counted by it."""
         return digest_of(["enrich", folder, identity, version])
+
+
+class RediscoverSettings(BaseModel):
+    """Everything that one rediscovery is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
+    table: str = Field(description="the folder in which enrich keeps its table")
+    oracle: OracleText = Field(description="who answers, as in discover")
+    queries: int = Field(20, ge=1, description="comparisons to ask at most")
+    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+    examples: int = Field(SUBSET, ge=3, description="compare a random subset of this size")
+    seed: int = Field(0, ge=0, description="seed of every random choice")
+    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(None, description="USD that it may cost")
+    store: StoreText | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
+
+    @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
+
+    @property
+    def budget_micro(self) -> Money | None:
+        return None if self.budget is None else int(self.budget * MICRO)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from flows.discover.loop import StopReason
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import TOLD, Changes, Enrichment, Why
+from flows.enrich.update import Changes, Enrichment, Why
 from models.oracle import MICRO, Feature, OracleUnavailable
 from reports.analysis.drift import Share, drift_of
 from reports.drawing.number_formats import of_things
-from reports.label_table import GrowingTable, Meaning
-
-SUMMED = (*(why.value for why in Why), "unchanged", "left_out_count", "paid_calls", "cached_calls", "unknown_calls")
+from reports.label_table import Meaning
 
 
 def summarise(
@@ -68,47 +65,6 @@ def _drift(names: list[str], before: list[Share], now: list[Share]) -> list[dict
     return [asdict(one) | {"moved": one.moved} for one in drift_of(names, before, now)]
 
 
-def joined(table: GrowingTable, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of all parts together, as one run over all of it would say it."""
-    partial = any(part["partial"] for part in parts)
-    unfinished = next((part for part in parts if part["partial"]), parts[0])
-    return {
-        **parts[0],
-        **{key: sum(part[key] for part in parts) for key in SUMMED},
-        "settings": parts[0]["settings"] | {"shard": None},
-        "shards": len(parts),
-        "version": table.meaning.version,
-        "rows": len(table),
-        "ids": _joined_ids(parts),
-        "gone": 0 if partial else sum(part["gone"] for part in parts),
-        "left_out": sorted((one for part in parts for one in part["left_out"]), key=_by_id)[:TOLD],
-        "turned_over": dict(sum((Counter(part["turned_over"]) for part in parts), Counter())),
-        "drift": _joined_drift([part["drift"] for part in parts]),
-        **{key: sum(round(part[key] * MICRO) for part in parts) / MICRO for key in ("cost_usd", "unknown_usd")},
-        **{key: unfinished[key] for key in ("stopped_because", "partial", "message")},
-        **{key: max(part[key] for part in parts) for key in ("seconds", "finished_at")},
-    }
-
-
-def _by_id(left: dict[str, str]) -> tuple[str, str]:
-    return left["id"], left["reason"]
-
-
-def _joined_ids(parts: list[dict[str, Any]]) -> dict[str, list[str]]:
-    of_all = {why.value: sorted(name for part in parts for name in part["ids"].get(why.value, ())) for why in Why}
-    return {why: names[:TOLD] for why, names in of_all.items() if names}
-
-
-def _joined_drift(parts: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Every part has seen all of what was there before, and its own share of what is new."""
-    before = [Share(one["positives_before"], one["examples_before"]) for one in parts[0]]
-    now = [
-        sum((Share(one["positives_now"], one["examples_now"]) for one in of_feature), Share(0, 0))
-        for of_feature in zip(*parts, strict=True)
-    ]
-    return _drift([one["feature"] for one in parts[0]], before, now)
-
-
 def told(summary: dict[str, Any]) -> list[str]:
     """The summary in words."""
     counted = ", ".join(f"{summary[why.value]:,} {why.value}" for why in Why if summary[why.value])
@@ -130,9 +86,6 @@ def told(summary: dict[str, Any]) -> list[str]:
                 f"moved: {one['feature']} {one['before']:.0%} → {one['now']:.0%} "
                 f"({one['low']:+.0%} to {one['high']:+.0%})"
             )
-    if waits := summary.get("waits_for"):
-        names = " and ".join(", ".join(waits).rsplit(", ", 1))
-        lines.append(f"part {summary['settings']['shard']} is kept; the table is written with {names}")
     if summary["message"]:
         lines.append(summary["message"])
     if summary["unknown_calls"]:

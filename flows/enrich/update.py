@@ -6,13 +6,11 @@ Plain Python: the flow hands in how batches are submitted."""
 
 from __future__ import annotations
 
-import zlib
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +25,7 @@ from sources.load import iter_examples
 from store import StoreError
 from store.ledger.costs import Totals
 
-TOLD = 20  # ids named in a summary: the first by name, so that it says the same whoever labelled which part
+TOLD = 20  # ids named in a summary: the first by name
 
 
 class Why(StrEnum):
@@ -134,11 +132,11 @@ class Enrichment:
         changes = self.changes
         return max(self._labeller.answered(), (changes.paid_calls + changes.cached_calls, changes.cost))
 
-    def run(self, spec: str, part: tuple[int, int] = (0, 1)) -> Changes:
+    def run(self, spec: str) -> Changes:
         """Label what is missing. What was labelled before something ended it is in the table."""
         changes = self.changes
         try:
-            for example in self._examples(spec, part):
+            for example in self._examples(spec):
                 self._look_at(example)
                 if changes.stopped is not None:
                     break
@@ -152,14 +150,12 @@ class Enrichment:
             except (OracleError, StoreError, DatasetError) as error:
                 changes.failure = changes.failure or error
         if changes.complete:
-            gone = np.flatnonzero(~self._seen).tolist()
-            changes.gone = sum(_is_in(part, self.table.ids[row]) for row in gone)
+            changes.gone = int((~self._seen).sum())
         return changes
 
-    def _examples(self, spec: str, part: tuple[int, int]) -> Iterator[Example]:
+    def _examples(self, spec: str) -> Iterator[Example]:
         known = self.table.row_with
-        wanted = partial(_is_in, part)
-        for found in iter_examples(spec, known=lambda digest: known(digest) is not None, wanted=wanted):
+        for found in iter_examples(spec, known=lambda digest: known(digest) is not None):
             self._see(found.id)
             if isinstance(found, Quarantined):
                 self.changes.leave_out(found)
@@ -271,8 +267,3 @@ class Enrichment:
             if UNKNOWN not in (old, label) and old != label:
                 name = self.table.meaning.names[cell]
                 self.changes.flips[name] = self.changes.flips.get(name, 0) + 1
-
-
-def _is_in(part: tuple[int, int], name: str) -> bool:
-    place, count = part
-    return count == 1 or zlib.crc32(name.encode("utf-8", "surrogatepass")) % count == place

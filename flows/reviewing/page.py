@@ -17,21 +17,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import UsageError
-from flows.cli.terminal import LOGGING
+from flows.errors import UsageError
 from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
+from flows.reviewing.server_log import LOGGING
 from flows.settings import state_folder
 from models.oracle import Feature, Label
 from models.people.human import check_of
 from models.prompting.feature_names import clean, name_problem
-from reports.reviewers import Quality, QualityTerms, csv_lines, quality_of
+from reports.reviewers import QualityTerms, ReviewerQuality, csv_lines, quality_of
 from review.access import LINK, SECRET, Signer
 from review.config import ReviewConfig
 from sources.dataset import Example
 from sources.load import load_dataset
 from store import Store
-from store.review.people import ADMIN, REVIEWER
-from store.review.queue import Ask, Invitation, Queue, Terms
+from store.review.items import ReviewQuestion
+from store.review.leases import LeaseTerms
+from store.review.people import ADMIN, REVIEWER, Invitation
+from store.review.queue import Queue
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -48,11 +50,11 @@ def add_checks(store: Store, dataset: str, path: Path, queue: str) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {path} ({error}): give a CSV file in UTF-8") from None
     checks = [_check(number, row, examples, path, queue) for number, row in enumerate(rows, start=2)]
-    store.queue.enqueue(checks)
+    store.queue.items.enqueue(checks)
     return len(checks)
 
 
-def _check(number: int, row: dict[str, str], examples: dict[str, Example], path: Path, queue: str) -> Ask:
+def _check(number: int, row: dict[str, str], examples: dict[str, Example], path: Path, queue: str) -> ReviewQuestion:
     for column in ("feature", "id", "answer"):
         if not row.get(column):
             raise UsageError(f"{path}, line {number}: no {column!r}: the columns are feature, id and answer")
@@ -98,10 +100,10 @@ class PageSettings:
         return (self.base_url or f"http://{self.host}:{self.port}").rstrip("/")
 
     def config(self) -> ReviewConfig:
-        terms = Terms(self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats)
+        terms = LeaseTerms(self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats)
         marks = QualityTerms(pass_mark=self.pass_mark)
 
-        def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> Quality:
+        def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> ReviewerQuality:
             return quality_of(records, consensus, marks, now=time.time())
 
         return ReviewConfig(
@@ -126,7 +128,7 @@ def serve(store: Store, settings: PageSettings) -> None:
     import uvicorn
 
     _assert_free(settings)
-    store.queue.remember(ADDRESS, settings.address)
+    store.queue.people.remember(ADDRESS, settings.address)
     _warm_up(store.queue, settings)
     with resuming(store.queue):
         uvicorn.run(
@@ -146,7 +148,7 @@ def _warm_up(queue: Queue, settings: PageSettings) -> None:
     leave alone what stays for good."""
     nobody = 0
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        list(pool.map(lambda _: queue.progress(nobody, settings.queue), range(4 * CONNECTIONS)))
+        list(pool.map(lambda _: queue.records.progress(nobody, settings.queue), range(4 * CONNECTIONS)))
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -170,7 +172,7 @@ def resuming(queue: Queue) -> Iterator[None]:
     def look() -> None:
         while not stopping.wait(RESUME_SECONDS):
             try:
-                if queue.ready_runs():
+                if queue.waits.ready_runs():
                     resume(queue)
             except Exception:  # the Prefect API is away for a moment: it is asked again
                 _log.exception("a suspended run could not be resumed")
@@ -199,8 +201,8 @@ def resume(queue: Queue) -> list[str]:
 
 def link_of(queue: Queue, invitation: Invitation, address: str | None = None) -> str:
     """The personal link of an invitation."""
-    where = address or queue.remembered(ADDRESS) or DEFAULT_ADDRESS
-    return f"{where.rstrip('/')}/i/{Signer(queue.secret(SECRET)).sign(invitation.id, LINK)}"
+    where = address or queue.people.remembered(ADDRESS) or DEFAULT_ADDRESS
+    return f"{where.rstrip('/')}/i/{Signer(queue.people.secret(SECRET)).sign(invitation.id, LINK)}"
 
 
 def invite(store: Store, name: str, *, days: float, admin: bool = False, address: str | None = None) -> str:
@@ -209,26 +211,26 @@ def invite(store: Store, name: str, *, days: float, admin: bool = False, address
         raise UsageError(f"NAME {name!r} is empty or longer than 80 characters: give the name of a person")
     if not 0 < days <= 366:
         raise UsageError(f"--days {days:g}: an invitation lasts more than 0 and at most 366 days")
-    return link_of(store.queue, store.queue.invite(called, ADMIN if admin else REVIEWER, days * DAY), address)
+    return link_of(store.queue, store.queue.people.invite(called, ADMIN if admin else REVIEWER, days * DAY), address)
 
 
 def revoke(store: Store, name: str) -> int:
-    ended = store.queue.revoke(name)
+    ended = store.queue.people.revoke(name)
     if not ended:
-        known = ", ".join(sorted({one.person.name for one in store.queue.invitations() if not one.revoked_at}))
+        known = ", ".join(sorted({one.person.name for one in store.queue.people.invitations() if not one.revoked_at}))
         raise UsageError(f"nobody called {name!r} has an invitation: {known or 'nobody'} has")
     return ended
 
 
 def withdraw(store: Store, name: str) -> int:
     """Set a reviewer's answers aside and end their invitations; how many answers."""
-    person = store.queue.find_person(name)
+    person = store.queue.people.find(name)
     if person is None:
         raise UsageError(f"nobody called {name!r} has answered: `python -m flows review export FILE` says who has")
-    store.queue.revoke(name)
-    return store.queue.withdraw(person.id)
+    store.queue.people.revoke(name)
+    return store.queue.votes.withdraw(person.id)
 
 
 def export(store: Store, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(csv_lines(store.queue.records()))
+        file.writelines(csv_lines(store.queue.records.answers()))

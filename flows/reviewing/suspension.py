@@ -9,44 +9,39 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
-from flows.cli.progress import display
+from flows.prefect_api import WAITING
+from flows.progress import Display
 from models.oracle import AnswersPending, digest_of
 from store import Store
 from store.review.queue import Queue
 
-WAITING = "Waiting"  # the name of the state in which a run ends that is to be run again
 POLL_SECONDS = 1.0
 REGRET_SECONDS = 5.0  # after the last answer, in which it can be undone before the discovery goes on
 
 
-def wait_for_people(queue: Queue, pending: AnswersPending) -> None:
+def wait_for_people(queue: Queue, display: Display, pending: AnswersPending) -> None:
     """Return when all that is pending is answered; for an oracle without a queue, after a while."""
-    display().say(str(pending))
+    display.say(str(pending))
     if not pending.items:
         time.sleep(60 * POLL_SECONDS)
         return
     total = len(pending.items)
-    while still_open := queue.still_open(pending.items):
-        display().note(f"{total - still_open} of {total} questions answered, waiting for people")
+    while still_open := queue.waits.open_count(pending.items):
+        display.note(f"{total - still_open} of {total} questions answered, waiting for people")
         time.sleep(POLL_SECONDS)
-    while (left := queue.last_answer(pending.items) + REGRET_SECONDS - time.time()) > 0:
+    while (left := queue.waits.last_answer(pending.items) + REGRET_SECONDS - time.time()) > 0:
         time.sleep(min(left, POLL_SECONDS))
 
 
 def suspended(store: Store, run_id: str, pending: AnswersPending) -> State[Any]:
     """In a deployment, end this process until the page resumes the run; elsewhere the state that says what to do."""
     in_deployment = deployment.id is not None and bool(pending.items)
-    store.queue.wait_for(run_id, pending.items, suspended=in_deployment)
+    store.queue.waits.begin(run_id, pending.items, suspended=in_deployment)
     if in_deployment:
         suspend_flow_run(
             key=f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"
         )  # never taken for an earlier one
     return State(type=StateType.CANCELLED, name=WAITING, message=str(pending))
-
-
-def raise_if_waiting(state: State[Any]) -> None:
-    if state.name == WAITING:
-        raise AnswersPending(state.message or "")
 
 
 def resume_ready_runs(queue: Queue) -> list[str]:
@@ -57,14 +52,14 @@ def resume_ready_runs(queue: Queue) -> list[str]:
     from prefect.flow_runs import resume_flow_run
 
     resumed = []
-    for run_id in queue.ready_runs():
+    for run_id in queue.waits.ready_runs():
         try:
             resume_flow_run(UUID(run_id))
         except NotPausedError:  # it is just about to suspend, or someone has resumed it
             continue
         except (FlowPauseTimeout, ObjectNotFound):
-            queue.wait_over(run_id)
+            queue.waits.end(run_id)
             continue
-        queue.wait_over(run_id)
+        queue.waits.end(run_id)
         resumed.append(run_id)
     return resumed

@@ -6,114 +6,142 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from flows.cli.options import UsageError
-from flows.cli.progress import display
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
-from flows.runs.report import money
+from flows.errors import UsageError
+from flows.progress import SILENT, Display
+from flows.run_record import RunRecord, recorded_run
+from flows.runs.report import budget_of
 from models.oracle import MICRO, Feature, Label, Question, Verdict, connect, digest_of
+from models.people.mixed import RecordedCrowd, recorded_by
 from models.recorded import Recorded
 from models.voting import Ballot, Panel
-from reports.curation.changes import Ask, Change
+from reports.curation.changes import Change, LabelRequest
 from reports.curation.log import Votes, plan_change, read_log, record_change, undo
-from reports.run.folder import Run, RunError
-from sources.location import printable
+from reports.finished_run import Run
+from reports.run.files import RunError
+from sources.printable import printable
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CurationRequest:
     action: str
     names: list[str]
     into: str | None = None
     definitions: list[str] = field(default_factory=list)
     keep: bool = False
     ask: bool = True  # what must be asked again; else it stays empty
-    sure: bool = False
+    confirmed: bool = False
     budget: str | None = None
     store: str | None = None
     dataset: str | None = None
 
 
 @dataclass(frozen=True)
-class Result:
+class CurationResult:
     data: Any
     lines: list[str]
 
 
-def curate(run: Run, wishes: Wishes) -> Result:
-    if wishes.action == "list":
+def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> CurationResult:
+    if request.action == "list":
         return _listed(run)
-    if wishes.action == "log":
+    if request.action == "log":
         entries = [{"at": e.at, "action": e.action, "arguments": e.arguments} for e in read_log(run.folder)]
         lines = [f"{entry['at']} {entry['action']} {entry['arguments'] or ''}" for entry in entries]
-        return Result(entries, lines or ["nothing was changed"])
-    if wishes.action == "undo":
+        return CurationResult(entries, lines or ["nothing was changed"])
+    if request.action == "undo":
         entry = undo(run)
-        return Result({"undone": entry.action}, [f"took back {entry.action} of {entry.at}"])
-    change = plan_change(run, wishes.action, arguments_of(wishes))
-    asks = [ask for ask in change.asks if ask.ids] if wishes.ask else []
-    errand = Errand.prepare(run, wishes, asks) if asks else None
-    lines = change.explained() if wishes.ask else [line for line in change.explained() if not line.startswith("asks")]
-    if errand:
-        lines.append(f"that is {errand.calls:,} calls at most and {errand.cost / MICRO:.4f} USD at most")
-    elif change.asks and not wishes.ask:
+        return CurationResult({"undone": entry.action}, [f"took back {entry.action} of {entry.at}"])
+    change = plan_change(run, request.action, arguments_of(request))
+    asks = [ask for ask in change.asks if ask.ids] if request.ask else []
+    if not asks:
+        return _change(run, request, change, None)
+    with relabelling(run, request, asks, display) as again:
+        return _change(run, request, change, again)
+
+
+def _change(run: Run, request: CurationRequest, change: Change, again: Relabelling | None) -> CurationResult:
+    """Show what the change keeps and costs, and make it if that is confirmed."""
+    lines = change.explained() if request.ask else [line for line in change.explained() if not line.startswith("asks")]
+    if again:
+        lines.append(f"that is {again.calls:,} calls at most and {again.cost / MICRO:.4f} USD at most")
+    elif change.asks and not request.ask:
         lines += [f"leaves {len(ask.ids):,} labels of {ask.feature!r} empty" for ask in change.asks if ask.ids]
-    data = _described(change, errand)
-    if not wishes.sure and not _confirmed(lines):
-        return Result(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
-    asked = errand.ask() if errand else {}
-    record_change(run, change, asked, errand.spent / MICRO if errand else 0.0)
+    data = _described(change, again)
+    if not request.confirmed and not _confirmed(lines):
+        return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
+    asked = again.ask() if again else {}
+    record_change(run, change, asked, again.spent / MICRO if again else 0.0)
     done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
-    return Result(data | {"done": True}, [*lines, done])
+    return CurationResult(data | {"done": True}, [*lines, done])
 
 
-def arguments_of(wishes: Wishes) -> dict[str, Any]:
+def arguments_of(request: CurationRequest) -> dict[str, Any]:
     """What the words on the command line mean for an action."""
-    names, definitions = wishes.names, wishes.definitions
-    if wishes.action == "rename":
+    names, definitions = request.names, request.definitions
+    if request.action == "rename":
         _require(len(names) == 2, "rename takes two names: the old one and the new one")
         return {"name": names[0], "to": names[1]}
-    if wishes.action == "define":
+    if request.action == "define":
         texts = names[1:] + definitions
         _require(len(names) >= 1 and len(texts) == 1, "define takes a name and one definition")
-        return {"name": names[0], "definition": texts[0], "keep": wishes.keep}
-    if wishes.action == "merge":
+        return {"name": names[0], "definition": texts[0], "keep": request.keep}
+    if request.action == "merge":
         _require(len(names) >= 2, "merge takes two names or more")
-        return {"names": names, "into": wishes.into, "definition": definitions[0] if definitions else None}
-    if wishes.action == "split":
+        return {"names": names, "into": request.into, "definition": definitions[0] if definitions else None}
+    if request.action == "split":
         _require(len(names) >= 3, "split takes a name and two new ones or more")
         return {"name": names[0], "into": names[1:], "definitions": definitions}
-    if wishes.action == "drop":
+    if request.action == "drop":
         _require(len(names) >= 1, "drop takes one name or more")
         return {"names": names}
     actions = "list, rename, merge, split, drop, define, undo, log"
-    raise UsageError(f"unknown action {wishes.action!r}: choose one of {actions}")
+    raise UsageError(f"unknown action {request.action!r}: choose one of {actions}")
+
+
+@contextmanager
+def relabelling(
+    run: Run, request: CurationRequest, asks: list[LabelRequest], display: Display
+) -> Iterator[Relabelling]:
+    """Labels to be asked again, as a run in the store that shares no budget with the discovery."""
+    changed = {"out": str(run.folder), "budget": budget_of(request.budget)}
+    changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
+    prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed), display)
+    connect(prepared.oracle)
+    scope = digest_of(["features", run.summary.scope, request.action, request.names])
+    run_id, store, budget = str(uuid4()), prepared.store, prepared.settings.budget_micro
+    with recorded_run(
+        store,
+        run_id,
+        scope,
+        flow="features",
+        name=prepared.folder.name,
+        dataset=prepared.dataset.name,
+        oracle=prepared.oracle.identity,
+        settings=prepared.settings,
+    ) as record:
+        book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
+        record.spent = recorded = recorded_by(prepared.oracle, book)
+        record.status = "not confirmed"
+        yield Relabelling(prepared, recorded, asks, record)
 
 
 @dataclass
-class Errand:
+class Relabelling:
     """Labels to be asked again, of the run's oracle, through its store."""
 
     prepared: Prepared
-    recorded: Recorded
-    asks: list[Ask]
-    run_id: str
-
-    @classmethod
-    def prepare(cls, run: Run, wishes: Wishes, asks: list[Ask]) -> Errand:
-        changed = {"out": str(run.folder), "budget": money(wishes.budget)}
-        changed |= {key: value for key, value in (("store", wishes.store), ("dataset", wishes.dataset)) if value}
-        prepared = prepare(DiscoverSettings.model_validate(run.summary["settings"] | changed))
-        connect(prepared.oracle)
-        run_id = str(uuid4())
-        scope = digest_of(["features", run.summary["scope"], wishes.action, wishes.names])
-        budget = prepared.settings.budget_micro
-        recorded = Recorded(prepared.oracle, prepared.store, run_id=run_id, scope=scope, budget=budget)
-        return cls(prepared, recorded, asks, run_id)
+    recorded: Recorded | RecordedCrowd
+    asks: list[LabelRequest]
+    record: RunRecord
 
     @property
     def calls(self) -> int:
@@ -130,40 +158,27 @@ class Errand:
 
     def ask(self) -> dict[str, dict[str, Votes]]:
         """Votes by feature and example. Raises where the budget or the oracle stops it; what came is kept."""
-        store, settings = self.prepared.store, self.prepared.settings
-        store.begin_run(
-            self.run_id,
-            self.recorded.scope,
-            name=self.prepared.folder.name,
-            flow="features",
-            dataset=self.prepared.dataset.name,
-            oracle=str(self.recorded.identity),
-            settings=settings.model_dump(mode="json"),
-        )
-        status = "failed"
-        try:
-            with display().waiting(f"asking {self.calls:,} labels"):
-                votes = {ask.feature: self._votes(ask) for ask in self.asks}
-            status = "done"
-            return votes
-        finally:
-            store.end_run(self.run_id, status, {"paid_calls": self.recorded.paid_calls, "cost": self.recorded.cost})
+        self.record.status = "failed"
+        with self.prepared.display.waiting(f"asking {self.calls:,} labels"):
+            votes = {ask.feature: self._votes(ask) for ask in self.asks}
+        self.record.status = "done"
+        return votes
 
-    def _votes(self, ask: Ask) -> dict[str, Votes]:
+    def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
         panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)
         labelled = panel.label([Feature(ask.feature, ask.definition)])
         if labelled.stopped is not None:
             raise labelled.stopped
         return _cast(ask.ids, labelled.ballots[0])
 
-    def _examples(self, ask: Ask) -> list[Any]:
+    def _examples(self, ask: LabelRequest) -> list[Any]:
         by_id = {example.id: example for example in self.prepared.dataset.examples}
         missing = next((name for name in ask.ids if name not in by_id), None)
         if missing is not None:
             raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
         return [by_id[name] for name in ask.ids]
 
-    def _questions(self, ask: Ask) -> list[Question]:
+    def _questions(self, ask: LabelRequest) -> list[Question]:
         feature, votes = Feature(ask.feature, ask.definition), self.prepared.settings.votes
         return [Label(feature, example, voter) for example in self._examples(ask) for voter in range(votes)]
 
@@ -180,29 +195,31 @@ def _cast(ids: list[str], ballot: Ballot) -> dict[str, Votes]:
     }
 
 
-def _listed(run: Run) -> Result:
+def _listed(run: Run) -> CurationResult:
     table = run.features
     rows = [
         {"order": order, "name": str(row.name), "definition": str(row.definition), "positives": int(str(row.positives))}
         for order, row in enumerate(table.itertuples(index=False), start=1)
     ]
-    return Result(rows, [f"{row['order']:3d} {row['name']} ({row['positives']})" for row in rows] or ["no features"])
+    return CurationResult(
+        rows, [f"{row['order']:3d} {row['name']} ({row['positives']})" for row in rows] or ["no features"]
+    )
 
 
-def _described(change: Change, errand: Errand | None) -> dict[str, Any]:
+def _described(change: Change, again: Relabelling | None) -> dict[str, Any]:
     return {
         "action": change.action,
         "arguments": change.arguments,
         "kept": change.kept,
         "asked": {ask.feature: len(ask.ids) for ask in change.asks if ask.ids},
         "gone": change.gone,
-        "calls": errand.calls if errand else 0,
-        "usd": errand.cost / MICRO if errand else 0.0,
+        "calls": again.calls if again else 0,
+        "usd": again.cost / MICRO if again else 0.0,
     }
 
 
 def _confirmed(lines: list[str]) -> bool:
-    """Asked only where somebody can answer."""
+    """Ask on a terminal; elsewhere the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print("\n".join(map(printable, lines)), file=sys.stderr)

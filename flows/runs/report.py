@@ -11,25 +11,32 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from flows.cli.options import UsageError
-from flows.cli.progress import display
 from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
+from flows.errors import UsageError
+from flows.progress import SILENT, Display
 from models.oracle import OracleError, connect
 from reports.analysis.columns import read_column
 from reports.export.formats import export_run, formats_named
+from reports.finished_run import Run
 from reports.page.page import Page, dataset_of, write_page
-from reports.run.folder import Run
 from sources.errors import DatasetError
 
 
-def export(run: Run, formats: Sequence[str], *, dataset: str | None = None, out: Path | None = None) -> list[Path]:
+def export(
+    run: Run,
+    formats: Sequence[str],
+    *,
+    dataset: str | None = None,
+    out: Path | None = None,
+    display: Display = SILENT,
+) -> list[Path]:
     """The files and folders written. Formats that do not fit the data set are left out of `all`."""
     formats_named(formats)
-    with display().waiting("reading the data set"):
+    with display.waiting("reading the data set"):
         read, problem = dataset_of(run, dataset)
     if problem:
-        display().say(problem)
-    with display().waiting("writing the exports"):
+        display.say(problem)
+    with display.waiting("writing the exports"):
         return export_run(run, formats, read, out)
 
 
@@ -46,28 +53,29 @@ def report(
     budget: str | None = None,
     by: str | None = None,
     against: Run | None = None,
+    display: Display = SILENT,
 ) -> Page:
-    allowed = money(budget)
+    allowed = budget_of(budget)
     read, _ = dataset_of(run, dataset)
     if target is not None:
         read_column(read, target, run.findings.ids)  # what is wrong with it is said before anything is asked
-        tagging = tagging or tagging_control(run, dataset, allowed)
-    with display().waiting("writing the report"):
+        tagging = tagging or tagging_control(run, dataset, allowed, display)
+    with display.waiting("writing the report"):
         return write_page(
             run, dataset=read or dataset, path=out, target=target, tagging=tagging, by=by, against=against
         )
 
 
-def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Run | None:
+def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
     """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free or the budget allows
     it, else None and a line that says how to get it."""
     from flows.discover.flow import run_discovery
     from flows.discover.preparation import prepare
 
-    given = run.summary["settings"]
+    given = run.summary.settings
     wanted = {
         "strategy": "tagging",
-        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary["dataset"]["compared"])),
+        "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary.dataset.compared)),
         "out": str(run.folder / "tagging"),
         "budget": budget,
         **dict.fromkeys(OF_THE_STRATEGY),
@@ -78,23 +86,23 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None) -> Ru
     }
     settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
     try:
-        prepared = prepare(settings)
+        prepared = prepare(settings, display)
         connect(prepared.oracle)
         cost = prepared.estimate()["usd_left"]
         if cost > float(budget or 0):
-            display().say(
+            display.say(
                 f"no tagging control: it may cost up to {cost:.2f} USD; allow it with --budget {cost:.2f}, or give a "
                 "tagging run with --tagging"
             )
             return None
         run_discovery(prepared, run_id=str(uuid4()))
     except (OracleError, DatasetError) as error:
-        display().say(f"no tagging control: {error}")
+        display.say(f"no tagging control: {error}")
         return None
     return Run(prepared.folder)
 
 
-def money(text: str | None) -> Decimal | None:
+def budget_of(text: str | None) -> Decimal | None:
     if text is None:
         return None
     try:

@@ -46,7 +46,7 @@ class SharedLimit:
     async def admit(self, tokens: int) -> None:
         """Return when a request of so many tokens may be sent."""
         if self._rate != Rate():
-            wait = await asyncio.to_thread(self._store.reserve_turn, self._name, self._rate, tokens)
+            wait = await asyncio.to_thread(self._store.rates.reserve, self._name, self._rate, tokens)
         else:
             wait = await self._shared_pause()
         while wait > 0:
@@ -55,13 +55,13 @@ class SharedLimit:
 
     def pause(self, seconds: float) -> None:
         self._not_before = max(self._not_before, self._clock() + seconds)
-        self._store.pause(self._name, seconds)
+        self._store.rates.pause(self._name, seconds)
 
     async def _shared_pause(self) -> float:
         now = self._clock()
         if now - self._checked >= PAUSE_CHECK_SECONDS:
             self._checked = now
-            paused = await asyncio.to_thread(self._store.paused_for, self._name)
+            paused = await asyncio.to_thread(self._store.rates.paused_for, self._name)
             self._not_before = max(self._not_before, now + paused)
         return self._not_before - now
 

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from models.openai.label_groups import Grouping
 from models.oracle import OracleError
 from models.prices import Price
-from sources.location import shown
-from sources.secrets import words_of
+from sources.printable import quoted
+from sources.secrets import secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
@@ -78,7 +78,7 @@ class OpenAIConfig:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must be redacted from everything that the server sends."""
-        return words_of(self.api_key.get_secret_value(), self.url)
+        return secret_forms(self.api_key.get_secret_value(), self.url)
 
     @property
     def host(self) -> str:
@@ -100,7 +100,7 @@ def _check_words(config: OpenAIConfig) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise OracleError(f"base URL {shown(config.url)} is not an http address: give one such as {OPENAI_URL}")
+        raise OracleError(f"base URL {quoted(config.url)} is not an http address: give one such as {OPENAI_URL}")
     for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))

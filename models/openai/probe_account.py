@@ -64,25 +64,25 @@ class Account:
         except BaseException as error:
             maybe_charged = isinstance(error, RetriesExhausted) and error.maybe_charged
             rejected = isinstance(error, Fault | OracleUnavailable) and not maybe_charged
-            (self._store.release if rejected else self._store.lost)(self._owner, [key])
+            (self._store.claims.release if rejected else self._store.claims.abandon)(self._owner, [key])
             raise
         answer = self._answer(reply, tariff, round(time.monotonic() - started, 6))
         record = record_of(answer, key, fence, question, str(self.identity), self.identity.to_json())
-        self._store.answer(self._run_id, self._owner, [record])
+        self._store.answers.record(self._run_id, [record])
         return reply
 
     def close(self) -> None:
         if self._store is not None and self._run_id:
-            self._store.end_run(self._run_id, "done", {})
+            self._store.runs.end(self._run_id, "done", {})
 
     def _claim(self, store: Store, key: str, most: Money) -> int:
         scope, server = account_of(self._config), f"{self.identity} at {self._config.host}"
         if not self._run_id:
             self._run_id = str(uuid.uuid4())
             about = {"name": server, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
-            store.begin_run(self._run_id, scope, **about, settings={})
+            store.runs.begin(self._run_id, scope, **about, settings={})
         request = Request(key, most, str(self.identity), PROBE)
-        claimed = store.claim(
+        claimed = store.claims.claim(
             self._run_id,
             scope,
             [request],

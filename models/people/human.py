@@ -24,8 +24,8 @@ from models.oracle import (
 )
 from sources.dataset import Example
 from sources.secrets import without_secrets
-from store.review.items import Vote
-from store.review.queue import Ask, Queue, Standing
+from store.review.items import ReviewQuestion, Standing, Vote
+from store.review.queue import Queue
 from store.review.votes import MOST_PAID_SECONDS
 
 AT_ONCE = 5_000  # questions that are enqueued together
@@ -77,7 +77,7 @@ class HumanOracle:
                 answers.append(answer)
             if vote is not None:
                 taken[vote.id] = question_key(self.identity, question)
-        self._queue.take(taken)
+        self._queue.items.note_keys(taken)
         yield from answers
         if len(answers) < len(listed):
             raise self._pending(standing)
@@ -87,24 +87,24 @@ class HumanOracle:
         wanted: dict[str, int] = {}
         for question, digest in zip(questions, digests, strict=True):
             wanted[digest] = max(wanted.get(digest, 0), question.voter + 1)
-        standing = self._queue.standing(list(wanted))
+        standing = self._queue.items.standing(list(wanted))
         asks = [
             self._ask(question, digest, wanted[digest])
             for digest, question in dict(zip(digests, questions, strict=True)).items()
             if digest not in standing or standing[digest].votes < wanted[digest]
         ]
         if asks:
-            self._queue.enqueue(asks)
-            standing = self._queue.standing(list(wanted))
+            self._queue.items.enqueue(asks)
+            standing = self._queue.items.standing(list(wanted))
         return standing
 
     def _digest(self, question: Question) -> str:
         return digest_of([self._name, _content(question)])
 
-    def _ask(self, question: Question, digest: str, votes: int) -> Ask:
+    def _ask(self, question: Question, digest: str, votes: int) -> ReviewQuestion:
         terms = self._terms
         examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
-        return Ask(
+        return ReviewQuestion(
             digest=digest,
             queue=self._name,
             kind=question.kind.value,
@@ -130,9 +130,9 @@ class HumanOracle:
         return AnswersPending(message, items=[one.item for one in open_ones])
 
 
-def check_of(queue: str, label: Label, expected: str) -> Ask:
+def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
     """An attention check: a label whose answer is known, on a page among others of its feature."""
-    return Ask(
+    return ReviewQuestion(
         digest=digest_of([queue, "check", _content(label)]),
         queue=queue,
         kind=label.kind.value,

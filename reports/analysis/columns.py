@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run.folder import RunError
+from reports.run.files import RunError
 from sources.dataset import Dataset
 from sources.load import read_metadata
 
@@ -21,7 +21,7 @@ FEWEST_ROWS = 5  # of a class that takes part
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class MetadataColumn:
     """Values of a column for the run's examples. `rows` are those that take part."""
 
     name: str
@@ -31,7 +31,7 @@ class Column:
     left_out: list[str]  # what does not take part, and why
 
 
-def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> Column:
+def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> MetadataColumn:
     """Raises RunError where there is no such column, or nothing to be done with it."""
     if dataset is None:
         raise RunError(f"column {name!r} cannot be read without the data set: say where it is with --dataset")
@@ -45,18 +45,18 @@ def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> Column:
     numbers = _as_numbers(series)
     if numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) >= MANY_VALUES:
         rows = np.flatnonzero(~np.isnan(numbers))
-        return Column(name, rows, numbers[rows], True, _missing(len(ids) - len(rows)))
+        return MetadataColumn(name, rows, numbers[rows], True, _missing(len(ids) - len(rows)))
     return _classes(name, series)
 
 
-def in_halves(column: Column) -> Column:
+def in_halves(column: MetadataColumn) -> MetadataColumn:
     """A quantity as two groups of about the same size."""
     middle = float(np.median(column.values))
     names = np.where(column.values <= middle, f"up to {middle:g}", f"above {middle:g}")
-    return Column(column.name, column.rows, names, False, column.left_out)
+    return MetadataColumn(column.name, column.rows, names, False, column.left_out)
 
 
-def _classes(name: str, series: pd.Series[Any]) -> Column:
+def _classes(name: str, series: pd.Series[Any]) -> MetadataColumn:
     texts = np.array(["" if _is_missing(value) else _text(value) for value in series], dtype=object)
     found, counts = np.unique(texts[texts != ""].astype(str), return_counts=True)
     if len(found) > MOST_CLASSES and (counts >= FEWEST_ROWS).sum() > MOST_CLASSES:
@@ -70,7 +70,9 @@ def _classes(name: str, series: pd.Series[Any]) -> Column:
     rows = np.flatnonzero(np.isin(texts, kept))
     rare = [f"{str(value)!r} ({count})" for value, count in zip(found, counts, strict=True) if count < FEWEST_ROWS]
     told = [f"values with fewer than {FEWEST_ROWS} examples: {', '.join(rare[:8])}" + " …" * (len(rare) > 8)]
-    return Column(name, rows, texts[rows].astype(str), False, _missing(int((texts == "").sum())) + told * bool(rare))
+    return MetadataColumn(
+        name, rows, texts[rows].astype(str), False, _missing(int((texts == "").sum())) + told * bool(rare)
+    )
 
 
 def _as_numbers(series: pd.Series[Any]) -> NDArray[np.float64] | None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from discovery.questions import Labels
 from reports.analysis.groups import fisher, holm, newcombe
 
 SURE = 0.05
-MOST_COUNTED = 20_000  # of a side; the exact test grows with it, and more says nothing more
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,4 @@ def _drift(name: str, before: Share, now: Share) -> Drift:
     if not n or not m:
         return drift
     low, high = newcombe(a, n, b, m)
-    return replace(drift, low=low, high=high, p=fisher(*_counted(a, n), *_counted(b, m)))
-
-
-def _counted(successes: int, trials: int) -> tuple[int, int]:
-    if trials <= MOST_COUNTED:
-        return successes, trials
-    return int(np.rint(successes * MOST_COUNTED / trials)), MOST_COUNTED
+    return replace(drift, low=low, high=high, p=fisher(a, n, b, m))

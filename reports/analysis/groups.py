@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery.statistics.intervals import wilson
 from discovery.twins import same_name
 from reports.analysis.columns import in_halves, read_column
+from reports.run.files import RunError
 from reports.run.findings import Findings
-from reports.run.folder import RunError
 from sources.dataset import Dataset
 
 LEVEL = 0.05
-Z = 1.959964  # of a 95 % interval
 EXAMPLES = 6
 
 
@@ -105,14 +105,6 @@ def _difference(
     return Difference(order, name, group, other, a / n, b / m, low, high, fisher(a, n, b, m))
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
-    share, z2 = successes / trials, Z * Z
-    middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:
     """The 95 % interval of a/n - b/m, from the two Wilson intervals (Newcombe 1998, method 10)."""
     (low_a, high_a), (low_b, high_b) = wilson(a, n), wilson(b, m)
@@ -124,17 +116,10 @@ def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:
 
 
 def fisher(a: int, n: int, b: int, m: int) -> float:
-    """Fisher's exact test, two-sided: how probable are tables at least as uneven if the shares are the same?"""
-    drawn = a + b
-    counts = range(max(0, drawn - m), min(n, drawn) + 1)
-    logs = np.array([_log_choose(n, count) + _log_choose(m, drawn - count) for count in counts])
-    logs -= _log_choose(n + m, drawn)
-    observed = logs[a - counts.start]
-    return min(1.0, float(np.exp(logs[logs <= observed + 1e-7]).sum()))
+    """Fisher's exact test, two-sided, of a of n against b of m."""
+    from scipy.stats import fisher_exact
 
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return float(fisher_exact([[a, n - a], [b, m - b]]).pvalue)
 
 
 def holm(p: list[float]) -> list[float]:

@@ -9,20 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
-from reports.analysis.columns import Column, read_column
-from reports.analysis.prediction import (
-    Estimate,
-    Matrix,
-    Ridge,
-    Target,
-    fit_classes,
-    fit_ridge,
-    interval_of,
-    out_of_fold,
-    score_of,
-)
+from discovery.statistics.intervals import Interval
+from reports.analysis.columns import MetadataColumn, read_column
+from reports.analysis.prediction import Matrix, Target, fit_linear, interval_of, out_of_fold, score_of
+from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
-from reports.run.folder import RunError
 from sources.dataset import Dataset
 
 REPEATS = 5  # different divisions into folds
@@ -34,10 +25,10 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Contender:
+class PredictorScore:
     name: str
     columns: int
-    estimate: Estimate
+    estimate: Interval
     note: str = ""
 
 
@@ -59,7 +50,7 @@ class TargetResult:
     measure: str
     examples: int
     classes: list[str]
-    contenders: list[Contender]  # the discovered features first, then the controls
+    contenders: list[PredictorScore]  # the discovered features first, then the controls
     better_than: int  # of DRAWS shuffled targets, how many the features beat on the true one
     draws: int
     carriers: list[Carrier]
@@ -92,10 +83,10 @@ def predict_target(
         examples=len(x),
         classes=list(target.classes),
         contenders=[
-            Contender("discovered features", x.shape[1], found),
+            PredictorScore("discovered features", x.shape[1], found),
             *_tagged(tagging, findings, column, target),
-            Contender("random features", x.shape[1], _spread(random)),
-            Contender("shuffled target", x.shape[1], _spread(shuffled)),
+            PredictorScore("random features", x.shape[1], _spread(random)),
+            PredictorScore("shuffled target", x.shape[1], _spread(shuffled)),
         ],
         better_than=sum(found.value > score for score in shuffled),
         draws=DRAWS,
@@ -104,13 +95,13 @@ def predict_target(
     )
 
 
-def _labelled_only(column: Column, findings: Findings) -> Column:
+def _labelled_only(column: MetadataColumn, findings: Findings) -> MetadataColumn:
     labelled = findings.compared[column.rows]
     told = [f"{int((~labelled).sum()):,} examples without labels"] if not labelled.all() else []
     return replace(column, rows=column.rows[labelled], values=column.values[labelled], left_out=column.left_out + told)
 
 
-def _target(column: Column) -> Target:
+def _target(column: MetadataColumn) -> Target:
     if column.is_number:
         return Target(column.values.astype(np.float64))
     classes, places = np.unique(column.values, return_inverse=True)
@@ -122,7 +113,7 @@ def _matrix(findings: Findings, rows: NDArray[np.intp], columns: int | None = No
     return np.where(labels == UNKNOWN, np.nan, labels)
 
 
-def _cross_validated(x: Matrix, target: Target) -> Estimate:
+def _cross_validated(x: Matrix, target: Target) -> Interval:
     outcome = np.mean([out_of_fold(x, target, seed) for seed in range(REPEATS)], axis=0)
     return interval_of(outcome, target, SEED)
 
@@ -136,12 +127,14 @@ def _drawn(draw: Callable[[np.random.Generator], tuple[Matrix, Target]]) -> list
     return scores
 
 
-def _spread(scores: list[float]) -> Estimate:
+def _spread(scores: list[float]) -> Interval:
     low, high = np.quantile(scores, [0.025, 0.975])
-    return Estimate(float(np.mean(scores)), float(low), float(high))
+    return Interval(float(np.mean(scores)), float(low), float(high))
 
 
-def _tagged(tagging: Findings | None, findings: Findings, column: Column, target: Target) -> list[Contender]:
+def _tagged(
+    tagging: Findings | None, findings: Findings, column: MetadataColumn, target: Target
+) -> list[PredictorScore]:
     """The first names of a tagging run, as many as there are features."""
     if tagging is None or not tagging.found:
         return []
@@ -152,15 +145,16 @@ def _tagged(tagging: Findings | None, findings: Findings, column: Column, target
         raise RunError("the tagging run is about other examples: give one on the same data set")
     x = _matrix(tagging, rows, wanted)
     note = "" if x.shape[1] == wanted else f"the tagging run found no more than {x.shape[1]}"
-    return [Contender("first names of tagging", x.shape[1], _cross_validated(x, target), note)]
+    return [PredictorScore("first names of tagging", x.shape[1], _cross_validated(x, target), note)]
 
 
 def _carriers(x: Matrix, target: Target, names: list[str]) -> list[Carrier]:
     """The features with the largest weights in a fit to all examples, with bootstrap intervals."""
-    whole = _fit(x, target, np.arange(len(x)))
+    whole = fit_linear(x, target)
     speaks = whole.weights.argmax(axis=1)  # of two classes a feature that speaks against one speaks for the other
     rng = np.random.default_rng(SEED)
-    refits = np.stack([_fit(x, target, _resampled(target, rng), whole.strength).weights for _ in range(REFITS)])
+    draws = [_resampled(target, rng) for _ in range(REFITS)]
+    refits = np.stack([fit_linear(x[rows], target.at(rows), whole.strength).weights for rows in draws])
     low, high = np.quantile(refits, [0.025, 0.975], axis=0)
     weights = whole.weights[np.arange(x.shape[1]), speaks]
     return [
@@ -174,13 +168,6 @@ def _carriers(x: Matrix, target: Target, names: list[str]) -> list[Carrier]:
         )
         for place in np.argsort(-np.abs(weights))[:MOST_CARRIERS]
     ]
-
-
-def _fit(x: Matrix, target: Target, rows: NDArray[np.intp], strength: float | None = None) -> Ridge:
-    y = target.values[rows]
-    if target.is_number:
-        return fit_ridge(x[rows], y[:, None].astype(np.float64), strength=strength)
-    return fit_classes(x[rows], y.astype(np.intp), len(target.classes), strength)
 
 
 def _resampled(target: Target, rng: np.random.Generator) -> NDArray[np.intp]:

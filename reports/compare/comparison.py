@@ -63,7 +63,7 @@ def disagreements(study: Study) -> list[Disagreement]:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class OracleComparison:
     study: Study
     reference: Reference
     pairs: list[PairAgreement]
@@ -129,9 +129,9 @@ class Comparison:
         }
 
 
-def compare_oracles(study: Study) -> Comparison:
+def compare_oracles(study: Study) -> OracleComparison:
     reference = reference_of(study)
-    return Comparison(
+    return OracleComparison(
         study,
         reference,
         agreements(study),

@@ -11,9 +11,9 @@ from typing import IO, Any
 from discovery.questions import UNKNOWN
 from discovery.statistics.intervals import Estimate
 from discovery.votes import NOBODY
-from reports.compare.comparison import Comparison
+from reports.compare.comparison import OracleComparison
 from reports.run.csv_cells import defuse
-from reports.run.folder import replace_file
+from reports.run.files import replace_file
 from sources.dataset import Dataset
 
 STATISTICS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
@@ -23,7 +23,7 @@ OVERALL = ""  # as the feature of a row about all features
 Row = tuple[Any, ...]
 
 
-def write_comparison(comparison: Comparison, folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Path:
+def write_comparison(comparison: OracleComparison, folder: Path, dataset: Dataset, settings: dict[str, Any]) -> Path:
     """Write everything; returns the page."""
     from reports.compare.page import render_comparison
 
@@ -40,7 +40,7 @@ def write_comparison(comparison: Comparison, folder: Path, dataset: Dataset, set
     return page
 
 
-def summary_rows(comparison: Comparison) -> list[dict[str, Any]]:
+def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     """One row per oracle: what it is, how right it is, and what it cost."""
     rows = []
     for one, quality in zip(comparison.study.contenders, comparison.qualities, strict=True):
@@ -72,7 +72,7 @@ def _verdict(test: Any) -> str:
     return f"{'yes' if test.passes else 'no'} (winning rate {test.winning_rate:.2f})"
 
 
-def _statistics(comparison: Comparison) -> Iterator[Row]:
+def _statistics(comparison: OracleComparison) -> Iterator[Row]:
     names = [OVERALL, *comparison.study.names]
     reference = comparison.reference.words
     for pair in comparison.pairs:
@@ -102,7 +102,7 @@ def _rows(feature: str, oracle: str, against: str, found: dict[str, Estimate]) -
         yield feature, oracle, against, name, one.value, one.low, one.high, one.reason
 
 
-def _shares(comparison: Comparison) -> Iterator[Row]:
+def _shares(comparison: OracleComparison) -> Iterator[Row]:
     for versus in comparison.versus:
         for place, feature in enumerate(comparison.study.names):
             found = versus.shares[place]
@@ -114,12 +114,12 @@ def _shares(comparison: Comparison) -> Iterator[Row]:
                 yield feature, versus.model, versus.people, name, one.value, one.low, one.high, one.reason
 
 
-def _disagreement_columns(comparison: Comparison) -> list[str]:
+def _disagreement_columns(comparison: OracleComparison) -> list[str]:
     per_oracle = [f"{one.name} {what}" for one in comparison.study.contenders for what in ("label", "yes", "no")]
     return ["feature", "example", "truth", *per_oracle]
 
 
-def _disagreements(comparison: Comparison) -> Iterator[Row]:
+def _disagreements(comparison: OracleComparison) -> Iterator[Row]:
     study = comparison.study
     for one in comparison.disagreements:
         cells: list[Any] = [study.names[one.feature], study.ids[one.row], _label(one.truth)]
@@ -128,7 +128,7 @@ def _disagreements(comparison: Comparison) -> Iterator[Row]:
         yield tuple(cells)
 
 
-def _votes(comparison: Comparison, place: int) -> Iterator[Row]:
+def _votes(comparison: OracleComparison, place: int) -> Iterator[Row]:
     """In the form that the oracle recorded:FILE reads, so that a comparison can be repeated without its oracles."""
     study = comparison.study
     sheet = study.contenders[place].sheet

@@ -8,7 +8,7 @@ from typing import Any
 
 from discovery.statistics.alt_test import EPSILON
 from discovery.statistics.intervals import Estimate
-from reports.compare.comparison import Comparison, Disagreement
+from reports.compare.comparison import Disagreement, OracleComparison
 from reports.compare.labels import Quality
 from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_told, votes_plot
 from reports.compare.verdict import verdict_of
@@ -37,7 +37,7 @@ class FeatureRow:
     disagreements: int
 
 
-def render_comparison(comparison: Comparison, dataset: Dataset) -> str:
+def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
     return render_template(
         "compare.html",
         comparison_context(comparison, dataset),
@@ -46,7 +46,7 @@ def render_comparison(comparison: Comparison, dataset: Dataset) -> str:
     )
 
 
-def comparison_context(comparison: Comparison, dataset: Dataset) -> dict[str, Any]:
+def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[str, Any]:
     study = comparison.study
     carried = carried_disagreements(comparison.disagreements, len(study.features))
     rows = sorted({one.row for one in carried})
@@ -93,7 +93,7 @@ def carried_disagreements(found: list[Disagreement], features: int) -> list[Disa
 
 
 def _data(
-    comparison: Comparison, carried: list[Disagreement], rows: list[int], examples: Iterable[Any]
+    comparison: OracleComparison, carried: list[Disagreement], rows: list[int], examples: Iterable[Any]
 ) -> dict[str, Any]:
     place_of = {row: place for place, row in enumerate(rows)}
     texts = [cut(example.text, TEXT_LIMIT) if example and example.text else "" for example in examples]
@@ -111,7 +111,7 @@ def _data(
     }
 
 
-def _table(comparison: Comparison, a: str, b: str) -> dict[str, Any]:
+def _table(comparison: OracleComparison, a: str, b: str) -> dict[str, Any]:
     pair = comparison.pair(a, b)
     versus = next((one for one in comparison.versus if {one.model, one.people} == {a, b}), None)
     names = [one.name for one in comparison.study.contenders]
@@ -149,7 +149,7 @@ def _table(comparison: Comparison, a: str, b: str) -> dict[str, Any]:
 
 
 def _cells(
-    found: dict[str, Estimate], comparison: Comparison, pair: tuple[str, str], place: int | None
+    found: dict[str, Estimate], comparison: OracleComparison, pair: tuple[str, str], place: int | None
 ) -> list[tuple[str, Estimate, str]]:
     cells = [
         ("agreement", found["raw agreement"], "share"),
@@ -167,7 +167,7 @@ def _cells(
     return cells
 
 
-def _short(name: str, comparison: Comparison) -> str:
+def _short(name: str, comparison: OracleComparison) -> str:
     """What a column is headed by: people and model, where there is one of each."""
     people = comparison.study.people
     if people is None or len(comparison.study.contenders) != 2:
@@ -198,14 +198,14 @@ def _ways(quality: Quality) -> dict[str, Any]:
     }
 
 
-def _share_rows(comparison: Comparison, versus: Versus) -> list[dict[str, Any]]:
+def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, Any]]:
     return [
         {"name": name, "found": versus.shares[place], "known": versus.known[place] if versus.known else None}
         for place, name in enumerate(comparison.study.names)
     ]
 
 
-def _triples(comparison: Comparison) -> list[dict[str, Any]]:
+def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
     """What everybody said of the first triples."""
     study = comparison.study
     return [

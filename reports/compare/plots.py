@@ -14,7 +14,7 @@ from markupsafe import Markup
 from discovery.statistics.correctness import Calibration
 from discovery.statistics.escalation import Setting, frontier
 from reports.compare.advice import Advice
-from reports.compare.comparison import Comparison
+from reports.compare.comparison import OracleComparison
 from reports.compare.labels import Quality
 from reports.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, nice_ticks
 
@@ -22,14 +22,14 @@ PERCENT_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 
 
 @dataclass(frozen=True)
-class Line:
+class ShareCurve:
     name: str
     points: Sequence[tuple[float, float]]  # the second is a share
     style: str = "main"
     joined: bool = True
 
 
-def shares_plot(title: str, x_label: str, lines: Sequence[Line], wanted: float | None = None) -> Markup:
+def shares_plot(title: str, x_label: str, lines: Sequence[ShareCurve], wanted: float | None = None) -> Markup:
     """Shares over a number that begins at 0; the axis of shares begins where it must and ends at 100 %."""
     values = [y for line in lines for _, y in line.points] or [0.0]
     least = min([*values, wanted] if wanted is not None else values)
@@ -91,7 +91,7 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
     )
 
 
-def _drawn(line: Line, points: Sequence[tuple[float, float]]) -> Markup:
+def _drawn(line: ShareCurve, points: Sequence[tuple[float, float]]) -> Markup:
     parts = []
     if line.joined and len(points) > 1:
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
@@ -122,7 +122,7 @@ def least(qualities: list[Quality]) -> float:
 
 def votes_plot(qualities: list[Quality]) -> Markup | str:
     lines = [
-        Line(quality.name, list(quality.curve.items()), STYLES[number % len(STYLES)])
+        ShareCurve(quality.name, list(quality.curve.items()), STYLES[number % len(STYLES)])
         for number, quality in enumerate(qualities)
         if quality.curve
     ]
@@ -139,7 +139,7 @@ def advice_plot(one: Advice) -> Markup | str:
             chosen = frontier(chosen)
         points = sorted((1000 * setting.cost, setting.accuracy) for setting in chosen)
         if points:
-            lines.append(Line(KINDS[kind], points, style))
+            lines.append(ShareCurve(KINDS[kind], points, style))
     return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
 
 
@@ -154,9 +154,9 @@ def _in_words(setting: Setting) -> str:
     return setting.who
 
 
-def g_plot(comparison: Comparison) -> Markup | str:
+def g_plot(comparison: OracleComparison) -> Markup | str:
     lines = [
-        Line(one.name, [(query, 1 - value) for query, value in enumerate(one.g_curve, start=1)], style)
+        ShareCurve(one.name, [(query, 1 - value) for query, value in enumerate(one.g_curve, start=1)], style)
         for one, style in zip(comparison.yields, STYLES * len(comparison.yields), strict=False)
         if one.g_curve
     ]

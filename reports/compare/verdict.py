@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from discovery.statistics.intervals import Estimate
 from reports.compare.advice import Advice
-from reports.compare.comparison import Comparison
+from reports.compare.comparison import OracleComparison
 from reports.compare.versus import Versus
 from reports.drawing.number_formats import of_things, percent, usd
 
 
-def verdict_of(comparison: Comparison) -> list[str]:
+def verdict_of(comparison: OracleComparison) -> list[str]:
     """One sentence each about agreement, who is right, whether a model may replace a person, and whom to ask."""
     sentences = [
         f"Partial: {one.name} gave {one.votes:,} of {of_things(one.wanted, 'vote')}: {one.stopped}."
@@ -79,7 +79,7 @@ def _number(one: Estimate) -> str:
     return f"{one.value:.2f}{interval}"
 
 
-def head_line(comparison: Comparison) -> str:
+def head_line(comparison: OracleComparison) -> str:
     study = comparison.study
     return (
         f"{of_things(len(study.features), 'feature')} ({study.origin}) on {of_things(len(study.ids), 'example')} of "

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
 from reports.run.answers import Tally
+from reports.run.files import RunError
 from reports.run.findings import Findings, Found, names_of
-from reports.run.folder import RunError
 
 
 @dataclass(frozen=True)
-class Ask:
+class LabelRequest:
     """Labels that a change makes necessary: this feature, of these examples."""
 
     feature: str
@@ -31,7 +31,7 @@ class Change:
     arguments: dict[str, Any]
     after: Findings  # with the labels to be asked still unknown
     kept: dict[str, int]  # labels that stay, by the feature that has them afterwards
-    asks: list[Ask]
+    asks: list[LabelRequest]
     gone: list[str]  # features that are no longer shown; `undo` brings them back
 
     def explained(self) -> list[str]:
@@ -173,7 +173,7 @@ def _asking(
             cleared[place].append(blank)
             kept[feature.name] = _known(blank)
             ids = [findings.ids[row] for row in np.flatnonzero(asked)]
-            asks.append(Ask(feature.name, feature.definition, ids))
+            asks.append(LabelRequest(feature.name, feature.definition, ids))
     return Change(action, arguments, _with(findings, cleared), kept, asks, gone)
 
 

@@ -6,18 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from discovery.votes import majority_labels
 from reports.curation.changes import Change, plan
+from reports.run.files import RunError, replace_file
 from reports.run.findings import Findings, Found, read_findings
-from reports.run.folder import CURATION, Run, RunError, replace_file
+from reports.run.folder import CURATION, RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Votes = tuple[int, int, int, int]  # yes, no, refused, unreadable
-Asked = Mapping[str, Mapping[str, Votes]]  # by feature, then by example
+VotesByFeature = Mapping[str, Mapping[str, Votes]]  # by feature, then by example
 
 
 @dataclass(frozen=True)
@@ -31,23 +36,46 @@ class Entry:
     cost_usd: float = 0.0
 
 
-def curated_findings(run: Run) -> Findings:
-    return _applied(read_findings(run), read_log(run.folder), run.folder)
+@dataclass(frozen=True, repr=False)
+class CuratedRun(RunFolder):
+    """A run with the changes of its log applied."""
+
+    @cached_property
+    def features(self) -> pd.DataFrame:
+        """The columns of features.csv."""
+        return self.findings.feature_table() if self._is_curated else self.found_features
+
+    @cached_property
+    def labels(self) -> pd.DataFrame:
+        """One row per example, one nullable 0/1 column per feature."""
+        return self.findings.label_table() if self._is_curated else self.found_labels
+
+    @cached_property
+    def findings(self) -> Findings:
+        """The features with their labels, votes and questions."""
+        return _applied(read_findings(self), read_log(self.folder), self.folder)
+
+    @property
+    def _is_curated(self) -> bool:
+        return (self.folder / CURATION).exists()
 
 
-def plan_change(run: Run, action: str, arguments: dict[str, Any]) -> Change:
+Curated = TypeVar("Curated", bound=CuratedRun)
+
+
+def plan_change(run: CuratedRun, action: str, arguments: dict[str, Any]) -> Change:
     """What the change would keep, ask and take away; nothing is written."""
     return plan(run.findings, action, arguments)
 
 
-def record_change(run: Run, change: Change, asked: Asked | None = None, cost_usd: float = 0.0) -> Run:
-    """Enter the change into the log. Labels without votes in `asked` stay unknown."""
+def record_change(run: Curated, change: Change, asked: VotesByFeature | None = None, cost_usd: float = 0.0) -> Curated:
+    """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown."""
     votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
     _append(run.folder, Entry(_now(), change.action, change.arguments, votes, cost_usd))
-    return Run(run.folder)
+    return replace(run)
 
 
-def undo(run: Run) -> Entry:
+def undo(run: RunFolder) -> Entry:
     """Take the last change back; the log keeps both."""
     entries = effective(read_log(run.folder))
     if not entries:

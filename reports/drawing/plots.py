@@ -25,7 +25,7 @@ LEGEND_WIDTH, SYMBOL_WIDTH = 56, 6  # of a panel and of the line before a name, 
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A curve, or points alone; `low` and `high` are its confidence band."""
 
     name: str
@@ -38,11 +38,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
+class PlotPanel:
     title: str
     x_label: str
     y_label: str
-    lines: Sequence[Line]
+    lines: Sequence[PlotLine]
     log_x: bool = False
     log_y: bool = False
     level: float | None = None  # a horizontal line to compare with
@@ -51,7 +51,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Plot:
-    panels: Sequence[Panel]
+    panels: Sequence[PlotPanel]
     alt: str  # what the picture shows, for those who cannot see it
     columns: int = 3
 
@@ -78,7 +78,7 @@ def svg_of(plot: Plot) -> str:
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
 
 
-def _draw(axis: Axes, panel: Panel, colours: dict[str, str]) -> None:
+def _draw(axis: Axes, panel: PlotPanel, colours: dict[str, str]) -> None:
     for line in panel.lines:
         colour = colours[line.name]
         style = "none" if line.points else "--" if line.dashed else "-"
@@ -96,7 +96,7 @@ def _draw(axis: Axes, panel: Panel, colours: dict[str, str]) -> None:
     axis.set_ylabel(panel.y_label)
 
 
-def _scale(axis: Axes, panel: Panel) -> None:
+def _scale(axis: Axes, panel: PlotPanel) -> None:
     """Logarithmic axes with plain numbers: along x at the data, along y at the powers of ten."""
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
 

@@ -10,8 +10,8 @@ from typing import Any
 from discovery.questions import UNKNOWN
 from reports.curation.log import effective, read_log
 from reports.drawing.number_formats import percent, usd
+from reports.finished_run import Run
 from reports.run.findings import Findings
-from reports.run.folder import Run
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
 
@@ -24,7 +24,7 @@ def plain(text: object) -> str:
 def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
     """Markdown with a YAML head, as HuggingFace reads it."""
     findings, summary = run.findings, run.summary
-    name = summary["dataset"]["name"]
+    name = summary.dataset.name
     head = {
         "pretty_name": f"{name} with discovered features",
         "tags": ["twothirds", "feature-discovery", "machine-generated-labels"],
@@ -61,22 +61,22 @@ def _features(findings: Findings) -> str:
 
 
 def _provenance(run: Run) -> str:
-    summary, settings = run.summary, run.summary["settings"]
-    oracle = summary["oracle"]
-    parameters = ", ".join(f"{key} {value}" for key, value in oracle["parameters"].items())
+    summary, settings = run.summary, run.summary.settings
+    oracle = summary.oracle
+    parameters = ", ".join(f"{key} {value}" for key, value in oracle.parameters.items())
     spent = sum(asked.cost for asked in run.findings.comparisons) + sum(run.findings.label_costs.values())
     facts = {
-        "data set": f"{settings['dataset']}, {summary['dataset']['examples']:,} examples",
-        "content digest": summary["dataset"]["digest"],
-        "oracle": f"{oracle['kind']} {oracle['model']}".strip(),
+        "data set": f"{settings['dataset']}, {summary.dataset.examples:,} examples",
+        "content digest": summary.dataset.digest,
+        "oracle": f"{oracle.kind} {oracle.model}".strip(),
         "its parameters": parameters or "none",
-        "version of the prompts": oracle["prompts"] or "none: the oracle reads no prompts",
+        "version of the prompts": oracle.prompts or "none: the oracle reads no prompts",
         "how questions were chosen": f"{settings['strategy']}, seed {settings['seed']}",
-        "questions": f"{summary['queries']:,}, then {settings['votes']} votes per label at most, the majority counts",
+        "questions": f"{summary.queries:,}, then {settings['votes']} votes per label at most, the majority counts",
         "cost": f"{usd(spent / 1_000_000)} in all",
-        "finished": summary.get("finished_at", "unknown"),
-        "run": summary["run_id"],
-        "versions": ", ".join(f"{key} {value}" for key, value in summary["versions"].items()),
+        "finished": summary.finished_at,
+        "run": summary.run_id,
+        "versions": ", ".join(f"{key} {value}" for key, value in summary.versions.items()),
     }
     return "\n".join(f"- **{key}**: {plain(value)}" for key, value in facts.items())
 
@@ -100,11 +100,9 @@ def _limits(run: Run) -> str:
         "feature of one single example cannot come up in a question about two of three.",
         "Features are correlated; a share says nothing about any other data set.",
     ]
-    if summary["dataset"]["compared"] < summary["dataset"]["examples"]:
-        lines.append(
-            f"Only {summary['dataset']['compared']:,} of {summary['dataset']['examples']:,} examples were labelled."
-        )
-    if summary["oracle"]["kind"] == "simulated":
+    if summary.dataset.compared < summary.dataset.examples:
+        lines.append(f"Only {summary.dataset.compared:,} of {summary.dataset.examples:,} examples were labelled.")
+    if summary.oracle.kind == "simulated":
         lines.append(
             "The oracle is a simulated crowd that answers from known attributes: these labels are for testing."
         )

@@ -12,10 +12,10 @@ from discovery.tree import as_dot, as_json
 from reports.export.card import card_of
 from reports.export.huggingface import write_imagefolder, write_parquet_with_content
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
+from reports.finished_run import Run
 from reports.page.problems import tree_of
 from reports.run.csv_cells import defused
-from reports.run.files import check_replaceable
-from reports.run.folder import Run, RunError, check_writable, replace_file
+from reports.run.files import RunError, check_replaceable, check_writable, replace_file
 from sources.dataset import Dataset, Example
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from PIL import Image
 from discovery.questions import UNKNOWN
 from reports.export.card import card_of
 from reports.export.tables import column_names
+from reports.finished_run import Run
 from reports.run.csv_cells import defused
-from reports.run.files import built
-from reports.run.folder import Run, RunError
+from reports.run.files import RunError, replaced_folder
 from sources.dataset import Example
 from sources.images import FORMATS
 
@@ -28,7 +28,7 @@ def write_imagefolder(run: Run, examples: dict[str, Example], folder: Path, *, m
     findings = run.findings
     columns = column_names(findings, {"id", "file_name", "image", "label"})
     table = findings.label_table().rename(columns=columns).reset_index()
-    with built(folder) as building:
+    with replaced_folder(folder) as building:
         (building / "images").mkdir()
         names = []
         for number, name in enumerate(findings.ids, start=1):
@@ -53,7 +53,7 @@ def write_parquet_with_content(run: Run, examples: dict[str, Example], folder: P
     content = "text" if all(_example(examples, name).text is not None for name in findings.ids) else "image"
     columns = column_names(findings, {"id", "image", "text"})
     schema = _schema(content, list(columns.values()))
-    with built(folder) as building:
+    with replaced_folder(folder) as building:
         path = building / SPLIT
         path.parent.mkdir()
         with pq.ParquetWriter(path, schema) as writer:

@@ -20,7 +20,7 @@ MOST_TOLD = 12
 
 
 @dataclass(frozen=True)
-class Together:
+class CorrelatedPair:
     a: int
     b: int
     correlation: float
@@ -42,9 +42,9 @@ def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
     return table
 
 
-def strongest(table: NDArray[np.float64]) -> list[Together]:
+def strongest(table: NDArray[np.float64]) -> list[CorrelatedPair]:
     a, b = np.triu_indices(len(table), 1)
-    pairs = [Together(int(i), int(j), float(table[i, j])) for i, j in zip(a, b, strict=True)]
+    pairs = [CorrelatedPair(int(i), int(j), float(table[i, j])) for i, j in zip(a, b, strict=True)]
     told = [pair for pair in pairs if abs(pair.correlation) >= STRONG]
     return sorted(told, key=lambda pair: -abs(pair.correlation))[:MOST_TOLD]
 

@@ -16,7 +16,7 @@ from discovery.questions import UNKNOWN, Kind
 from discovery.twins import SAME_LABELS, find_twin
 from reports.drawing.svg import share_bar
 from reports.page.correlations import correlations
-from reports.page.truth import AgainstTruth, Matched
+from reports.page.truth import AgainstTruth, MatchedAttribute
 from reports.run.findings import MICRO, Findings, Found, names_of
 
 CANDIDATES = 200
@@ -75,7 +75,7 @@ ASKED_FOR = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class CardExample:
     """An example in a card: its place in the page's data, and whether the votes contradict where it stands."""
 
     place: int
@@ -86,8 +86,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Pair:
-    having: Shown
-    lacking: Shown
+    having: CardExample
+    lacking: CardExample
     differing: list[str]
 
 
@@ -96,14 +96,14 @@ class Exhibit:
     order: int
     found: Found
     question: str
-    having: list[Shown]
-    lacking: list[Shown]
+    having: list[CardExample]
+    lacking: list[CardExample]
     yes: int
     no: int
     unknown: int
     bar: Markup
-    positives: list[Shown]
-    negatives: list[Shown]
+    positives: list[CardExample]
+    negatives: list[CardExample]
     pairs: list[Pair]
     votes: int
     voted_twice: int  # examples with two votes or more
@@ -111,7 +111,7 @@ class Exhibit:
     abstained: int
     doubtful_labels: int
     marks: list[tuple[str, str]] = field(default_factory=list)  # style and words
-    truth: Matched | None = None
+    truth: MatchedAttribute | None = None
 
     @property
     def share(self) -> float:
@@ -133,8 +133,8 @@ class Gallery:
     def row(self, name: str) -> int | None:
         return self._row_of.get(name)
 
-    def show(self, row: int, contradicted: bool = False) -> Shown:
-        return Shown(self._place.get(row, -1), self._names[row], self._texts[row] or "", contradicted)
+    def show(self, row: int, contradicted: bool = False) -> CardExample:
+        return CardExample(self._place.get(row, -1), self._names[row], self._texts[row] or "", contradicted)
 
     def carries(self, row: int) -> bool:
         return row in self._place
@@ -215,14 +215,14 @@ class Exhibition:
             for pair in minimal_pairs(self._in_page, number, doubtful)
         ]
 
-    def _strip(self, number: int, value: int) -> list[Shown]:
+    def _strip(self, number: int, value: int) -> list[CardExample]:
         """A few at random, the same on every writing."""
         rows = self.carried[self._in_page[number] == value]
         chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:STRIP]
         return [self.gallery.show(int(rows[place])) for place in sorted(chosen)]
 
 
-def _question(found: Found, gallery: Gallery) -> tuple[list[Shown], list[Shown]]:
+def _question(found: Found, gallery: Gallery) -> tuple[list[CardExample], list[CardExample]]:
     """The examples asked about: those said to have the feature, and those said to lack it."""
     asked = found.asked
     if asked is None:

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports.drawing.svg import Series, curve, data_url
+from reports.run.files import RunError
 from reports.run.findings import MICRO, Findings
-from reports.run.folder import Run, RunError
+from reports.run.folder import RunFolder
 
 Number = TypeVar("Number", int, float)
 
@@ -19,7 +20,7 @@ RECENT = 10  # questions that tell the present rate
 
 
 @dataclass(frozen=True)
-class History:
+class RunHistory:
     """One value per question asked; money is what the answers cost when they were first given."""
 
     features: list[int]
@@ -39,7 +40,7 @@ class Outlook:
     usd_each: float | None
 
 
-def history_of(run: Run, findings: Findings) -> History:
+def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
     counts = dict(zip(table["name"], table["distinct"].astype(bool), strict=True))
     seen: set[str] = set()
@@ -54,11 +55,11 @@ def history_of(run: Run, findings: Findings) -> History:
         new.append(int(first))
         counting.append(int(first and counts[name]))
         costs.append(cost)
-    curve = run.summary["g_curve"]
+    curve = run.summary.g_curve
     if len(curve) < len(new):
         had = f"g_curve has {len(curve)} values for {len(new)} comparisons"
         raise RunError(f"{run.folder / 'run.json'} does not fit answers.jsonl ({had}): run discover again")
-    return History(
+    return RunHistory(
         features=list(accumulate(new)),
         counting=list(accumulate(counting)),
         g=[float(value) for value in curve[: len(new)]],
@@ -66,7 +67,7 @@ def history_of(run: Run, findings: Findings) -> History:
     )
 
 
-def outlook_of(history: History, recent: int = RECENT) -> Outlook | None:
+def outlook_of(history: RunHistory, recent: int = RECENT) -> Outlook | None:
     """None before anything was asked."""
     asked = len(history.features)
     if not asked:
@@ -83,7 +84,7 @@ def outlook_of(history: History, recent: int = RECENT) -> Outlook | None:
     )
 
 
-def curves_of(history: History) -> list[tuple[str, Markup]]:
+def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:
     """Titles and drawings: against questions and, where answers cost something, against dollars."""
     asked = list(range(1, len(history.features) + 1))
     if not asked:
@@ -100,9 +101,9 @@ def curves_of(history: History) -> list[tuple[str, Markup]]:
     return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
 
 
-def picture_of(run: Run) -> str:
+def picture_of(run: RunFolder, findings: Findings) -> str:
     """The curves against questions as a data URL, for pages that are not ours."""
-    drawings = curves_of(history_of(run, run.findings))[:2]
+    drawings = curves_of(history_of(run, findings))[:2]
     return data_url(drawings) if drawings else ""
 
 

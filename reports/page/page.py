@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discovery.questions import UNKNOWN
 from reports.analysis.groups import GroupsResult, compare_groups, compare_runs
 from reports.analysis.target import TargetResult, predict_target
-from reports.curation.log import effective, read_log
+from reports.curation.log import CuratedRun, effective, read_log
 from reports.drawing.template import render_template
 from reports.page.browser_data import browser_data, script_json, thumbnails
 from reports.page.correlations import correlations, heat_map, strongest
@@ -21,14 +21,11 @@ from reports.page.feature_cards import Exhibition, Gallery
 from reports.page.history import curves_of, history_of, outlook_of
 from reports.page.problems import tree_of, troubles_of
 from reports.page.truth import AgainstTruth, against_truth
+from reports.run.files import replace_file
 from reports.run.findings import Findings, names_of
-from reports.run.folder import Run, replace_file
 from sources.dataset import Dataset, Example, Truth
 from sources.errors import DatasetError
 from sources.load import load_dataset
-
-if TYPE_CHECKING:
-    pass
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {
@@ -63,14 +60,14 @@ class Page:
 
 
 def write_page(
-    run: Run,
+    run: CuratedRun,
     *,
     dataset: Dataset | str | None = None,
     path: Path | None = None,
     target: str | None = None,
-    tagging: Run | None = None,
+    tagging: CuratedRun | None = None,
     by: str | None = None,
-    against: Run | None = None,
+    against: CuratedRun | None = None,
 ) -> Page:
     """Write the report of a run.
 
@@ -90,15 +87,15 @@ def write_page(
     return Page(written, context["target"], context["groups"])
 
 
-def _name(run: Run) -> str:
-    return str(run.summary["dataset"]["name"])
+def _name(run: CuratedRun) -> str:
+    return run.summary.dataset.name
 
 
-def dataset_of(run: Run, given: Dataset | str | None) -> tuple[Dataset | None, str]:
+def dataset_of(run: CuratedRun, given: Dataset | str | None) -> tuple[Dataset | None, str]:
     """The run's data set, or None and why there is none: a report can do without pictures."""
     if isinstance(given, Dataset):
         return given, ""
-    spec = given or str(run.summary["settings"]["dataset"])
+    spec = given or str(run.summary.settings["dataset"])
     try:
         return load_dataset(spec), ""
     except DatasetError as error:
@@ -107,11 +104,11 @@ def dataset_of(run: Run, given: Dataset | str | None) -> tuple[Dataset | None, s
         return None, f"The examples are not shown, because their data set cannot be read: {error}"
 
 
-def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
+def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     """Everything that the template shows, the results of further analyses apart."""
     findings = run.findings
     examples = _examples(findings, dataset)
-    carried = _carried(findings, run.summary["dataset"]["digest"])
+    carried = _carried(findings, run.summary.dataset.digest)
     texts = [example.text if example else None for example in examples]
     pictures = thumbnails([examples[row] for row in carried])
     matrix = findings.matrix
@@ -123,8 +120,8 @@ def page_context(run: Run, dataset: Dataset | None) -> dict[str, Any]:
         "summary": run.summary,
         "spent": history.usd[-1] if history.usd else 0.0,
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
-        "how_chosen": HOW_CHOSEN.get(run.summary["settings"]["strategy"], ""),
-        "stopped": STOPPED.get(run.summary["stopped_because"], run.summary["stopped_because"]),
+        "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
+        "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
         "exhibits": Exhibition(findings, gallery, carried, truth).all(),
         "history": history,
@@ -187,7 +184,11 @@ def _truth(findings: Findings, dataset: Dataset | None) -> AgainstTruth | None:
 
 
 def _notices(
-    findings: Findings, examples: list[Example | None], carried: NDArray[np.intp], dataset: Dataset | None, run: Run
+    findings: Findings,
+    examples: list[Example | None],
+    carried: NDArray[np.intp],
+    dataset: Dataset | None,
+    run: CuratedRun,
 ) -> list[str]:
     """What the reader must know before believing the page."""
     notices = []
@@ -199,6 +200,6 @@ def _notices(
     missing = sum(example is None for example in examples)
     if dataset is not None and missing:
         notices.append(f"{missing:,} examples of the run are no longer in the data set and are shown by their ids.")
-    elif dataset is not None and dataset.digest != run.summary["dataset"]["digest"]:
+    elif dataset is not None and dataset.digest != run.summary.dataset.digest:
         notices.append("The data set has changed since the run: what is shown is what it holds now.")
     return notices

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from discovery.questions import UNKNOWN
 from discovery.tree import FeatureTree, feature_tree
-from reports.run.answers import Asked
+from reports.run.answers import AnsweredComparison
+from reports.run.files import RunError
 from reports.run.findings import Findings, names_of
-from reports.run.folder import Run, RunError
+from reports.run.folder import RunFolder
+from reports.run.summary import SkippedExample
 
 TOLERANCE = 0.1  # exceptions to "what has this has that", for labels err
 SUPPORT = 4  # examples of which it must hold
@@ -37,18 +39,18 @@ class FeatureTrouble:
 
 @dataclass(frozen=True)
 class Troubles:
-    unusable: list[tuple[int, Asked]]  # comparisons refused or unreadable, with their number
-    none: list[tuple[int, Asked]]  # answered: nothing of the kind
-    repeated: list[tuple[int, Asked]]  # answered with a feature that was known already
+    unusable: list[tuple[int, AnsweredComparison]]  # comparisons refused or unreadable, with their number
+    none: list[tuple[int, AnsweredComparison]]  # answered: nothing of the kind
+    repeated: list[tuple[int, AnsweredComparison]]  # answered with a feature that was known already
     features: list[FeatureTrouble]
-    left_out: list[dict[str, str]]  # rows of the data set that could not be read: id and reason
+    left_out: list[SkippedExample]
 
     @property
     def anything(self) -> bool:
         return bool(self.unusable or self.none or self.repeated or self.features or self.left_out)
 
 
-def troubles_of(run: Run, findings: Findings) -> Troubles:
+def troubles_of(run: RunFolder, findings: Findings) -> Troubles:
     names = set(run.found_features["name"])
     seen: set[str] = set()
     unusable, none, repeated = [], [], []
@@ -61,7 +63,7 @@ def troubles_of(run: Run, findings: Findings) -> Troubles:
             repeated.append((number, asked))
         else:
             seen.add(asked.feature)
-    return Troubles(unusable, none, repeated, _features(findings), list(run.summary["dataset"]["left_out"]))
+    return Troubles(unusable, none, repeated, _features(findings), run.summary.dataset.left_out)
 
 
 def _features(findings: Findings) -> list[FeatureTrouble]:

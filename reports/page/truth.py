@@ -16,7 +16,7 @@ ENOUGH = 0.9  # balanced accuracy from which an attribute counts as found
 
 
 @dataclass(frozen=True)
-class Matched:
+class MatchedAttribute:
     attribute: str
     complement: bool  # the feature is the attribute's negation
     precision: float | None  # None where it is not defined
@@ -42,7 +42,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class AgainstTruth:
-    matches: list[Matched | None]  # one per feature; None where nothing can be compared
+    matches: list[MatchedAttribute | None]  # one per feature; None where nothing can be compared
     missed: list[Missed]
     attributes: int
 
@@ -64,7 +64,7 @@ def against_truth(names: Sequence[str], matrix: LabelMatrix, truth: Truth) -> Ag
     return AgainstTruth(matches, missed, len(truth.columns))
 
 
-def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelMatrix) -> Matched | None:
+def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelMatrix) -> MatchedAttribute | None:
     comparable = (known >= 0) & (labels >= 0)
     said, true = (labels == 1) & comparable, (known == 1) & comparable
     both = (said & true).sum(axis=1)
@@ -79,7 +79,7 @@ def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelM
     wanted = true[best] != comparable[best] if complement else true[best]
     hits = int((said[best] & wanted).sum())
     accuracy = float(matches_with_truth(labels[None], known[best][None]).balanced_accuracy[0])
-    return Matched(columns[best], complement, _ratio(hits, said[best]), _ratio(hits, wanted), accuracy)
+    return MatchedAttribute(columns[best], complement, _ratio(hits, said[best]), _ratio(hits, wanted), accuracy)
 
 
 def _ratio(part: int, whole: NDArray[np.bool_]) -> float | None:

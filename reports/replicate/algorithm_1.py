@@ -10,7 +10,7 @@ from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import SKEWED, skewed_world
 from discovery.strategies import make_strategy
 from discovery.unresolved.triples import UnresolvedTriples
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import mean, percent, proportion
 
 
@@ -37,7 +37,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(exhausted_run, [{"like": like} for like in SKEWED], (seed, 30), repeats=scale.of(2, 10, 24))
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     rows, shares = [], []
     for like in SKEWED:
         runs = [result for result in results if result["like"] == like]
@@ -55,7 +55,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
             )
         )
     incomplete = all(share.high < 1 for share in shares)
-    return Finding(
+    return ClaimResult(
         title="Algorithm 1: when no triple is unresolved, the features are found",
         claim="Adaptive Triple ends when every triple is resolved and then returns the features; that these are all "
         "features is proved for binary trees, and easily taken for granted elsewhere.",
@@ -63,12 +63,12 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
         "triple retired; features that are true of two or more examples, but not of all, could be brought out by a "
         "2/3 question.",
         runs=len(results),
-        verdict=Verdict.FAILS if incomplete else Verdict.HOLDS,
+        verdict=ClaimVerdict.FAILS if incomplete else ClaimVerdict.HOLDS,
         because="exhaustion is not completeness: the triples ran out long before the features did."
         if incomplete
         else "all features were found.",
         tables=[
-            Table(
+            ClaimTable(
                 ("set", "runs", "queries", "features found", "share found", "runs that the printed step 3 never ends"),
                 rows,
             )

@@ -20,7 +20,7 @@ from reports.drawing.plots import Plot
 T = TypeVar("T")
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     HOLDS = "holds"
     HOLDS_AS_READ = "holds only as read here"
     FAILS = "fails"
@@ -61,23 +61,23 @@ def jobs_of(
 
 
 @dataclass(frozen=True)
-class Table:
+class ClaimTable:
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     caption: str = ""
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClaimResult:
     """One section of the page."""
 
     title: str
     claim: str
     simulated: str
     runs: int
-    verdict: Verdict
+    verdict: ClaimVerdict
     because: str
-    tables: list[Table]
+    tables: list[ClaimTable]
     remarks: tuple[str, ...] = ()
     plots: dict[str, Plot] = field(default_factory=dict)  # by file name
     pictures: dict[str, str] = field(default_factory=dict)  # SVG by file name
@@ -89,7 +89,7 @@ class Topic:
 
     name: str
     plan: Callable[[Scale, int], list[Job]]  # scale, seed
-    judge: Callable[[Scale, list[Any]], Finding]  # the results in the order of the jobs
+    judge: Callable[[Scale, list[Any]], ClaimResult]  # the results in the order of the jobs
 
 
 @contextmanager

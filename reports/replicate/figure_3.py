@@ -11,7 +11,7 @@ import numpy as np
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.simulation.rehearsal import rehearse
 from discovery.strategies import make_strategy
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import mean
 from reports.replicate.table_1 import DATASETS
 from sources.dataset import Dataset
@@ -48,7 +48,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(first_questions, cases, (seed, 31), repeats=scale.of(2, 30, 200))
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     dataset = _faces()
     half = len(results) // 2
     adaptive, at_random = results[:half], results[half:]
@@ -63,17 +63,17 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
         )
     ]
     never = not any(known[:half])
-    return Finding(
+    return ClaimResult(
         title="Figure 3: the first five questions and answers",
         claim="Once the broad features are known, Adaptive Triple shows only examples that they do not tell apart, so "
         "that each answer brings something new.",
         simulated=f"The first {FIRST} questions about the shipped faces, answered by salience crowds, each with an "
         "order of its own; the picture shows the first run.",
         runs=len(results),
-        verdict=Verdict.HOLDS if never else Verdict.FAILS,
+        verdict=ClaimVerdict.HOLDS if never else ClaimVerdict.FAILS,
         because=f"of the adaptive questions {'none' if never else 'some'} could have been answered by a known feature.",
         tables=[
-            Table(
+            ClaimTable(
                 ("algorithm", "runs", "different features from five questions", "questions a known feature settles"),
                 rows,
             )

@@ -12,9 +12,10 @@ import numpy as np
 
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import World
+from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, number, percent, proportion
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.estimates import number, percent, proportion
 
 DELTA = 0.05
 
@@ -84,7 +85,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(finds_one, _cases(scale), (seed, 44), repeats=scale.of(5, 60, 200))
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
     each = len(results) // len(cases)
     shares = [proportion(sum(results[i * each : (i + 1) * each]), each) for i in range(len(cases))]
@@ -106,7 +107,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
         for degree, (share, worst) in least.items()
     ]
     within = all(share * 3 * degree**2 >= 1 for degree, (share, _) in least.items())
-    return Finding(
+    return ClaimResult(
         title="Lemma 4.4: random triples find a first feature in 3D² ln(1/δ) queries",
         claim="On any D-ary leafy tree that is not a star, Random Triple finds at least one feature with probability "
         "1 - δ in 3D² log(1/δ) queries.",
@@ -117,8 +118,10 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
         verdict=_verdict(within, cases, shares),
         because=_because(within, shares, cases),
         tables=[
-            Table(("D", "leaves of the worst tree", "its share of answered triples", "1/(3D²)", "ratio"), exact, "(a)"),
-            Table(("D", "bare leaves", "queries", "demanded", "found a feature"), rows, "(b)"),
+            ClaimTable(
+                ("D", "leaves of the worst tree", "its share of answered triples", "1/(3D²)", "ratio"), exact, "(a)"
+            ),
+            ClaimTable(("D", "bare leaves", "queries", "demanded", "found a feature"), rows, "(b)"),
         ],
         remarks=(
             "As printed the lemma is wrong: a D-ary leafy tree may have any number of leaves under a node, and a lone "
@@ -133,15 +136,15 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _verdict(within: bool, cases: list[dict[str, int]], shares: list[Estimate]) -> Verdict:
+def _verdict(within: bool, cases: list[dict[str, int]], shares: list[Interval]) -> ClaimVerdict:
     """Under the proof's reading it must hold everywhere; as printed a single bad case refutes it."""
     proofs = [share for case, share in zip(cases, shares, strict=True) if case["bare"] < case["degree"]]
     if not within or any(share.high < 1 - DELTA for share in proofs):
-        return Verdict.FAILS
-    return Verdict.HOLDS_AS_READ if any(share.high < 1 - DELTA for share in shares) else Verdict.HOLDS
+        return ClaimVerdict.FAILS
+    return ClaimVerdict.HOLDS_AS_READ if any(share.high < 1 - DELTA for share in shares) else ClaimVerdict.HOLDS
 
 
-def _because(within: bool, shares: list[Estimate], cases: list[dict[str, int]]) -> str:
+def _because(within: bool, shares: list[Interval], cases: list[dict[str, int]]) -> str:
     worst = min(range(len(cases)), key=lambda i: shares[i].value)
     counted = "no" if within else "some"
     return (

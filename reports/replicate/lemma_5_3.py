@@ -15,7 +15,7 @@ from discovery.simulation.crowds import make_crowd
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import independent_features
 from discovery.strategies import make_strategy
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import mean, number
 
 HALF = "p = 1/2"
@@ -109,7 +109,7 @@ def expected_queries(q: Sequence[float]) -> float:
     return sum(1 / (1 - (1 - q[0]) ** j) for j in range(1, len(q) + 1))
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     rows, within = [], []
     for work, case, taken in _grouped(scale, results):
         kind = case.get("kind", "triple")
@@ -122,7 +122,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
             (kind, case["mixture"], case["crowd"], how, str(case["features"]), number(bound), exact, str(measured))
         )
     holds = all(measured.low <= bound for bound, measured in within)
-    return Finding(
+    return ClaimResult(
         title="Lemma 5.3: Adaptive Triple finds M independent features in at most Σ 1/q queries",
         claim="With endless examples and independent features the mean number of queries is at most Σ 1/q_j, where "
         "q = 3p²(1-p) for triples and 2p(1-p) for pairs.",
@@ -130,10 +130,10 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
         "feature settles a triple, the others are as before); the same with every example drawn; and Adaptive Triple "
         "itself on a finite set.",
         runs=len(results),
-        verdict=Verdict.HOLDS if holds else Verdict.FAILS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.FAILS,
         because="the mean stayed below the bound in every row." if holds else "a mean exceeded the bound.",
         tables=[
-            Table(("question", "features", "crowd", "examples", "M", "bound", "exact mean", "measured mean"), rows)
+            ClaimTable(("question", "features", "crowd", "examples", "M", "bound", "exact mean", "measured mean"), rows)
         ],
         remarks=(
             "For equal q the mean is exactly Σ_j 1/(1 - (1-q)^j), close to M and not to M/q: with p = 1/2, M + 3.1. "

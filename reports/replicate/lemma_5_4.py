@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.simulation.worlds import independent_features
-from reports.drawing.plots import Line, Panel, Plot
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, mean, number
+from discovery.statistics.intervals import Interval
+from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.estimates import mean, number
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling
 
 CHUNK = 1 << 14  # triples drawn at a time
@@ -79,11 +80,11 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
     return jobs
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
     each = len(results) // len(cases)
     rows = []
-    cells: dict[tuple[str, str], list[tuple[int, float, Estimate]]] = {}
+    cells: dict[tuple[str, str], list[tuple[int, float, Interval]]] = {}
     for number_, (work, case) in enumerate(cases):
         crowd, mixture = case.get("crowd", "homogeneous"), case.get("mixture", HALF)
         q = settling(mixture, case["features"])
@@ -96,16 +97,16 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     others = [cell for key, row in cells.items() if not key[0].startswith("homogeneous") for cell in row]
     holds = all(measured.high >= bound for _, bound, measured in homogeneous)
     below = [(bound, measured) for _, bound, measured in others if measured.high < bound]
-    return Finding(
+    return ClaimResult(
         title="Lemma 5.4: without adaptivity the queries grow exponentially",
         claim="Any non-adaptive triple algorithm makes at least (1 - q_max) / Π(1 - q_j) queries on average.",
         simulated="Random triples of endless examples until every feature was named, and all triples of the first 3, "
         "4, 5, … examples; homogeneous and heterogeneous crowds.",
         runs=len(results),
-        verdict=(Verdict.HOLDS_AS_READ if below else Verdict.HOLDS) if holds else Verdict.FAILS,
+        verdict=(ClaimVerdict.HOLDS_AS_READ if below else ClaimVerdict.HOLDS) if holds else ClaimVerdict.FAILS,
         because=f"with a homogeneous crowd the mean was {'never' if holds else 'not always above, but'} below the "
         f"bound; with a heterogeneous crowd it was below in {len(below)} of {len(others)} rows.",
-        tables=[Table(("order", "crowd", "features", "M", "bound", "exact mean", "measured mean"), rows)],
+        tables=[ClaimTable(("order", "crowd", "features", "M", "bound", "exact mean", "measured mean"), rows)],
         remarks=(
             "The lemma needs a homogeneous crowd and does not say so. If each answer is a random one of the features "
             "that fit, random triples collect M features in about M·H_M queries (H_M = 1 + 1/2 + … + 1/M).",
@@ -117,19 +118,19 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _plot(cells: dict[tuple[str, str], list[tuple[int, float, Estimate]]]) -> Plot:
+def _plot(cells: dict[tuple[str, str], list[tuple[int, float, Interval]]]) -> Plot:
     lines = []
     for (name, mixture), row in cells.items():
         if mixture != HALF:
             continue
         sizes, values = [features for features, _, _ in row], [measured for _, _, measured in row]
         low, high = [value.low for value in values], [value.high for value in values]
-        lines.append(Line(name, sizes, [value.value for value in values], low, high))
+        lines.append(PlotLine(name, sizes, [value.value for value in values], low, high))
         if not lines[1:]:
-            lines.append(Line("bound of Lemma 5.4", sizes, [bound for _, bound, _ in row], dashed=True))
+            lines.append(PlotLine("bound of Lemma 5.4", sizes, [bound for _, bound, _ in row], dashed=True))
             adaptive = [expected_queries(settling(HALF, features).tolist()) for features in sizes]
-            lines.append(Line("Adaptive Triple, exact", sizes, adaptive))
-    panel = Panel("Independent features, p = 1/2", "features M", "mean queries to all", lines, log_y=True)
+            lines.append(PlotLine("Adaptive Triple, exact", sizes, adaptive))
+    panel = PlotPanel("Independent features, p = 1/2", "features M", "mean queries to all", lines, log_y=True)
     return Plot([panel], "Queries of random triples grow exponentially with a homogeneous crowd only", columns=1)
 
 

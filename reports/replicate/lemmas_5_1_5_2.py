@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from discovery.simulation.worlds import independent_features
+from discovery.statistics.intervals import Interval
 from discovery.unresolved.triples import UnresolvedTriples
-from reports.drawing.plots import Line, Panel, Plot
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, number, percent, proportion
+from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.estimates import number, percent, proportion
 
 
 def homogeneous_finds_all(features: int, examples: int, rng: np.random.Generator) -> bool:
@@ -54,7 +55,7 @@ def _plan_homogeneous(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(homogeneous_finds_all, _cases_homogeneous(scale), (seed, 51), repeats=scale.of(3, 40, 100))
 
 
-def _judge_homogeneous(scale: Scale, results: list[Any]) -> Finding:
+def _judge_homogeneous(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_homogeneous(scale)
     each = len(results) // len(cases)
     shares = [proportion(sum(results[i * each : (i + 1) * each]), each) for i in range(len(cases))]
@@ -70,18 +71,18 @@ def _judge_homogeneous(scale: Scale, results: list[Any]) -> Finding:
         for i in bounded
     ]
     worst = max((shares[i] for i in bounded), key=lambda share: share.high)
-    verdict = Verdict.FAILS if any(shares[i].low > 0.5 for i in bounded) else Verdict.UNDECIDED
-    return Finding(
+    verdict = ClaimVerdict.FAILS if any(shares[i].low > 0.5 for i in bounded) else ClaimVerdict.UNDECIDED
+    return ClaimResult(
         title="Lemma 5.1: with a homogeneous crowd 1.1^M examples are not enough",
         claim="Of M independent features with p = 1/2, all are found with probability at most 1/2 from fewer than "
         "1.1^M examples if everybody names the same feature first, even if all triples are asked.",
         simulated="All triples of fewer than 1.1^M examples, asked of a homogeneous crowd; then the same with more "
         "examples, to see where an even chance really lies.",
         runs=len(results),
-        verdict=Verdict.HOLDS if worst.high < 0.5 else verdict,
+        verdict=ClaimVerdict.HOLDS if worst.high < 0.5 else verdict,
         because=f"below 1.1^M examples all features were found in at most {percent(worst)} of the data sets.",
         tables=[
-            Table(
+            ClaimTable(
                 ("M", "examples (below 1.1^M)", "bound", "all found", "examples for an even chance, by formula"), rows
             )
         ],
@@ -94,14 +95,16 @@ def _judge_homogeneous(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _plot(cases: list[dict[str, int]], shares: list[Estimate], skipped: int) -> Plot:
+def _plot(cases: list[dict[str, int]], shares: list[Interval], skipped: int) -> Plot:
     lines = []
     rest = list(zip(cases, shares, strict=True))[skipped:]
     for features in sorted({case["features"] for case, _ in rest}):
         mine = [(case["examples"] / _halfway(features), share) for case, share in rest if case["features"] == features]
         x, y = [place for place, _ in mine], [share.value for _, share in mine]
-        lines.append(Line(f"M = {features}", x, y, [share.low for _, share in mine], [share.high for _, share in mine]))
-    panel = Panel("Lemma 5.1", "examples / (1.9 · 1.17^M)", "share with all features found", lines, level=0.5)
+        lines.append(
+            PlotLine(f"M = {features}", x, y, [share.low for _, share in mine], [share.high for _, share in mine])
+        )
+    panel = PlotPanel("Lemma 5.1", "examples / (1.9 · 1.17^M)", "share with all features found", lines, level=0.5)
     return Plot([panel], "The chance to find all features passes one half near 1.9 · 1.17^M examples", columns=1)
 
 
@@ -146,7 +149,7 @@ def _plan_identifiable(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(identifiable_by_disjoint, _cases_identifiable(scale), (seed, 52), repeats=scale.of(4, 40, 200))
 
 
-def _judge_identifiable(scale: Scale, results: list[Any]) -> Finding:
+def _judge_identifiable(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_identifiable(scale)
     each = len(results) // len(cases)
     rows, right = [], []
@@ -172,9 +175,9 @@ def _judge_identifiable(scale: Scale, results: list[Any]) -> Finding:
     holds = all(share.high >= demanded for demanded, share in right)
     expected = {features: identifying_triples(features) for features in (25, 50, 100, 200, 400)}
     refuted = min(expected.values()) < 0.01
-    verdict = (Verdict.HOLDS_AS_READ if refuted else Verdict.HOLDS) if holds else Verdict.FAILS
+    verdict = (ClaimVerdict.HOLDS_AS_READ if refuted else ClaimVerdict.HOLDS) if holds else ClaimVerdict.FAILS
     asymptotics = [(str(features), number(count)) for features, count in expected.items()]
-    return Finding(
+    return ClaimResult(
         title="Lemma 5.2: identifiability of independent features",
         claim="With N = Ω(log(1/τ)/τ) examples, τ the least chance that a feature alone settles a random triple, all "
         "features are identifiable with constant probability.",
@@ -185,8 +188,8 @@ def _judge_identifiable(scale: Scale, results: list[Any]) -> Finding:
         because=f"with the factor 3 {'all' if holds else 'not all'} shares agree with the 1 - Mτ that the argument "
         "gives; with τ as printed the disjoint triples fail, and for large M all triples together do.",
         tables=[
-            Table(("p", "M", "τ", "value", "examples N", "demanded 1 - Mτ", "all identifiable"), rows),
-            Table(
+            ClaimTable(("p", "M", "τ", "value", "examples N", "demanded 1 - Mτ", "all identifiable"), rows),
+            ClaimTable(
                 ("M", "expected triples that identify a given feature"),
                 asymptotics,
                 "By arithmetic, p = 1/2: what is to be had from *all* triples of the N that the printed τ asks for. "

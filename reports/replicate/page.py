@@ -18,7 +18,7 @@ from reports.replicate import (
     propositions_4_1_4_2,
     table_1,
 )
-from reports.replicate.claim import Finding, Table, Topic
+from reports.replicate.claim import ClaimResult, ClaimTable, Topic
 
 TOPICS: tuple[Topic, ...] = (
     *algorithm_1.TOPICS,
@@ -45,7 +45,7 @@ verdict *holds only as read here* means that the text needs a condition or a cor
 """
 
 
-def write_page(folder: Path, findings: Sequence[Finding], written: str) -> Path:
+def write_page(folder: Path, findings: Sequence[ClaimResult], written: str) -> Path:
     """README.md and its pictures. `written` is the one line that may differ between two runs of the same command."""
     folder.mkdir(parents=True, exist_ok=True)
     for finding in findings:
@@ -58,8 +58,8 @@ def write_page(folder: Path, findings: Sequence[Finding], written: str) -> Path:
     return page
 
 
-def page_of(findings: Sequence[Finding], written: str) -> str:
-    summary = Table(
+def page_of(findings: Sequence[ClaimResult], written: str) -> str:
+    summary = ClaimTable(
         ("claim", "runs", "verdict"),
         [
             (f"[{_name(finding)}](#{_anchor(finding)}): {_about(finding)}", f"{finding.runs:,}", finding.verdict)
@@ -71,14 +71,14 @@ def page_of(findings: Sequence[Finding], written: str) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _wrong_or_loose(findings: Sequence[Finding]) -> str:
+def _wrong_or_loose(findings: Sequence[ClaimResult]) -> str:
     lines = ["## Where the paper's text is wrong or loose\n"]
     for finding in findings:
         lines += [f"- **{_name(finding)}.** {remark}" for remark in finding.remarks]
     return "\n".join([*lines, ""])
 
 
-def _section(finding: Finding) -> str:
+def _section(finding: ClaimResult) -> str:
     lines = [
         f"## {_name(finding)}\n",
         f"*{_about(finding)}*\n",
@@ -96,19 +96,19 @@ def _section(finding: Finding) -> str:
     return "\n".join(lines)
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: ClaimTable) -> list[str]:
     rows = ["| " + " | ".join(row) + " |" for row in (table.headings, ["---"] * len(table.headings), *table.rows)]
     return [*([table.caption + "\n"] if table.caption else []), *rows, ""]
 
 
-def _name(finding: Finding) -> str:
+def _name(finding: ClaimResult) -> str:
     return finding.title.partition(": ")[0]
 
 
-def _about(finding: Finding) -> str:
+def _about(finding: ClaimResult) -> str:
     return finding.title.partition(": ")[2]
 
 
-def _anchor(finding: Finding) -> str:
+def _anchor(finding: ClaimResult) -> str:
     """As GitHub makes it of the heading, which is plain ASCII."""
     return _name(finding).lower().replace(".", "").replace(" ", "-")

@@ -19,9 +19,10 @@ from discovery.questions import Comparison, Kind
 from discovery.simulation.crowds import Crowd, Matrix
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import leafy_tree
+from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, number, percent, proportion
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.estimates import number, percent, proportion
 
 EVERYTHING = -1  # the root, of which every example is a part
 
@@ -108,7 +109,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(hybrid_run, _cases(scale), (seed, 43), repeats=scale.of(2, 10, 30))
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
     each = len(results) // len(cases)
     rows, shares, largest = [], {}, {}
@@ -131,7 +132,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     printed = [share for key, share in shares.items() if key[0] == "as printed"]
     within = max(value for key, value in largest.items() if key[0] == "repaired")
     pooled = proportion(sum(round(share.value * each) for share in repaired), each * len(repaired))
-    return Finding(
+    return ClaimResult(
         title="Proposition 4.3: Adaptive Hybrid finds D-ary leafy trees in O(N + M D² log(M/δ)) queries",
         claim="With θ = 3D² log(M/δ) Adaptive Hybrid finds all M features of a D-ary leafy tree of N examples with "
         "probability at least 1 - δ in O(N + M D² log(M/δ)) queries.",
@@ -144,7 +145,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
         because=f"the repaired algorithm found all features in {percent(pooled)} of the runs ({100 * (1 - DELTA):.0f} "
         f"% are demanded) with at most {number(within)} · (N + M D² ln(M/δ)) queries; the printed one in as few as "
         f"{100 * min(share.value for share in printed):.0f} % of the runs of a row.",
-        tables=[Table(("version", "D", "crowd", "θ", "all found", "queries / (N + M D² ln(M/δ)), most"), rows)],
+        tables=[ClaimTable(("version", "D", "crowd", "θ", "all found", "queries / (N + M D² ln(M/δ)), most"), rows)],
         remarks=_REMARKS,
     )
 
@@ -153,10 +154,10 @@ def theta_of(case: dict[str, Any]) -> int:
     return theta(case["features"], case["degree"], 10.0 if case["version"].endswith("10") else math.e)
 
 
-def _verdict(pooled: Estimate, repaired: list[Estimate], printed: list[Estimate], within: float) -> Verdict:
+def _verdict(pooled: Interval, repaired: list[Interval], printed: list[Interval], within: float) -> ClaimVerdict:
     if pooled.high < 1 - DELTA or any(share.high < 1 - DELTA for share in repaired) or within > 3:
-        return Verdict.FAILS
-    return Verdict.HOLDS_AS_READ if any(share.high < 1 - DELTA for share in printed) else Verdict.HOLDS
+        return ClaimVerdict.FAILS
+    return ClaimVerdict.HOLDS_AS_READ if any(share.high < 1 - DELTA for share in printed) else ClaimVerdict.HOLDS
 
 
 _REMARKS = (

@@ -10,7 +10,7 @@ import numpy as np
 from discovery.questions import Comparison, Kind
 from discovery.simulation.crowds import Matrix, valid_columns
 from discovery.simulation.worlds import binary_tree, left_right_world
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import percent, proportion
 
 
@@ -88,7 +88,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
     return jobs + jobs_of(one_of_three_run, _trees(scale), (seed, 62), repeats=scale.of(2, 10, 50))
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = len(_cases(scale))
     constructions, shares = results[:cases], results[cases:]
     zeros = [case for case in constructions if not case["ones"]]
@@ -110,7 +110,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
     for name, group in (("generalist", shares[:half]), ("specifist", shares[half:])):
         complete = proportion(sum(share == 1 for share in group), len(group))
         trees.append((name, str(len(group)), f"{100 * float(np.mean(group)):.1f} %", percent(complete)))
-    return Finding(
+    return ClaimResult(
         title="Proposition 6.1: some features need questions of any given size",
         claim="For all ℓ, r ≥ 1 there is a data set of ℓ + r examples and 1 + ℓ + r features on which ℓ-r questions "
         "recover everything, while questions with fewer than ℓ on the left or fewer than r on the right need never "
@@ -119,14 +119,14 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:
         "it: a feature is sure to be named where it is the only valid answer. This is exhaustive, so there is no "
         "interval.",
         runs=sum(case["asked"] for case in constructions),
-        verdict=(Verdict.HOLDS_AS_READ if refuted else Verdict.HOLDS) if holds else Verdict.FAILS,
+        verdict=(ClaimVerdict.HOLDS_AS_READ if refuted else ClaimVerdict.HOLDS) if holds else ClaimVerdict.FAILS,
         because=f"with g_i = 0 on R it {'held' if holds else 'did not hold'} for each of the {len(zeros)} pairs ℓ, r; "
         f"with g_i = 1 on R it {'did not' if refuted else 'did'} hold for all.",
         tables=[
-            Table(
+            ClaimTable(
                 ("reading", "pairs ℓ, r", "questions", "all features recovered", "no smaller question suffices"), rows
             ),
-            Table(
+            ClaimTable(
                 ("crowd", "trees", "features found by all 1/3 questions", "trees with all found"),
                 trees,
                 f"Also in Section 6: 1/3 questions alone may miss features of a tree (binary trees of "

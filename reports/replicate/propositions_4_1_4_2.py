@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from discovery.simulation.crowds import Matrix, RankedCrowd, WeightedCrowd
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import BINARY_SHAPES, binary_tree
+from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
 from discovery.unresolved.sources import all_triples
-from reports.drawing.plots import Line, Panel, Plot
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict, jobs_of
-from reports.replicate.estimates import Estimate, median, number, percent, proportion
+from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.estimates import median, number, percent, proportion, with_interval
 
 Triples = NDArray[np.int64]  # one row per triple
 UNASKED = np.iinfo(np.int64).max
@@ -41,7 +42,7 @@ def _plan_adaptive(scale: Scale, seed: int) -> list[Job]:
     return jobs_of(adaptive_run, cases, (seed, 41), repeats=scale.of(1, 2, 6))
 
 
-def _judge_adaptive(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
+def _judge_adaptive(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     crowds = list(dict.fromkeys(result["crowd"] for result in results))
     rows = []
     for crowd in crowds:
@@ -50,17 +51,19 @@ def _judge_adaptive(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG00
     kept = sum(result["as_claimed"] for result in results)
     share = proportion(kept, len(results))
     sizes = sorted({result["features"] for result in results})
-    return Finding(
+    return ClaimResult(
         title="Proposition 4.1: Adaptive Triple finds a proper binary tree of M features in M queries",
         claim="On a proper binary feature tree every query of Adaptive Triple finds a new feature: all M in exactly M "
         "queries, never NONE, whoever answers.",
         simulated=f"Trees of M = {', '.join(map(str, sizes))} features in four shapes ({', '.join(BINARY_SHAPES)}), "
         "four crowds; the strategy runs until it has nothing left to ask.",
         runs=len(results),
-        verdict=Verdict.HOLDS if kept == len(results) else Verdict.FAILS,
+        verdict=ClaimVerdict.HOLDS if kept == len(results) else ClaimVerdict.FAILS,
         because=f"{len(results) - kept} of {len(results)} runs took another number of queries, met a NONE or missed a "
         f"feature; with 95 % confidence at most {100 * (1 - share.low):.1f} % of such runs would.",
-        tables=[Table(("crowd", "runs", "bound on queries", "runs with exactly M queries, no NONE, all found"), rows)],
+        tables=[
+            ClaimTable(("crowd", "runs", "bound on queries", "runs with exactly M queries, no NONE, all found"), rows)
+        ],
     )
 
 
@@ -122,7 +125,7 @@ def _bound(features: int, crowd: str) -> float:
     return features**3 / 24 if crowd == "generalist" else features**2 / 12
 
 
-def _judge_fixed(scale: Scale, results: list[Any]) -> Finding:
+def _judge_fixed(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_fixed(scale)
     each = len(results) // len(cases)
     of_cell: dict[tuple[str, str, int], list[float]] = {}
@@ -141,10 +144,10 @@ def _judge_fixed(scale: Scale, results: list[Any]) -> Finding:
                 str(features),
                 number(math.floor(bound)),
                 percent(shares[-1]),
-                str(median(taken)),
+                with_interval(median(taken)),
             )
         )
-    return Finding(
+    return ClaimResult(
         title="Proposition 4.2: any order of triples fixed beforehand needs Ω(M²) queries, Ω(M³) with generalists",
         claim="With at most M²/12 queries (M³/24 if generalists answer) chosen beforehand on anonymous examples, all M "
         "features of a proper binary tree are found with probability at most 1/2.",
@@ -155,7 +158,9 @@ def _judge_fixed(scale: Scale, results: list[Any]) -> Finding:
         verdict=_verdict(shares),
         because=f"the share of runs that were complete within the bound was at most "
         f"{100 * max(share.value for share in shares):.1f} %, against the 50 % allowed.",
-        tables=[Table(("order", "crowd", "M", "bound", "complete within the bound", "median queries to all"), rows)],
+        tables=[
+            ClaimTable(("order", "crowd", "M", "bound", "complete within the bound", "median queries to all"), rows)
+        ],
         remarks=(
             "The sentence before the proposition says that Ω(M²) *examples* are required; queries are meant, for a "
             "tree of M features has M + 2 examples.",
@@ -166,13 +171,13 @@ def _judge_fixed(scale: Scale, results: list[Any]) -> Finding:
     )
 
 
-def _verdict(shares: list[Estimate]) -> Verdict:
+def _verdict(shares: list[Interval]) -> ClaimVerdict:
     if any(share.low > 0.5 for share in shares):
-        return Verdict.FAILS
-    return Verdict.HOLDS if all(share.high < 0.5 for share in shares) else Verdict.UNDECIDED
+        return ClaimVerdict.FAILS
+    return ClaimVerdict.HOLDS if all(share.high < 0.5 for share in shares) else ClaimVerdict.UNDECIDED
 
 
-def _plot(medians: dict[tuple[str, str, int], Estimate]) -> Plot:
+def _plot(medians: dict[tuple[str, str, int], Interval]) -> Plot:
     lines = []
     for design, crowd in CELLS:
         sizes = [key[2] for key in medians if key[:2] == (design, crowd)]
@@ -182,11 +187,11 @@ def _plot(medians: dict[tuple[str, str, int], Estimate]) -> Plot:
         estimates = [value for _, value in finite]
         if x:
             low, high = [value.low for value in estimates], [value.high for value in estimates]
-            lines.append(Line(f"{design}, {crowd}", x, [value.value for value in estimates], low, high))
+            lines.append(PlotLine(f"{design}, {crowd}", x, [value.value for value in estimates], low, high))
     sizes = sorted({key[2] for key in medians})
-    lines.append(Line("bound M³/24", sizes, [_bound(size, "generalist") for size in sizes], dashed=True))
-    lines.append(Line("bound M²/12", sizes, [_bound(size, "specifist") for size in sizes], dashed=True))
-    panel = Panel("Proposition 4.2", "features M", "median queries to all", lines, log_x=True, log_y=True)
+    lines.append(PlotLine("bound M³/24", sizes, [_bound(size, "generalist") for size in sizes], dashed=True))
+    lines.append(PlotLine("bound M²/12", sizes, [_bound(size, "specifist") for size in sizes], dashed=True))
+    panel = PlotPanel("Proposition 4.2", "features M", "median queries to all", lines, log_x=True, log_y=True)
     return Plot([panel], "Median queries to find all features in a fixed order, above both bounds", columns=1)
 
 

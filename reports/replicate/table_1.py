@@ -14,10 +14,11 @@ import numpy as np
 from discovery.simulation.crowds import Matrix
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import SKEWED, World, skewed_world
+from discovery.statistics.intervals import Z_95, Interval
 from discovery.strategies import STRATEGIES, make_strategy
-from reports.drawing.plots import Line, Panel, Plot
-from reports.replicate.claim import Finding, Job, Scale, Table, Topic, Verdict
-from reports.replicate.estimates import Estimate, Z, median, number, percent, proportion, ratio, standard_error
+from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic
+from reports.replicate.estimates import median, number, percent, proportion, ratio, standard_error, with_interval
 from sources.load import load_dataset
 
 QUERIES = 35
@@ -86,7 +87,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
 Cells = dict[tuple[str, str], list[dict[str, Any]]]  # by data set and strategy
 
 
-def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
+def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     keys = list(product(_sets(), RIVALS + OWN))
     each = len(results) // len(keys)
     cells: Cells = {key: results[i * each : (i + 1) * each] for i, key in enumerate(keys)}
@@ -97,7 +98,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
     behind = [f"{rival} on {name}" for (name, rival), times in against.items() if times.low <= 1]
     in_paper = [times for (name, _), times in against.items() if name.endswith("-like")]
     ahead = all(times.low > 1 for times in in_paper)
-    return Finding(
+    return ClaimResult(
         title="Table 1 and Figure 4: features found by 35 queries, and g",
         claim="After 35 queries Adaptive Triple has found more interesting and distinct features than random triples, "
         "adaptive pairs and tagging, and adaptive questions scatter the examples (small g) in far fewer queries.",
@@ -105,7 +106,7 @@ def _judge(scale: Scale, results: list[Any]) -> Finding:  # noqa: ARG001
         f"a new set per run) and the true attributes of the shipped sets, a salience crowd, truthful labels, {each} "
         "runs per cell. The rivals of a run are asked about the same set by the same crowd.",
         runs=len(results),
-        verdict=(Verdict.HOLDS_AS_READ if behind else Verdict.HOLDS) if ahead else Verdict.FAILS,
+        verdict=(ClaimVerdict.HOLDS_AS_READ if behind else ClaimVerdict.HOLDS) if ahead else ClaimVerdict.FAILS,
         because=f"on the three made-up sets Adaptive Triple {'was' if ahead else 'was not always'} ahead of every rival"
         + (f"; it was not clearly ahead of {', '.join(behind)}." if behind else ", and on the shipped sets too."),
         tables=_tables(cells, against),
@@ -124,28 +125,30 @@ def _found(runs: list[dict[str, Any]]) -> list[float]:
     return [float(run["found"]) for run in runs]
 
 
-def _tables(cells: Cells, against: dict[tuple[str, str], Estimate]) -> list[Table]:
+def _tables(cells: Cells, against: dict[tuple[str, str], Interval]) -> list[ClaimTable]:
     names = tuple(_sets())
     counts, reached = [], []
     for strategy in RIVALS + OWN:
         found = [_found(cells[name, strategy]) for name in names]
         counts.append((strategy, *(f"{np.mean(run):.1f} ({standard_error(run):.1f})" for run in found)))
         counts[-1] += PAPER.get(strategy, ("–", "–", "–"))
-        reached.append((strategy, *(str(median([run["reached"] for run in cells[name, strategy]])) for name in names)))
-    ratios = [(rival, *(str(against[name, rival]) for name in names)) for rival in RIVALS[1:]]
+        reached.append(
+            (strategy, *(with_interval(median([run["reached"] for run in cells[name, strategy]])) for name in names))
+        )
+    ratios = [(rival, *(with_interval(against[name, rival]) for name in names)) for rival in RIVALS[1:]]
     paper = ("paper: signs", "paper: faces", "paper: products")
     return [
-        Table(("algorithm", *names, *paper), counts, "Interesting and distinct features: mean (standard error)."),
-        Table(
+        ClaimTable(("algorithm", *names, *paper), counts, "Interesting and distinct features: mean (standard error)."),
+        ClaimTable(
             ("rival", *names), ratios, "Adaptive Triple's features as a multiple of the rival's, with 95 % intervals."
         ),
-        Table(
+        ClaimTable(
             ("algorithm", *names),
             reached,
             f"Median queries to g = {TARGET}, with 95 % intervals; *never*: not within {QUERIES} queries. The paper "
             "gives 13 for Adaptive Triple and 31 for random triples on signs.",
         ),
-        Table(
+        ClaimTable(
             ("algorithm", *names),
             _why(cells),
             "Why: mean queries asked before the algorithm ran out, and mean answers that repeated a known feature.",
@@ -181,10 +184,10 @@ def _plot(cells: Cells) -> Plot:
         for strategy in RIVALS + OWN:
             curves = np.array([run["curve"] for run in cells[name, strategy]])
             middle = curves.mean(axis=0)
-            half = Z * curves.std(axis=0, ddof=1) / math.sqrt(len(curves))
+            half = Z_95 * curves.std(axis=0, ddof=1) / math.sqrt(len(curves))
             low, high = np.maximum(middle - half, 0.005), middle + half
-            lines.append(Line(strategy, queries, middle.tolist(), low.tolist(), high.tolist()))
-        panels.append(Panel(name, "queries", "g", lines, log_y=True, level=TARGET, y_range=(0.008, 1.0)))
+            lines.append(PlotLine(strategy, queries, middle.tolist(), low.tolist(), high.tolist()))
+        panels.append(PlotPanel(name, "queries", "g", lines, log_y=True, level=TARGET, y_range=(0.008, 1.0)))
     return Plot(panels, "g against queries for each algorithm and data set; the dotted line is g = 0.05")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import Kind
-from reports.run.folder import RunError
+from reports.run.files import RunError
 
 Counts = NDArray[np.int32]
 
@@ -20,7 +20,7 @@ SIDES = ("yes", "no", "refused", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnsweredComparison:
     """One comparison and its answer, in the order of the questions."""
 
     kind: Kind
@@ -98,14 +98,14 @@ class Tally:
 
 @dataclass(frozen=True)
 class Answers:
-    comparisons: list[Asked]
+    comparisons: list[AnsweredComparison]
     tallies: dict[str, Tally]  # by the name of the feature
 
 
 def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
     """Read line by line: of the label votes only the counts stay in memory."""
     row_of = {name: row for row, name in enumerate(ids)}
-    comparisons: list[Asked] = []
+    comparisons: list[AnsweredComparison] = []
     tallies: dict[str, Tally] = {}
     for question, answer in _lines(folder / "answers.jsonl"):
         if question["kind"] != Kind.LABEL:
@@ -119,11 +119,11 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
     return Answers(comparisons, tallies)
 
 
-def _asked(question: dict[str, Any], answer: dict[str, Any]) -> Asked:
+def _asked(question: dict[str, Any], answer: dict[str, Any]) -> AnsweredComparison:
     name, definition = answer["feature"] or (None, "")
     if not all(0 <= place < len(question["examples"]) for place in answer["shown"]):
         raise ValueError(f"shown {answer['shown']} are not among the examples")
-    return Asked(
+    return AnsweredComparison(
         kind=Kind(question["kind"]),
         examples=tuple(map(str, question["examples"])),
         without=tuple(map(str, question["without"])),

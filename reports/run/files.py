@@ -1,4 +1,6 @@
-"""Folders that `export` writes: built beside their place, put there whole, and in place of their own kind only."""
+"""Files and exported folders are replaced atomically: built under a hidden name, locked while written, then renamed.
+
+What a killed process left under a hidden name is removed by the next write of the same path."""
 
 from __future__ import annotations
 
@@ -7,48 +9,67 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
-from reports.run.folder import UNFINISHED, RunError
+UNFINISHED = ".twothirds"  # suffix of the hidden names
+EXPORTED = re.compile(r"README\.md|metadata\.(csv|parquet)|images/\d{6,}\.[a-z]+|data/train-\d{5}-of-\d{5}\.parquet")
+CARD_TAG = b'"twothirds"'  # in the head of an exported folder's card
+CARD_HEAD_BYTES = 4096
 
-OWN = re.compile(r"README\.md|metadata\.(csv|parquet)|images/\d{6,}\.[a-z]+|data/train-\d{5}-of-\d{5}\.parquet")
-TAG = b'"twothirds"'  # in the head of the card
-HEAD_BYTES = 4096
+
+class RunError(Exception):
+    """A run folder that cannot be read or written; the message is one line with the remedy."""
+
+
+def check_writable(folder: Path) -> None:
+    """Raises RunError if the folder cannot be written, before anything is spent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise RunError(f"cannot write to {folder} ({error.strerror}): give another folder with --out") from None
+
+
+def replace_file(path: Path, write: Callable[[IO[Any]], object], *, binary: bool = False) -> None:
+    """Replace the file by what `write` writes, or leave it unchanged if that fails."""
+    options: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": ""}
+    building, handle = _begin(path, _new_file)
+    try:
+        with os.fdopen(handle, **options) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+            building.replace(path)  # before closing, which unlocks
+    except BaseException:
+        building.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
-def built(folder: Path) -> Iterator[Path]:
-    """A folder that takes the place of `folder` once it is complete. What an export that was killed left is removed."""
+def replaced_folder(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which replaces `folder` at the end. Raises RunError where export did not write `folder`."""
     check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(folder)
-    building, lock = _unfinished(folder)
+    building, lock = _begin(folder, _new_folder)
     try:
         yield building
-        _replace(folder, building)
+        old = _hidden(folder)
+        if folder.exists():
+            folder.rename(old)
+        building.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(building, ignore_errors=True)
         os.close(lock)
 
 
-def _unfinished(folder: Path) -> tuple[Path, int]:
-    """A new hidden folder, locked while its handle is open: that is how others know that somebody writes it."""
-    while True:
-        building = _hidden(folder)
-        building.mkdir()
-        with suppress(FileNotFoundError):  # it was taken for abandoned in the moment before it was locked
-            lock = os.open(building, os.O_RDONLY)
-            with suppress(OSError):  # a file system without locks, on which nothing is taken for abandoned
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            if building.exists():
-                return building, lock
-            os.close(lock)
-
-
 def check_replaceable(folder: Path) -> None:
-    """Raises RunError where something is in the folder's place that no export has written."""
+    """Raises RunError if the folder holds anything that export did not write."""
     if foreign := _foreign(folder):
         remedy = "move it away, or give another folder with --out"
         raise RunError(f"{foreign} is in the way, and it was not written by export: {remedy}")
@@ -61,41 +82,62 @@ def _foreign(folder: Path) -> Path | None:
     for current, folders, names in os.walk(folder):
         links = [name for name in folders if (Path(current) / name).is_symlink()]
         files += [os.path.relpath(os.path.join(current, name), folder) for name in (*names, *links)]
-    strange = next((file for file in sorted(files) if not OWN.fullmatch(file)), None)
-    if strange is not None:
-        return folder / strange
+    foreign = next((file for file in sorted(files) if not EXPORTED.fullmatch(file)), None)
+    if foreign is not None:
+        return folder / foreign
     return None if not files or _has_card(folder) else folder
 
 
 def _has_card(folder: Path) -> bool:
     try:
         with (folder / "README.md").open("rb") as file:
-            return TAG in file.read(HEAD_BYTES)
+            return CARD_TAG in file.read(CARD_HEAD_BYTES)
     except OSError:
         return False
 
 
-def _replace(folder: Path, building: Path) -> None:
-    """The folder that was there is out of the way for no longer than a renaming takes."""
-    old = _hidden(folder)
-    if folder.exists():
-        folder.rename(old)
-    building.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def _begin(path: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
+    """A new hidden file or folder beside the path and its handle, locked while open so that it is not abandoned."""
+    _remove_abandoned(path)
+    while True:
+        building = _hidden(path)
+        try:
+            handle = create(building)
+        except FileNotFoundError:
+            if not path.parent.exists():
+                raise
+            continue  # another process removed it before it was locked
+        with suppress(OSError):  # a file system without locks, on which nothing is taken for abandoned
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if building.exists():
+            return building, handle
+        os.close(handle)
 
 
-def _hidden(folder: Path) -> Path:
-    return folder.parent / f".{folder.name}.{secrets.token_hex(6)}{UNFINISHED}"
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # the umask applies
 
 
-def _remove_abandoned(folder: Path) -> None:
-    for entry in list(os.scandir(folder.parent)):
-        if not (entry.name.startswith(f".{folder.name}.") and entry.name.endswith(UNFINISHED)):
+def _new_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, os.O_RDONLY)
+
+
+def _hidden(path: Path) -> Path:
+    return path.parent / f".{path.name}.{secrets.token_hex(6)}{UNFINISHED}"
+
+
+def _remove_abandoned(path: Path) -> None:
+    for entry in list(os.scandir(path.parent)):
+        if not (entry.name.startswith(f".{path.name}.") and entry.name.endswith(UNFINISHED)):
             continue
         with suppress(OSError):
-            handle = os.open(entry.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where somebody writes it
-                shutil.rmtree(entry.path, ignore_errors=True)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while another process writes it
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    os.unlink(entry.path)
             finally:
                 os.close(handle)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from discovery.metrics import interesting, interesting_and_distinct
 from discovery.questions import UNKNOWN, Labels
-from reports.run.answers import Asked, Tally, read_answers
-from reports.run.folder import FEATURE_COLUMNS, Run, RunError
+from reports.run.answers import AnsweredComparison, Tally, read_answers
+from reports.run.files import RunError
+from reports.run.folder import FEATURE_COLUMNS, RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ class Found:
     definition: str
     labels: Labels
     tally: Tally
-    asked: Asked | None  # None where the feature was made by hand
+    asked: AnsweredComparison | None  # None where the feature was made by hand
     consistent: bool  # the labels of the examples asked about show what the question asked for
     question: str
     examples: str
@@ -66,7 +67,7 @@ class Findings:
 
     ids: list[str]
     found: list[Found]
-    comparisons: list[Asked]
+    comparisons: list[AnsweredComparison]
     label_costs: dict[str, int]  # micro-dollars, by the name under which a feature was discovered
 
     @property
@@ -112,7 +113,7 @@ class Findings:
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
 
-def read_findings(run: Run) -> Findings:
+def read_findings(run: RunFolder) -> Findings:
     """As discovered, before any curation. Raises RunError where the files hold what discover does not write."""
     try:
         return _read_findings(run)
@@ -121,11 +122,11 @@ def read_findings(run: Run) -> Findings:
         raise RunError(f"{run.folder} holds what discover does not write ({reason}): run discover again") from error
 
 
-def _read_findings(run: Run) -> Findings:
+def _read_findings(run: RunFolder) -> Findings:
     table, labels = run.found_features, run.found_labels
     ids = [str(name) for name in labels.index]
     answers = read_answers(Path(run.folder), ids)
-    first: dict[str, Asked] = {}
+    first: dict[str, AnsweredComparison] = {}
     for asked in answers.comparisons:
         if asked.feature is not None:
             first.setdefault(asked.feature, asked)

@@ -1,25 +1,26 @@
-"""Answers, each kept once and for good, and what was charged for them.
+"""Answers, each kept once and for good under its key, and the charges that were paid for them.
 
-The names under which answers are kept: who was asked and what, and nothing else.
-
-A key is a digest, but it begins with its example: questions about one example are neighbours in the indexes, so that a
-batch of labels writes a page for each example and not one for each label, however large the store has become."""
+A key digests who was asked and what. It begins with a digest of the example, so that questions about one example are
+neighbours in the indexes: a batch of labels writes one page per example and not one per label, however large the
+store has become."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, Double, Text, and_, bindparam, func, select, union, update
 
 from store.errors import StoreError
-from store.ledger.runs import Balance, RunRow, locked_balance, move
+from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.runs import RunRepository
 from store.schema import (
     LIVE,
     PAID,
+    PROBE,
     UNKNOWN,
     answer_checksum,
     answers,
@@ -27,10 +28,14 @@ from store.schema import (
     identities,
     json_text,
     runs,
+    scopes,
     storable,
     uses,
 )
 from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
+from store.transactions import reads, writes
+
+KEY_LENGTH, PREFIX_LENGTH = 64, 16  # hexadecimal digits in all, and those that digest the example
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +56,7 @@ class AnswerRecord:
     identity: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptAnswer:
-    """An answer with all that its key was computed from."""
-
-    key: str
-    oracle: str
-    kind: str
-    identity: dict[str, Any]
-    question: dict[str, Any]
-    answer: dict[str, Any]
-    cost: int
-    answered_at: float
-
-
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
-
-
-def lookup(connection: Connection, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    return dict(connection.execute(_LOOKUP, {"keys": list(keys)}).tuples().all()) if keys else {}
-
-
-def record(
-    connection: Connection, run: RunRow, records: Sequence[AnswerRecord], now: float
-) -> dict[str, dict[str, Any]]:
-    """Book every charge, keep every answer that is the first to its question, and end the claims that are still open.
-
-    Returns, for questions that had been answered before, the answer that is kept."""
-    records = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
-    locked_balance(connection, run.scope)
-    _book(connection, records, now)
-    digests = _Digests()
-    numbers = _identity_numbers(connection, {digests.of(one): one for one in records})
-    rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(records)}
-    values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
-    first = set(connection.execute(_KEEP, values).scalars().all())
-    return lookup(connection, [key for key in rows if key not in first])
-
-
 _KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text)
 _KEEP = (
     insert_or_nothing(answers)
@@ -115,10 +83,63 @@ _SETTLE = (
     .values({name: column for name, column in _SETTLED.c.items() if name not in ("key", "fence")})
     .values(state=PAID, settled_at=bindparam("at", type_=Double))
 )
+_CHARGES = (
+    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(charges.c.key.in_(listed()))
+    .order_by(charges.c.key, charges.c.fence)
+    .with_for_update(of=charges)
+)
+_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
+_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
+_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+
+
+class Answers(RunRepository):
+    @reads
+    def lookup(self, connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+        """The answers that are kept, by key."""
+        return dict(connection.execute(_LOOKUP, {"keys": list(keys)}).tuples().all()) if keys else {}
+
+    @writes
+    def record(
+        self, connection: Connection, run_id: str, records: Collection[AnswerRecord]
+    ) -> dict[str, dict[str, Any]]:
+        """Keep answers, book what they cost and end their claims. Late answers, whose claim was lost, are booked too.
+
+        Returns the kept answer of each question that had been answered before: that is the one to use."""
+        run, now = self._runs.find(connection, run_id), self._clock()
+        ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
+        locked_balance(connection, run.scope)
+        _book(connection, ordered, now)
+        digests = _Digests()
+        numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
+        rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(ordered)}
+        values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
+        first = set(connection.execute(_KEEP, values).scalars().all())
+        repeated = [key for key in rows if key not in first]
+        return dict(connection.execute(_LOOKUP, {"keys": repeated}).tuples().all()) if repeated else {}
+
+    @writes
+    def note_uses(self, connection: Connection, run_id: str, keys: Collection[str]) -> None:
+        """Note that the run used these answers from the store, without paying for them."""
+        run = self._runs.find(connection, run_id).run
+        connection.execute(_USE, {"of_run": run, "keys": sorted(set(keys))})
+
+    @reads
+    def count(self, connection: Connection, scope: str | None = None) -> int:
+        """How many answers are kept, or how many of them the runs of a scope have paid for or used."""
+        if scope is None:
+            return connection.execute(select(func.count()).select_from(answers)).scalar_one()
+        of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == scope)
+        settled = and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.kind != PROBE)
+        paid = select(answers.c.id).join(charges, settled).where(charges.c.run.in_(of_scope))
+        used = select(uses.c.answer).where(uses.c.run.in_(of_scope))
+        return connection.execute(select(func.count()).select_from(union(paid, used).subquery())).scalar_one()
 
 
 def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -> None:
-    """Turn each claim into what was paid, whatever became of it meanwhile; one that was paid already is left alone."""
+    """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone."""
     found = _charges_of(connection, records)
     settled, changes = [], dict[int, Balance]()
     for one in records:
@@ -135,16 +156,7 @@ def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -
         changes[scope] = changes.get(scope, Balance()) + Balance(spent, -reserved if state in LIVE else 0)
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
-        move(connection, changes)
-
-
-_CHARGES = (
-    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
-    .join(runs, runs.c.id == charges.c.run)
-    .where(charges.c.key.in_(listed()))
-    .order_by(charges.c.key, charges.c.fence)
-    .with_for_update(of=charges)
-)
+        add_to_balances(connection, changes)
 
 
 def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], tuple[str, int, int]]:
@@ -180,11 +192,8 @@ def identity_digest(oracle: str, identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps([storable(oracle), dict(identity)], sort_keys=True).encode()).hexdigest()
 
 
-_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
-
-
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
-    """The rows of who answered, entered where they are new."""
+    """The rows of the identities, inserted where they are new."""
     wanted = {"keys": sorted(distinct)}
     numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
     if len(numbers) < len(distinct):
@@ -198,42 +207,13 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
     return numbers
 
 
-_USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
-_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+def ledger_key(content: Mapping[str, Any], digest: str) -> str:
+    """The key of a question with this content; `digest` is the SHA-256 of its oracle and content in hexadecimal."""
+    return key_prefix(content) + digest[: KEY_LENGTH - PREFIX_LENGTH]
 
 
-def note_uses(connection: Connection, run: RunRow, keys: Iterable[str]) -> None:
-    """Note that the run took these answers from the store."""
-    connection.execute(_USE, {"of_run": run.run, "keys": sorted(set(keys))})
-
-
-def kept_answers(connection: Connection, after: int, limit: int) -> tuple[list[KeptAnswer], int]:
-    """The next answers in the order in which they were kept, and where to go on."""
-    query = (
-        select(answers, identities.c.oracle, identities.c.identity.label("asked"))
-        .join(identities, identities.c.id == answers.c.identity)
-        .where(answers.c.id > after)
-        .order_by(answers.c.id)
-        .limit(limit)
-    )
-    rows = connection.execute(query).all()
-    kept = [
-        KeptAnswer(row.key, row.oracle, row.kind, row.asked, row.question, row.answer, row.cost, row.answered_at)
-        for row in rows
-    ]
-    return kept, rows[-1].id if rows else after
-
-
-LENGTH, PLACE = 64, 16  # hexadecimal digits in all, and those that tell the example
-
-
-def placed(content: Mapping[str, Any], digest: str) -> str:
-    """The key of a question with this content, of whose oracle and content this is the SHA-256 in hexadecimal."""
-    return place_of(content) + digest[: LENGTH - PLACE]
-
-
-def place_of(content: Mapping[str, Any]) -> str:
-    """Where the questions about an example lie: the one to be labelled, or the first of those compared."""
-    shown = content.get("example", content.get("examples"))
-    first = shown[0] if isinstance(shown, list) and shown else shown
-    return hashlib.sha256(str(first).encode("utf-8", "surrogatepass")).hexdigest()[:PLACE]
+def key_prefix(content: Mapping[str, Any]) -> str:
+    """A digest of the example that is to be labelled, or of the first one that is compared."""
+    examples = content.get("example", content.get("examples"))
+    first = examples[0] if isinstance(examples, list) and examples else examples
+    return hashlib.sha256(str(first).encode("utf-8", "surrogatepass")).hexdigest()[:PREFIX_LENGTH]

@@ -1,12 +1,10 @@
-"""What a check of the whole store reads: every answer as the text that is stored, and claims that nobody will end.
+"""Reads the whole store for a check: every answer as it is stored, orphaned claims, the file and the sums of the books.
 
-Pages are read in transactions of their own, so a check of a large store takes little memory and stops no run.
-
-Whether the store is sound: the file, the references in it, and that the books add up."""
+Pages are read in transactions of their own, so a check of a large store takes little memory and blocks no run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,10 +12,11 @@ from sqlalchemy import Connection, Text, and_, case, exists, func, select, type_
 
 from store.ledger.owners import is_dead
 from store.schema import LIVE, PAID, UNKNOWN, answer_checksum, answers, charges, identities, runs, scopes
+from store.transactions import Repository, reads
 
 
 class StoredAnswer(NamedTuple):
-    """An answer as it is stored, before anything in it is believed."""
+    """An answer as it is stored, unparsed."""
 
     id: int
     key: str
@@ -32,14 +31,14 @@ class StoredAnswer(NamedTuple):
     booked: bool  # a charge of this very cost was paid for it
 
     @property
-    def is_as_it_was(self) -> bool:
-        """Whether it is what was written; of one that an earlier schema kept nobody knows."""
+    def is_unaltered(self) -> bool:
+        """Whether its checksum is right; answers of an earlier schema have none."""
         return self.checksum is None or self.checksum == answer_checksum(self.question, self.answer, self.cost)
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Claims that are open though their process has died or their lease is over, and what they hold."""
+    """Live claims whose process has died or whose lease has expired, and what they reserve."""
 
     claims: int
     micro: int
@@ -67,25 +66,31 @@ _PAGE = (
 )
 
 
-def page(connection: Connection, after: int, limit: int) -> list[StoredAnswer]:
-    return [StoredAnswer(*row) for row in connection.execute(_PAGE.where(answers.c.id > after).limit(limit))]
+class Check(Repository):
+    def answers(self) -> Iterator[list[StoredAnswer]]:
+        """All answers as they are stored, in pages."""
+        after = 0
+        while found := self._page(after):
+            yield found
+            after = found[-1].id
 
+    @reads
+    def _page(self, connection: Connection, after: int) -> list[StoredAnswer]:
+        return [StoredAnswer(*row) for row in connection.execute(_PAGE.where(answers.c.id > after).limit(1000))]
 
-def count(connection: Connection) -> int:
-    return connection.execute(select(func.count()).select_from(answers)).scalar_one()
+    @reads
+    def orphans(self, connection: Connection) -> Orphans:
+        """The claims that the next run will end."""
+        live = select(charges.c.owner, charges.c.lease_until, charges.c.reserved).where(charges.c.state.in_(LIVE))
+        rows, now = connection.execute(live).all(), self._clock()
+        dead = {owner for owner in {row.owner for row in rows} if is_dead(owner)}
+        left = [row.reserved for row in rows if row.owner in dead or row.lease_until <= now]
+        return Orphans(len(left), sum(left))
 
-
-def orphans(connection: Connection, now: float, dead: Callable[[str], bool] = is_dead) -> Orphans:
-    live = select(charges.c.owner, charges.c.lease_until, charges.c.reserved).where(charges.c.state.in_(LIVE))
-    rows = connection.execute(live).all()
-    gone = {owner for owner in {row.owner for row in rows} if dead(owner)}
-    left = [row.reserved for row in rows if row.owner in gone or row.lease_until <= now]
-    return Orphans(len(left), sum(left))
-
-
-def problems(connection: Connection) -> list[str]:
-    """One line per thing that is wrong; empty when all is well."""
-    return [*_file_problems(connection), *_balance_problems(connection), *_answer_problems(connection)]
+    @reads
+    def problems(self, connection: Connection) -> list[str]:
+        """One line per thing that is wrong with the file or the books; empty when all is well."""
+        return [*_file_problems(connection), *_balance_problems(connection), *_answer_problems(connection)]
 
 
 def _file_problems(connection: Connection) -> list[str]:
@@ -98,7 +103,7 @@ def _file_problems(connection: Connection) -> list[str]:
 
 
 def _balance_problems(connection: Connection) -> list[str]:
-    """Spent must be what was paid plus what is unknown, and reserved what is under way."""
+    """Spent must be what was paid plus what is unknown, and reserved what is in flight."""
     spent = case((charges.c.state == PAID, charges.c.cost), (charges.c.state == UNKNOWN, charges.c.reserved), else_=0)
     reserved = case((charges.c.state.in_(LIVE), charges.c.reserved), else_=0)
     query = (

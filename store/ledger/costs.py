@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select
 
-from store.schema import PAID, PROBE, UNKNOWN, answers, charges, identities, runs, scopes, uses
+from store.ledger.runs import RunRepository
+from store.schema import PAID, PROBE, UNKNOWN, answers, charges, identities, runs, uses
+from store.transactions import reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,15 @@ class Cost:
     input_tokens: int = 0
     output_tokens: int = 0
     paid: int = 0
-    cached_worth: int = 0  # what the answers that came from the store once cost
-    unknown_calls: int = 0  # sent before a crash: nobody knows whether they were charged
+    cached_worth: int = 0  # what the answers taken from the store had cost
+    unknown_calls: int = 0  # sent before a crash: they may have been charged
     unknown: int = 0  # the most that those may have cost
     questions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of one run, over all oracles and kinds of questions. Asking what a server can do is money, but no call."""
+    """Of one run, over all oracles and kinds of questions. Probing a server costs money but is not a call."""
 
     paid_calls: int = 0
     cached_calls: int = 0
@@ -42,40 +44,40 @@ class Totals:
     unknown: int = 0
 
 
-def totals(connection: Connection, run: int) -> Totals:
-    is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
-    query = select(
-        func.count(case((and_(is_paid, charges.c.kind != PROBE), 1))).label("paid_calls"),
-        func.sum(case((is_paid, charges.c.cost), else_=0)).label("paid"),
-        func.count(case((is_unknown, 1))).label("unknown_calls"),
-        func.sum(case((is_unknown, charges.c.reserved), else_=0)).label("unknown"),
-    ).where(charges.c.run == run, or_(is_paid, is_unknown))
-    row = connection.execute(query).one()
-    cached = sum(int(line.cached_calls) for line in _cached(connection, runs.c.id == run))
-    return Totals(row.paid_calls, cached, int(row.paid or 0), row.unknown_calls, int(row.unknown or 0))
-
-
-def costs(connection: Connection, run: str | None) -> list[Cost]:
-    """Lines of the run with that id or of all runs with that name, or of every run; in the order of the runs."""
-    chosen = _chosen(run)
-    lines: dict[tuple[int, str, str], Cost] = {}
-    for row in _charged(connection, chosen):
-        paid = {name: int(getattr(row, name) or 0) for name in _CHARGED}
-        lines[row.run, row.oracle, row.kind] = Cost(row.run_id, row.name, row.oracle, row.kind, **paid)
-    for row in _cached(connection, chosen):
-        at = (row.run, row.oracle, row.kind)
-        line = lines.get(at, Cost(row.run_id, row.name, row.oracle, row.kind))
-        calls, worth = int(row.cached_calls), int(row.cached_worth)
-        lines[at] = replace(line, cached_calls=calls, cached_worth=worth, questions=line.questions + calls)
-    return [lines[at] for at in sorted(lines)]
-
-
-def _chosen(run: str | None) -> ColumnElement[bool]:
-    return runs.c.id.is_not(None) if run is None else or_(runs.c.run_id == run, runs.c.name == run)
-
-
 _CALLS = ("questions", "paid_calls", "unknown_calls", "requests")
 _CHARGED = (*_CALLS, "input_tokens", "output_tokens", "paid", "unknown")
+
+
+class Costs(RunRepository):
+    @reads
+    def totals(self, connection: Connection, run_id: str) -> Totals:
+        """What one run has paid and used so far, all its attempts together."""
+        run = self._runs.find(connection, run_id).run
+        is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
+        query = select(
+            func.count(case((and_(is_paid, charges.c.kind != PROBE), 1))).label("paid_calls"),
+            func.sum(case((is_paid, charges.c.cost), else_=0)).label("paid"),
+            func.count(case((is_unknown, 1))).label("unknown_calls"),
+            func.sum(case((is_unknown, charges.c.reserved), else_=0)).label("unknown"),
+        ).where(charges.c.run == run, or_(is_paid, is_unknown))
+        row = connection.execute(query).one()
+        cached = sum(int(line.cached_calls) for line in _cached(connection, runs.c.id == run))
+        return Totals(row.paid_calls, cached, int(row.paid or 0), row.unknown_calls, int(row.unknown or 0))
+
+    @reads
+    def lines(self, connection: Connection, run: str | None = None) -> list[Cost]:
+        """By run, oracle and kind: of the run with that id, of all runs with that name, or of every run."""
+        chosen = runs.c.id.is_not(None) if run is None else or_(runs.c.run_id == run, runs.c.name == run)
+        lines: dict[tuple[int, str, str], Cost] = {}
+        for row in _charged(connection, chosen):
+            paid = {name: int(getattr(row, name) or 0) for name in _CHARGED}
+            lines[row.run, row.oracle, row.kind] = Cost(row.run_id, row.name, row.oracle, row.kind, **paid)
+        for row in _cached(connection, chosen):
+            at = (row.run, row.oracle, row.kind)
+            line = lines.get(at, Cost(row.run_id, row.name, row.oracle, row.kind))
+            calls, worth = int(row.cached_calls), int(row.cached_worth)
+            lines[at] = replace(line, cached_calls=calls, cached_worth=worth, questions=line.questions + calls)
+        return [lines[at] for at in sorted(lines)]
 
 
 def _charged(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row[Any]]:
@@ -124,13 +126,3 @@ def _cached(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row
         .group_by(uses.c.run, runs.c.run_id, runs.c.name, identities.c.oracle, answers.c.kind)
     )
     return connection.execute(query).all()
-
-
-def kept_count(connection: Connection, scope: str) -> int:
-    """How many answers to questions earlier executions of the scope paid for or used."""
-    of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == scope)
-    settled = and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.kind != PROBE)
-    paid = select(answers.c.id).join(charges, settled)
-    used = select(uses.c.answer).where(uses.c.run.in_(of_scope))
-    either = union(paid.where(charges.c.run.in_(of_scope)), used).subquery()
-    return connection.execute(select(func.count()).select_from(either)).scalar_one()

@@ -1,7 +1,7 @@
-"""How fast all processes together may send: each reserves its turn, and a complaint of the server slows all of them.
+"""Rate limits that all processes share: each request reserves its turn, and a 429 of the server slows all of them.
 
-Turns are evenly spaced (a leaky bucket without a burst), so no minute holds more than is allowed. After a complaint the
-pace is halved, and it comes back to full within RECOVERY seconds."""
+Turns are evenly spaced (a leaky bucket without a burst), so no minute holds more than is allowed. After a 429 the
+pace is halved, and it recovers within RECOVERY seconds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, select, update
 
 from store.schema import rate_limits
 from store.sql import insert_or_nothing
+from store.transactions import Repository, reads, writes
 
 MINUTE = 60.0
 RECOVERY = 300.0
@@ -19,43 +20,47 @@ SLOWEST = 1 / 16
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Per minute; None is without limit."""
+    """Limits per minute; None is no limit."""
 
     requests: int | None = None
     tokens: int | None = None
 
 
-def reserve(connection: Connection, name: str, rate: Rate, tokens: int, now: float) -> float:
-    """Take the next turn for a request of so many tokens; returns the seconds until it may be sent."""
-    row = _locked(connection, name, now)
-    pace = _pace(row, now)
-    turn = max(now, row.not_before)
-    if rate.requests is not None:
-        turn = max(turn, row.requests_at)
-    if rate.tokens is not None:
-        turn = max(turn, row.tokens_at)
-    taken = {"pace": pace, "paced_at": now}
-    if rate.requests is not None:
-        taken["requests_at"] = turn + MINUTE / (rate.requests * pace)
-    if rate.tokens is not None:
-        taken["tokens_at"] = turn + MINUTE * tokens / (rate.tokens * pace)
-    connection.execute(update(rate_limits).where(rate_limits.c.name == row.name).values(taken))
-    return float(turn - now)
+class Rates(Repository):
+    @writes
+    def reserve(self, connection: Connection, name: str, rate: Rate, tokens: int) -> float:
+        """Take the next turn of what `name` limits, for a request of so many tokens; returns the seconds until then."""
+        now = self._clock()
+        row = _locked(connection, name, now)
+        pace = _pace(row, now)
+        turn = max(now, row.not_before)
+        if rate.requests is not None:
+            turn = max(turn, row.requests_at)
+        if rate.tokens is not None:
+            turn = max(turn, row.tokens_at)
+        taken = {"pace": pace, "paced_at": now}
+        if rate.requests is not None:
+            taken["requests_at"] = turn + MINUTE / (rate.requests * pace)
+        if rate.tokens is not None:
+            taken["tokens_at"] = turn + MINUTE * tokens / (rate.tokens * pace)
+        connection.execute(update(rate_limits).where(rate_limits.c.name == row.name).values(taken))
+        return float(turn - now)
 
+    @writes
+    def pause(self, connection: Connection, name: str, seconds: float) -> None:
+        """Send nothing for so long, and then more slowly: the server has asked for less."""
+        now = self._clock()
+        row = _locked(connection, name, now)
+        changed = {"not_before": max(row.not_before, now + seconds)}
+        if now >= row.not_before:  # requests to slow down that come together are one
+            changed |= {"pace": max(SLOWEST, _pace(row, now) / 2), "paced_at": max(now + seconds, row.paced_at)}
+        connection.execute(update(rate_limits).where(rate_limits.c.name == row.name).values(changed))
 
-def pause(connection: Connection, name: str, seconds: float, now: float) -> None:
-    """The server complained: nobody sends for so long, and then more slowly."""
-    row = _locked(connection, name, now)
-    changed = {"not_before": max(row.not_before, now + seconds)}
-    if now >= row.not_before:  # complaints that come together are one
-        changed |= {"pace": max(SLOWEST, _pace(row, now) / 2), "paced_at": max(now + seconds, row.paced_at)}
-    connection.execute(update(rate_limits).where(rate_limits.c.name == row.name).values(changed))
-
-
-def paused_for(connection: Connection, name: str, now: float) -> float:
-    """Seconds for which nobody is to send."""
-    until = connection.execute(select(rate_limits.c.not_before).where(rate_limits.c.name == name)).scalar_one_or_none()
-    return max(0.0, (until or 0.0) - now)
+    @reads
+    def paused_for(self, connection: Connection, name: str) -> float:
+        """The seconds for which nothing may be sent."""
+        query = select(rate_limits.c.not_before).where(rate_limits.c.name == name)
+        return max(0.0, (connection.execute(query).scalar_one_or_none() or 0.0) - self._clock())
 
 
 def _pace(row: Row[tuple[float, ...]], now: float) -> float:
@@ -63,7 +68,7 @@ def _pace(row: Row[tuple[float, ...]], now: float) -> float:
 
 
 def _locked(connection: Connection, name: str, now: float) -> Row[tuple[float, ...]]:
-    """The row, which nobody else changes until the transaction ends."""
+    """The row, locked until the transaction ends."""
     wanted = select(rate_limits).where(rate_limits.c.name == name).with_for_update()
     row = connection.execute(wanted).one_or_none()
     if row is None:

@@ -1,18 +1,20 @@
-"""Runs and what they may spend. A run is one execution; runs of one scope are repetitions that share a budget.
-
-What was booked before there was a run, such as finding out who answers, handed to the run that uses it."""
+"""Runs and their scopes. A run is one execution; runs of one scope are repetitions that share a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, case, delete, exists, func, select, update
 
 from store.errors import StoreError
-from store.schema import runs, scopes, storable
-from store.sql import KEYS, insert_new
+from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.expiry import expire_dead_owners
+from store.schema import LIVE, PAID, UNKNOWN, charges, runs, scopes, storable
+from store.sql import insert_new
+from store.transactions import Clock, Repository, Transactions, reads, writes
 
 
 class RunRow(NamedTuple):
@@ -23,103 +25,126 @@ class RunRow(NamedTuple):
     scope_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """What a scope has spent and what is set aside for questions under way, in micro-dollars."""
+class Spending(Protocol):
+    """Counts what a run has paid."""
 
-    spent: int = 0
-    reserved: int = 0
-
-    def __add__(self, other: Balance) -> Balance:
-        return Balance(self.spent + other.spent, self.reserved + other.reserved)
+    paid_calls: int
+    cost: int
 
 
-def begin_run(connection: Connection, run_id: str, scope: str, described: Mapping[str, Any], now: float) -> RunRow:
-    """Enter the run, or enter it again where an execution is taken up under its old id."""
-    insert_new(connection, scopes, [{"scope": scope, "spent": 0, "reserved": 0}])
-    scope_row = connection.execute(select(scopes.c.id).where(scopes.c.scope == scope)).scalar_one()
-    entry = {"run_id": run_id, "scope": scope_row, **described, "status": "running", "started_at": now}
-    insert_new(connection, runs, [entry])
-    found = connection.execute(select(runs.c.id, runs.c.scope).where(runs.c.run_id == run_id)).one()
-    if found.scope != scope_row:
-        raise StoreError(f"run {run_id} was begun with other settings: give the new run an id of its own")
-    connection.execute(
-        update(runs).where(runs.c.id == found.id).values(**described, status="running", ended_at=None, summary=None)
-    )
-    return RunRow(found.id, found.scope, storable(scope))
+@dataclass(slots=True)
+class ActiveRun:
+    """A run that has begun. As a context manager it ends the run with the status that was set, or else with "done", or
+    "failed" after an exception; its summary is what `spending` has counted."""
+
+    runs: Runs
+    run_id: str
+    status: str = ""
+    spending: Spending | None = None
+
+    def __enter__(self) -> ActiveRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
+        self.runs.end(self.run_id, self.status or ("failed" if kind else "done"), spent or {})
 
 
-def end_run(connection: Connection, run_id: str, status: str, summary: Mapping[str, Any], now: float) -> None:
-    values = {"status": status, "summary": dict(summary), "ended_at": now}
-    if connection.execute(update(runs).where(runs.c.run_id == run_id).values(values)).rowcount != 1:
-        raise StoreError(f"run {run_id} is not in the store: begin it before it ends")
+class Runs(Repository):
+    def __init__(self, transactions: Transactions, clock: Clock) -> None:
+        super().__init__(transactions, clock)
+        self._rows: dict[str, RunRow] = {}
 
-
-def find_run(connection: Connection, run_id: str) -> RunRow:
-    joined = select(runs.c.id, runs.c.scope, scopes.c.scope.label("name")).join(scopes, scopes.c.id == runs.c.scope)
-    found = connection.execute(joined.where(runs.c.run_id == run_id)).one_or_none()
-    if found is None:
-        raise StoreError(f"run {run_id} is not in the store: begin it before it asks")
-    return RunRow(found.id, found.scope, found.name)
-
-
-def run_overview(connection: Connection) -> list[dict[str, Any]]:
-    """All runs, the latest first."""
-    columns = [column for column in runs.c if column.name not in {"id", "scope"}]
-    joined = select(*columns, scopes.c.scope).join(scopes, scopes.c.id == runs.c.scope)
-    ordered = joined.order_by(runs.c.started_at.desc(), runs.c.id.desc())
-    return [dict(row) for row in connection.execute(ordered).mappings()]
-
-
-def balance_of(connection: Connection, scope: str) -> Balance:
-    row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.scope == scope)).one_or_none()
-    return Balance(row.spent, row.reserved) if row else Balance()
-
-
-_BALANCE = select(scopes.c.spent, scopes.c.reserved).where(scopes.c.id == bindparam("at"))
-_BALANCE_LOCKED = _BALANCE.with_for_update(key_share=True)
-_FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
-
-
-def locked_balance(connection: Connection, scope: int) -> Balance:
-    """The balance, which nobody else can change until the transaction ends."""
-    row = connection.execute(_BALANCE_LOCKED, {"at": scope}).one()
-    return Balance(row.spent, row.reserved)
-
-
-def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
-    """Lock those scopes that nobody else has locked: without waiting there is no deadlock."""
-    return set(connection.execute(_FREE_SCOPES, {"keys": sorted(set(wanted))}).scalars())
-
-
-_MOVE = (
-    update(scopes)
-    .where(scopes.c.id == bindparam("at"))
-    .values(spent=scopes.c.spent + bindparam("more_spent"), reserved=scopes.c.reserved + bindparam("more_reserved"))
-)
-_RESERVE = (
-    update(scopes)
-    .where(scopes.c.id == bindparam("at"), scopes.c.spent + scopes.c.reserved + bindparam("price") <= bindparam("cap"))
-    .values(reserved=scopes.c.reserved + bindparam("price"))
-)
-
-
-def move(connection: Connection, changes: Mapping[int, Balance]) -> None:
-    """Add the changes to the balances of their scopes."""
-    rows = [
-        {"at": scope, "more_spent": change.spent, "more_reserved": change.reserved}
-        for scope, change in sorted(changes.items())
-        if change != Balance()
-    ]
-    if rows:
-        connection.execute(_MOVE, rows)
-
-
-def reserve(connection: Connection, scope: int, price: int, cap: int | None) -> None:
-    """Set the price aside. The cap is part of the statement, so no mistake in arithmetic elsewhere can exceed it."""
-    if cap is None or price == 0:
-        move(connection, {scope: Balance(0, price)})
-    elif connection.execute(_RESERVE, {"at": scope, "price": price, "cap": cap}).rowcount != 1:
-        raise StoreError(
-            f"a reservation of {price} micro-dollars does not fit the budget of {cap}: nothing was reserved"
+    @writes
+    def begin(
+        self,
+        connection: Connection,
+        run_id: str,
+        scope: str,
+        *,
+        name: str,
+        flow: str,
+        dataset: str,
+        oracle: str,
+        settings: Mapping[str, Any],
+    ) -> ActiveRun:
+        """Begin an execution, or begin it again under its id. Executions of one `scope` share a budget."""
+        about = {"name": name, "flow": flow, "dataset": dataset, "oracle": oracle, "settings": dict(settings)}
+        insert_new(connection, scopes, [{"scope": scope, "spent": 0, "reserved": 0}])
+        scope_row = connection.execute(select(scopes.c.id).where(scopes.c.scope == scope)).scalar_one()
+        entry = {"run_id": run_id, "scope": scope_row, **about, "status": "running", "started_at": self._clock()}
+        insert_new(connection, runs, [entry])
+        found = connection.execute(select(runs.c.id, runs.c.scope).where(runs.c.run_id == run_id)).one()
+        if found.scope != scope_row:
+            raise StoreError(f"run {run_id} was begun with other settings: give the new run an id of its own")
+        connection.execute(
+            update(runs).where(runs.c.id == found.id).values(**about, status="running", ended_at=None, summary=None)
         )
+        self._rows.pop(run_id, None)
+        return ActiveRun(self, run_id)
+
+    @writes
+    def end(self, connection: Connection, run_id: str, status: str, summary: Mapping[str, Any]) -> None:
+        values = {"status": status, "summary": dict(summary), "ended_at": self._clock()}
+        if connection.execute(update(runs).where(runs.c.run_id == run_id).values(values)).rowcount != 1:
+            raise StoreError(f"run {run_id} is not in the store: begin it before it ends")
+
+    @reads
+    def overview(self, connection: Connection) -> list[dict[str, Any]]:
+        """All runs, the latest first."""
+        columns = [column for column in runs.c if column.name not in {"id", "scope"}]
+        joined = select(*columns, scopes.c.scope).join(scopes, scopes.c.id == runs.c.scope)
+        ordered = joined.order_by(runs.c.started_at.desc(), runs.c.id.desc())
+        return [dict(row) for row in connection.execute(ordered).mappings()]
+
+    @reads
+    def spent(self, connection: Connection, scope: str) -> tuple[int, int]:
+        """Spent and reserved, in micro-dollars, over all executions of the scope."""
+        row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.scope == scope)).one_or_none()
+        return (row.spent, row.reserved) if row else (0, 0)
+
+    @writes
+    def take_over(self, connection: Connection, account: str, run_id: str, *, budget: int | None) -> int:
+        """Book to the run what was spent in the scope `account` before the run existed, such as probing a server,
+        unless that exceeds the budget; returns what was paid of it. Claims in flight stay with the account."""
+        run = self.find(connection, run_id)
+        scope = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(account))).scalar()
+        if scope is None or not connection.execute(select(runs.c.id).where(runs.c.scope == scope).limit(1)).all():
+            return 0
+        balances = {at: locked_balance(connection, at) for at in sorted({scope, run.scope})}
+        expire_dead_owners(connection, scope, self._clock())
+        settled = [charges.c.run.in_(select(runs.c.id).where(runs.c.scope == scope)), charges.c.state.not_in(LIVE)]
+        paid = func.sum(case((charges.c.state == PAID, charges.c.cost), else_=0))
+        in_doubt = func.sum(case((charges.c.state == UNKNOWN, charges.c.reserved), else_=0))
+        cost, unknown = (int(part or 0) for part in connection.execute(select(paid, in_doubt).where(*settled)).one())
+        used = balances[run.scope].spent + balances[run.scope].reserved
+        if budget is not None and cost + unknown > max(budget - used, 0):
+            return 0
+        connection.execute(update(charges).where(*settled).values(run=run.run))
+        add_to_balances(connection, {scope: Balance(-cost - unknown), run.scope: Balance(cost + unknown)})
+        empty = ~exists().where(charges.c.run == runs.c.id)
+        connection.execute(delete(runs).where(runs.c.scope == scope, runs.c.ended_at.is_not(None), empty))
+        return cost
+
+    def find(self, connection: Connection, run_id: str, scope: str | None = None) -> RunRow:
+        """The row of a run that has begun, under this scope where one is given."""
+        run = self._rows.get(run_id)
+        if run is None:
+            joined = select(runs.c.id, runs.c.scope, scopes.c.scope.label("name")).join(scopes)
+            found = connection.execute(joined.where(runs.c.run_id == run_id)).one_or_none()
+            if found is None:
+                raise StoreError(f"run {run_id} is not in the store: begin it before it asks")
+            run = self._rows[run_id] = RunRow(found.id, found.scope, found.name)
+        if scope is not None and storable(scope) != run.scope_name:
+            raise StoreError(f"run {run_id} was begun with scope {run.scope_name}, not {scope}: begin another run")
+        return run
+
+
+class RunRepository(Repository):
+    """A repository whose methods name a run by its run id."""
+
+    def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
+        super().__init__(transactions, clock)
+        self._runs = runs

@@ -1,4 +1,4 @@
-"""Questions mixed in to learn about the person: some whose answer is known, some that they have answered before."""
+"""Attention checks: questions mixed in whose answer is known, and some that the person has answered before."""
 
 from __future__ import annotations
 
@@ -9,58 +9,58 @@ from sqlalchemy import BindParameter, Connection, Row, Text, and_, bindparam, ca
 
 from store.review.items import ASKED, CHECK, CHECKED, DONE, EXPIRED, GIVEN, REPEAT, VOTE, items, votes
 
-LOOKED_AT = 24
+MAX_CANDIDATES = 24
 PERSON: BindParameter[Any] = bindparam("person")
 
 
 def extras(
     connection: Connection, person: int, chosen: Sequence[Row[Any]], shares: tuple[float, float], chance: float
 ) -> list[tuple[Row[Any], str]]:
-    """Questions to mix in among labels as checks and repetitions, each with its purpose: as many as their shares of the
-    page say, by chance (0 to 1) for the fraction."""
+    """Checks and repetitions to mix in among labels, each with its purpose: as many as their shares of the page say;
+    `chance` (0 to 1) rounds the fraction."""
     if not chosen[0].page:
         return []
     checks, repeats = (_count(share * len(chosen), chance) for share in shares)
-    about = {"person": person, "beside": chosen[0].page, "near": chosen[0].id}
+    about = {"person": person, "on_page": chosen[0].page, "close_to": chosen[0].id}
     extra: list[tuple[Row[Any], str]] = []
     if checks:
         extra += [(row, CHECKED) for row in connection.execute(_CHECKS, about | {"most": checks})]
     if repeats:
-        del about["near"]
+        del about["close_to"]
         extra += [(row, REPEAT) for row in connection.execute(_REPEATS, about | {"most": repeats})]
     return extra
 
 
-_BESIDE = items.c.page == bindparam("beside")
-_MET = select(votes.c.item).where(votes.c.person == PERSON, votes.c.state != EXPIRED)
-# Those of which the answer may be known, the nearest: to look at all of a large feature would take long.
-_NEAR = (
+_SAME_PAGE = items.c.page == bindparam("on_page")
+_SEEN = select(votes.c.item).where(votes.c.person == PERSON, votes.c.state != EXPIRED)
+# Questions whose answer may be known, the closest ones only: a feature may have very many.
+_CANDIDATES = (
     select(items.c.id, items.c.state)
-    .where(_BESIDE, items.c.id.not_in(_MET))
+    .where(_SAME_PAGE, items.c.id.not_in(_SEEN))
     .where(or_(items.c.state == CHECK, and_(items.c.state == DONE, items.c.given > 1)))
-    .order_by(items.c.state, func.abs(items.c.id - bindparam("near")))
-    .limit(bindparam(None, LOOKED_AT, literal_execute=True))
+    .order_by(items.c.state, func.abs(items.c.id - bindparam("close_to")))
+    .limit(bindparam(None, MAX_CANDIDATES, literal_execute=True))
     .subquery()
 )
-_OPINIONS = (
+_DISTINCT_ANSWERS = (
     select(func.count(cast(votes.c.answer, Text).distinct()))
-    .where(votes.c.item == _NEAR.c.id, votes.c.purpose == VOTE, votes.c.state == GIVEN)
+    .where(votes.c.item == _CANDIDATES.c.id, votes.c.purpose == VOTE, votes.c.state == GIVEN)
     .scalar_subquery()
 )
-# Questions on the page whose answer is known, first from outside, then because all votes agree.
+# Questions of the page whose answer is known: first those given as checks, then those whose votes all agree.
 _CHECKS = (
     select(*ASKED)
-    .join(_NEAR, _NEAR.c.id == items.c.id)
-    .where(or_(_NEAR.c.state == CHECK, _OPINIONS == 1))
-    .order_by(_NEAR.c.state, func.abs(_NEAR.c.id - bindparam("near")))
+    .join(_CANDIDATES, _CANDIDATES.c.id == items.c.id)
+    .where(or_(_CANDIDATES.c.state == CHECK, _DISTINCT_ANSWERS == 1))
+    .order_by(_CANDIDATES.c.state, func.abs(_CANDIDATES.c.id - bindparam("close_to")))
     .limit(bindparam("most"))
 )
 _again = votes.alias("again")
-# Questions on the page that the person has answered once, the oldest first.
+# Questions of the page that the person has answered once, the oldest first.
 _REPEATS = (
     select(*ASKED)
     .join(votes, votes.c.item == items.c.id)
-    .where(votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state == GIVEN, _BESIDE)
+    .where(votes.c.person == PERSON, votes.c.purpose == VOTE, votes.c.state == GIVEN, _SAME_PAGE)
     .where(~exists().where(_again.c.item == items.c.id, _again.c.person == PERSON, _again.c.purpose == REPEAT))
     .order_by(votes.c.answered_at)
     .limit(bindparam("most"))

@@ -116,8 +116,8 @@ class Trial:
         assert [path for path in self.folder.rglob(".*") if path.name != ".lock"] == [], "an unfinished file is left"
         acknowledged, calls = self.acknowledged(), Counter(charge.key for charge in self.book)
         with Store.open(self.store) as store:
-            assert store.integrity_check() == []
-            kept = store.lookup(list(acknowledged))
+            assert store.check.problems() == []
+            kept = store.answers.lookup(list(acknowledged))
             with store.engine.connect() as connection:
                 rows = connection.execute(select(charges.c.key, charges.c.state, charges.c.cost, charges.c.reserved))
                 booked = [(row.key, row.state, row.cost, row.reserved) for row in rows]

@@ -36,6 +36,7 @@ from models.recorded import Recorded
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Truth
 from store import Store
+from store.ledger.claims import Claims
 from tests.crash.boundaries import PAID_CALL, Hook, Moment
 from tests.crash.provider import PaidOracle
 from tests.support.fake_openai.examples import WORDS, labels
@@ -67,9 +68,9 @@ class Acknowledged:
 
 def forgetful(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     """Another scenario on a store that does not write down what is sent: a control, which must be found out."""
-    Store.sent = lambda _store, _owner, keys: set(keys)  # type: ignore[method-assign, assignment]
-    claim = Store.claim
-    Store.claim = lambda *about, **terms: claim(*about, **terms | {"sending": 0})  # type: ignore[method-assign]
+    Claims.mark_sent = lambda _claims, _owner, keys: set(keys)  # type: ignore[method-assign, assignment]
+    claim = Claims.claim
+    Claims.claim = lambda *about, **terms: claim(*about, **terms | {"sending": 0})  # type: ignore[method-assign]
     scenario: Callable[[dict[str, Any], Hook], dict[str, Any]] = globals()[job.get("otherwise", "discover")]
     return scenario(job, hook)
 
@@ -134,7 +135,7 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     run_id = f"attempt {job['attempt']}"
     with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
-        store.begin_run(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
+        store.runs.begin(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
         oracle.connect()
         recorded = Acknowledged(Recorded(oracle, store, run_id=run_id, scope="batch"), book, job["attempt"])
         answers = list(recorded.ask(labels(WORDS, word_texts(12))))
@@ -169,7 +170,7 @@ def introduction(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
     run_id, memory = f"attempt {job['attempt']}", Remembered(folder / "servers.json")
     with Store.open(job["store"]) as store, OpenAIOracle(config, memory, store) as oracle:
         oracle.connect()
-        store.begin_run(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
+        store.runs.begin(run_id, "scope", name="n", flow="test", dataset="made", oracle="openai", settings={})
         recorded = Recorded(oracle, store, run_id=run_id, scope="scope")
         return _labels_written(folder, list(recorded.ask(labels(WORDS[:1], word_texts(2)))))
 

@@ -95,9 +95,9 @@ def charged_for_batches(server: FakeOpenAI) -> int:
 def assert_all_is_booked(trial: Trial, server: FakeOpenAI) -> None:
     """The provider's book of batches is never larger than ours, and nothing acknowledged is lost."""
     with Store.open(trial.store) as store:
-        assert store.integrity_check() == []
-        ours, reserved = store.spent("batch")
-        kept = store.lookup(list(trial.acknowledged()))
+        assert store.check.problems() == []
+        ours, reserved = store.runs.spent("batch")
+        kept = store.answers.lookup(list(trial.acknowledged()))
     assert charged_for_batches(server) <= ours
     assert reserved == 0
     assert set(kept) == set(trial.acknowledged())
@@ -160,9 +160,9 @@ def test_the_page_killed_at_random_moments_keeps_every_vote_that_it_took(
             person.work_while(page)
             killer.join()
             kills += 1
-        given = [str(row["id"]) for row in store.queue.records() if row["state"] == "given"]
+        given = [str(row["id"]) for row in store.queue.records.answers() if row["state"] == "given"]
         assert person.acknowledged, "it answered something"
         assert person.acknowledged <= set(given), "a vote that was acknowledged is lost"
         assert len(given) == len(set(given))
-        assert store.integrity_check() == []
+        assert store.check.problems() == []
         print(f"{kills} kills, {len(person.acknowledged)} votes acknowledged: 0 lost")

@@ -59,10 +59,10 @@ class Introductions:
     def verify(self, trial: Trial, server: FakeOpenAI) -> None:
         """Every charge of the server's is in the books of the run, and it is asked no more often than it was killed."""
         with Store.open(trial.store) as store:
-            assert store.integrity_check() == []
+            assert store.check.problems() == []
             account = account_of(OpenAIConfig("gpt-4o-mini", server.base_url, price=TOKEN_PRICE))
-            assert store.spent(account) == (0, 0), "the run has taken it over"
-            spent, reserved = store.spent("scope")
+            assert store.runs.spent(account) == (0, 0), "the run has taken it over"
+            spent, reserved = store.runs.spent("scope")
             with store.engine.connect() as connection:
                 rows = connection.execute(select(charges.c.kind, charges.c.state, charges.c.cost)).all()
         paid = sum(row.cost for row in rows if row.state == PAID)

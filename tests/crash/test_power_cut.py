@@ -60,8 +60,8 @@ class Outage:
         for name, content in self.left.items():
             (folder / name).write_bytes(content)
         with Store.open(str(folder / "store.sqlite")) as store:
-            assert store.integrity_check() == []
-            kept = store.lookup(self.acknowledged)
+            assert store.check.problems() == []
+            kept = store.answers.lookup(self.acknowledged)
         shutil.rmtree(folder)
         return [key for key in self.acknowledged if key not in kept]
 

@@ -13,7 +13,7 @@ import numpy as np
 from flows.compare.flow import run_comparison
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
-from reports.compare.comparison import Comparison
+from reports.compare.comparison import OracleComparison
 
 FEATURES = ("hat", "glasses", "beard")
 Votes = Iterable[tuple[str, str, str, int]]
@@ -42,7 +42,7 @@ def prepared(folder: Path, dataset: str, *oracles: str, **settings: Any) -> Prep
     return prepare_comparison(CompareSettings(dataset=dataset, oracles=oracles, **chosen | settings))
 
 
-def compared(folder: Path, dataset: str, *oracles: str, **settings: Any) -> Comparison:
+def compared(folder: Path, dataset: str, *oracles: str, **settings: Any) -> OracleComparison:
     return run_comparison(prepared(folder, dataset, *oracles, **settings), run_id=str(uuid4()))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from flows.enrich.batches import opened
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
+from flows.progress import SILENT, Display
 
 TRAITS = ("red", "round", "heavy")
 
@@ -52,9 +52,8 @@ class World:
         truth.to_csv(self.folder / "truth.csv", index=False)
 
 
-def night(world: World, run_id: str | None = None, **changed: Any) -> dict[str, Any]:
-    """One nightly run; the simulated crowd of this process is built anew, as in a process of its own."""
-    opened.cache_clear()
+def night(world: World, run_id: str | None = None, display: Display = SILENT, **changed: Any) -> dict[str, Any]:
+    """One nightly run."""
     settings = {
         "dataset": world.spec,
         "features": world.features,
@@ -62,7 +61,7 @@ def night(world: World, run_id: str | None = None, **changed: Any) -> dict[str, 
         "store": str(world.folder / "store.sqlite"),
         "out": str(world.folder / "out"),
     }
-    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id)
+    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id, display=display)
 
 
 def table(world: World, name: str = "labels.parquet") -> pd.DataFrame:

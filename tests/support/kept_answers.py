@@ -20,7 +20,7 @@ def labels(n: int) -> list[Label]:
 
 def recorded(store: Store, *, latency: float = 0.0, width: int = 16) -> Recorded:
     run_id = uuid.uuid4().hex
-    store.begin_run(run_id, SCOPE, name="t", flow="test", dataset="d", oracle="o", settings={})
+    store.runs.begin(run_id, SCOPE, name="t", flow="test", dataset="d", oracle="o", settings={})
     crowd = crowd_of(TRUTH, price=PRICE, latency=latency, width=width)
     return Recorded(crowd, store, run_id=run_id, scope=SCOPE)
 

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from sources.dataset import Dataset
-from store.review.queue import Queue, Shown, Terms
+from store.review.leases import LeasedQuestion, LeaseTerms
+from store.review.queue import Queue
 
-USUAL = Terms()
+USUAL = LeaseTerms()
 
 
 class TruthfulPerson:
@@ -20,19 +21,19 @@ class TruthfulPerson:
     def __init__(self, queue: Queue, name: str, dataset: Dataset) -> None:
         assert dataset.truth is not None
         self.queue = queue
-        self.id = queue.person(name, "reviewer").id
+        self.id = queue.people.add(name, "reviewer").id
         self.columns = dataset.truth.columns
         self.truth = {
             example.digest: row for example, row in zip(dataset.examples, dataset.truth.matrix.tolist(), strict=True)
         }
 
-    def answer_page(self, terms: Terms = USUAL) -> int:
+    def answer_page(self, terms: LeaseTerms = USUAL) -> int:
         """Answer what lies there; how many questions that was."""
-        shown = self.queue.next_page(self.id, terms)
-        self.queue.give(self.id, {one.id: self.answer(one) for one in shown})
+        shown = self.queue.leases.next_page(self.id, terms)
+        self.queue.votes.give(self.id, {one.id: self.answer(one) for one in shown})
         return len(shown)
 
-    def answer(self, shown: Shown) -> dict[str, Any]:
+    def answer(self, shown: LeasedQuestion) -> dict[str, Any]:
         question = shown.question
         if shown.kind == "label":
             column = self.columns.index(question["feature"][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.metrics import g_curve, interesting, interesting_and_distinct
-from reports.run.folder import Run, write_run
+from reports.finished_run import Run
+from reports.run.folder import write_run
+from reports.run.summary import RunSummary
 
 HOSTILE = (
     '<script>document.title="owned"</script>',
@@ -73,9 +76,9 @@ def make_run(
         for name, row in zip(names, matrix, strict=True)
         for line in _votes(name, row, ids, votes, divided, price, rng)
     ]
-    whole = _summary(dataset, ids, matrix, len(names) + len(further)) | summary
+    whole = summary_of(dataset, ids, matrix, len(names) + len(further), **summary)
     folder.mkdir(parents=True, exist_ok=True)
-    return write_run(
+    write_run(
         folder,
         summary=whole,
         features=features,
@@ -83,6 +86,7 @@ def make_run(
         labels=dict(zip(names, matrix, strict=True)),
         answers=[*compared, *further, *labelled],
     )
+    return Run(folder)
 
 
 def random_matrix(features: int, examples: int, seed: int = 0, unknown: float = 0.03) -> NDArray[np.int8]:
@@ -146,9 +150,9 @@ def _answer(question: dict[str, Any], verdict: str, price: int, **more: Any) -> 
     return {"question": question, "answer": answer | more}
 
 
-def _summary(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries: int) -> dict[str, Any]:
+def summary_of(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries: int, **changed: Any) -> RunSummary:
     curve = g_curve(list(matrix) + [None] * (queries - len(matrix)), len(ids))
-    return {
+    summary = {
         "settings": {
             "dataset": dataset,
             "oracle": "simulated",
@@ -183,3 +187,4 @@ def _summary(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries
         "finished_at": "2026-01-01T00:00:00+00:00",
         "versions": {"python": "3.11"},
     }
+    return RunSummary.model_validate_json(json.dumps(summary | changed))

@@ -12,7 +12,7 @@ PRICE = 100_000
 
 
 def begin(store: Store, run_id: str = "run-1", scope: str = SCOPE, name: str = "a run") -> str:
-    store.begin_run(run_id, scope, name=name, flow="discover", dataset="faces", oracle="crowd", settings={"seed": 1})
+    store.runs.begin(run_id, scope, name=name, flow="discover", dataset="faces", oracle="crowd", settings={"seed": 1})
     return run_id
 
 
@@ -29,7 +29,7 @@ def claim(
     lease: float = LEASE,
 ) -> Claimed:
     requests = [Request(key, price, "crowd", "label") for key in keys]
-    return store.claim(run_id, scope, requests, owner=owner, lease_seconds=lease, budget=budget, sending=sending)
+    return store.claims.claim(run_id, scope, requests, owner=owner, lease_seconds=lease, budget=budget, sending=sending)
 
 
 def record(key: str, fence: int, *, cost: int = PRICE, says: str = "yes", kind: str = "label") -> AnswerRecord:
@@ -53,5 +53,5 @@ def pay(store: Store, keys: Iterable[str], *, run_id: str = "run-1", cost: int =
     """Claim, send and answer."""
     owner = f"owner of {run_id}"
     granted = claim(store, keys, owner=owner, run_id=run_id, price=cost).granted
-    store.sent(owner, granted)
-    store.answer(run_id, owner, [record(key, fence, cost=cost, kind=kind) for key, fence in granted.items()])
+    store.claims.mark_sent(owner, granted)
+    store.answers.record(run_id, [record(key, fence, cost=cost, kind=kind) for key, fence in granted.items()])

@@ -51,8 +51,8 @@ def share(store: Store, name: str, count: int) -> list[str]:
     mine: list[str] = []
     for start in range(0, count, 8):
         granted = claim(store, keys[start : start + 8], owner=name, run_id=name).granted
-        store.sent(name, granted)
-        store.answer(name, name, [record(key, fence, says=name) for key, fence in granted.items()])
+        store.claims.mark_sent(name, granted)
+        store.answers.record(name, [record(key, fence, says=name) for key, fence in granted.items()])
         mine += granted
     return mine
 
@@ -62,7 +62,7 @@ def hold(store: Store, name: str) -> None:
     begin(store, name)
     owner = new_owner()
     claim(store, ["a", "b"], owner=owner, run_id=name, price=PRICE)
-    store.sent(owner, ["b"])
+    store.claims.mark_sent(owner, ["b"])
     wait_for_go()
 
 
@@ -82,14 +82,14 @@ def fill(store: Store, ballast: str) -> dict[str, Any]:
         else:
             acknowledged += batch
     said["acknowledged"] = len(acknowledged)
-    said["lost"] = len(acknowledged) - len(store.lookup(acknowledged))
-    said["problems when full"] = store.integrity_check()
+    said["lost"] = len(acknowledged) - len(store.answers.lookup(acknowledged))
+    said["problems when full"] = store.check.problems()
     path.unlink()
-    store.release("owner of run-1", [f"key {len(acknowledged) + number}" for number in range(50)])
+    store.claims.release("owner of run-1", [f"key {len(acknowledged) + number}" for number in range(50)])
     more = [f"more {number}" for number in range(500)]
     pay(store, more, cost=1)
-    said["paid once there was space"] = len(store.lookup(more))
-    said["problems in the end"] = store.integrity_check()
+    said["paid once there was space"] = len(store.answers.lookup(more))
+    said["problems in the end"] = store.check.problems()
     return said
 
 

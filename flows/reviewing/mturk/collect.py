@@ -10,7 +10,7 @@ from typing import Any
 from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
 from models.oracle import MICRO
 from store import AnswerRecord, Request, Store
-from store.review.queue import Hit
+from store.review.mturk import Hit
 
 SUBMITTED, APPROVED, REJECTED = "Submitted", "Approved", "Rejected"
 BONUS_FEE = Decimal("1.2")
@@ -41,7 +41,7 @@ def collect(store: Store, client: TurkClient, market: str, *, bonus: Decimal | N
     after a crash: what was approved is found as approved, and what was booked is not booked twice."""
     post_planned(store, client, market)
     result = Collected(empty=[])
-    for hit in store.queue.hits():
+    for hit in store.queue.mturk.hits():
         if hit.state == "posted" and hit.terms["market"] == market:
             _collect_hit(store, client, hit, result, bonus)
     return result
@@ -54,9 +54,9 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
         name, status = assignment["AssignmentId"], assignment["AssignmentStatus"]
         worker = f"mturk {assignment['WorkerId']}"
         if status == REJECTED:
-            store.queue.refuse(name)
+            store.queue.mturk.refuse(name)
             continue
-        if status == SUBMITTED and not store.queue.submitted(name, worker):
+        if status == SUBMITTED and not store.queue.mturk.submitted(name, worker):
             open_ones += 1
             result.empty = [*(result.empty or []), name]
             continue
@@ -69,14 +69,14 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
             result.paid += hit.terms["bound"]
         if bonus is not None:
             result.bonuses += _pay_bonus(store, client, hit, assignment, bonus)
-        result.votes += store.queue.confirm(name, worker, hit.terms["bound"] + _bonus_paid(store, name))
+        result.votes += store.queue.mturk.confirm(name, worker, hit.terms["bound"] + _bonus_paid(store, name))
     task = _call(client.get_hit, HITId=hit.hit_id)["HIT"]
     left = task["NumberOfAssignmentsAvailable"] + task["NumberOfAssignmentsPending"] + open_ones
     if left:
         result.waiting += 1
         return
-    store.release(OWNER, set(claim_keys(hit)) - set(booked.values()))
-    store.queue.hit_is(hit.token, "collected")
+    store.claims.release(OWNER, set(claim_keys(hit)) - set(booked.values()))
+    store.queue.mturk.set_state(hit.token, "collected")
 
 
 def _assignments(client: TurkClient, hit: Hit) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _assignments(client: TurkClient, hit: Hit) -> list[dict[str, Any]]:
 
 def _booked(store: Store, hit: Hit) -> dict[str, str]:
     """Assignments that are in the books, with the claim under which they are."""
-    kept = store.lookup(claim_keys(hit))
+    kept = store.answers.lookup(claim_keys(hit))
     return {answer["assignment"]: key for key, answer in kept.items()}
 
 
@@ -111,7 +111,7 @@ def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: 
     said = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id, "paid": cost}
     record = AnswerRecord(
         key=key,
-        fence=store.fence(key),
+        fence=store.claims.last_fence(key),
         oracle=f"mturk:{market}",
         kind="assignment",
         question={"questions": list(hit.items)},
@@ -120,7 +120,7 @@ def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: 
         requests=1,
         identity={"kind": "mturk", "model": market},
     )
-    store.answer(hit.run_id, OWNER, [record])
+    store.answers.record(hit.run_id, [record])
 
 
 def _bonus_key(assignment: str) -> str:
@@ -128,7 +128,7 @@ def _bonus_key(assignment: str) -> str:
 
 
 def _bonus_paid(store: Store, assignment: str) -> int:
-    kept = store.lookup([_bonus_key(assignment)])
+    kept = store.answers.lookup([_bonus_key(assignment)])
     return sum(int(answer.get("paid", 0)) for answer in kept.values())
 
 
@@ -137,17 +137,17 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
     those that were paid when it is not certain whether it was."""
     name = assignment["AssignmentId"]
     key = _bonus_key(name)
-    if store.lookup([key]):
+    if store.answers.lookup([key]):
         return 0
     cost = int(bonus * BONUS_FEE * MICRO) if hit.terms["market"] == "production" else 0
-    run = next(row for row in store.run_overview() if row["run_id"] == hit.run_id)
+    run = next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
     asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
     limit = None if budget is None else int(float(budget) * MICRO)
-    claimed = store.claim(hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=limit)
+    claimed = store.claims.claim(hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=limit)
     if claimed.refused:
         return 0
-    store.sent(OWNER, [key])
+    store.claims.mark_sent(OWNER, [key])
     paid = _call(client.list_bonus_payments, AssignmentId=name, MaxResults=100)["BonusPayments"]
     if not paid:
         _call(

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from flows.reviewing.mturk.terms import HitTerms, external_question
 from models.oracle import MICRO, Money
 from review.access import SECRET, TASK, Signer
 from store import Request, Store
-from store.review.queue import Hit
+from store.review.mturk import Hit
 
 OWNER = "mturk"  # no process: tasks outlive whoever posted them
 DAY = 86_400.0
@@ -58,7 +58,7 @@ class Plan:
 def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: int) -> Plan:
     """Labels of one feature go together, as many as a page holds; a comparison is a task of its own."""
     together: dict[tuple[str, int], list[int]] = {}
-    for item in store.queue.waiting(queue):
+    for item in store.queue.records.waiting(queue):
         missing = item["votes"] - item["filled"]
         if missing > 0 and not item["published"]:
             together.setdefault((item["page"] or item["digest"], missing), []).append(item["id"])
@@ -83,7 +83,7 @@ def publish(store: Store, client: TurkClient, plan: Plan, address: str) -> int:
     ]
     for hit in hits:
         _reserve(store, hit, plan.terms)
-    store.queue.plan_hits(hits)
+    store.queue.mturk.plan(hits)
     return post_planned(store, client, plan.terms.market.name)
 
 
@@ -95,10 +95,10 @@ def _terms(terms: HitTerms, people: int, address: str) -> dict[str, Any]:
 
 def _run_for(store: Store, items: Sequence[int], terms: HitTerms) -> str:
     """The run that waits for the questions: its books show what they cost, and its budget holds."""
-    run_id = store.queue.asking_run(items)
+    run_id = store.queue.waits.run_of(items)
     if run_id is None:
         run_id = f"mturk {items[0]}"
-        store.begin_run(
+        store.runs.begin(
             run_id, run_id, name="mturk", flow="review", dataset="", oracle=f"mturk:{terms.market.name}", settings={}
         )
     return run_id
@@ -110,10 +110,10 @@ def claim_keys(hit: Hit) -> list[str]:
 
 
 def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
-    run = next(row for row in store.run_overview() if row["run_id"] == hit.run_id)
+    run = next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
     requests = [Request(key, hit.terms["bound"], f"mturk:{terms.market.name}", "assignment") for key in claim_keys(hit)]
-    claimed = store.claim(
+    claimed = store.claims.claim(
         hit.run_id,
         run["scope"],
         requests,
@@ -122,7 +122,7 @@ def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
         budget=None if budget is None else int(float(budget) * MICRO),
     )
     if claimed.refused:
-        store.release(OWNER, claimed.granted)
+        store.claims.release(OWNER, claimed.granted)
         raise UsageError(
             f"the budget of {budget} USD of run {run['name']} does not allow it: raise --budget and run it"
         )
@@ -131,15 +131,15 @@ def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
 def post_planned(store: Store, client: TurkClient, market: str) -> int:
     """Post what was written down for this market and not yet posted; how many. What is found among those that are there
     is not sent again: a token protects against doubles for a day only."""
-    planned = [hit for hit in store.queue.hits() if hit.state == "planned" and hit.terms["market"] == market]
+    planned = [hit for hit in store.queue.mturk.hits() if hit.state == "planned" and hit.terms["market"] == market]
     there = _listed(client) if planned else {}
-    signer = Signer(store.queue.secret(SECRET))
+    signer = Signer(store.queue.people.secret(SECRET))
     for hit in planned:
         found = there.get(hit.token)
         if found is None:
-            store.sent(OWNER, claim_keys(hit))
+            store.claims.mark_sent(OWNER, claim_keys(hit))
             found = _create(client, hit, f"{hit.terms['address']}/task/{signer.sign(hit.token, TASK)}")
-        store.queue.hit_is(hit.token, "posted", found)
+        store.queue.mturk.set_state(hit.token, "posted", found)
     return len(planned)
 
 

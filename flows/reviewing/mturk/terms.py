@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from xml.sax.saxutils import escape
 
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from models.oracle import MICRO, Money
 
 SCHEMA = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd"

@@ -185,11 +185,10 @@ def test_the_page_takes_a_newcomer_to_a_scheduled_run(terminal: Terminal) -> Non
     terminal.run_page("deploy.md")
     said = "\n".join(terminal.said)
     assert "0 3 * * *" in said
-    assert "automation: twothirds: a run failed" in said
+    assert "twothirds: a run failed" in said
     labels = pd.read_parquet(terminal.folder / "enriched" / "faces" / "labels.parquet")
     assert len(labels) == 100
     assert labels["glasses"].notna().all()
-    assert len(runs_of(terminal, "enrich", flow_runs={"name": {"like_": "part-"}})) == 2
     a_scheduled_run_happens(terminal)
     a_used_up_budget_is_told(terminal)
 
@@ -224,10 +223,12 @@ def a_used_up_budget_is_told(terminal: Terminal) -> None:
         saved = (
             "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
             f"B(name='ear', url='http://127.0.0.1:{server.server_port}/', "
-            "json_data={'text': '{{body}}'}).save('ear')"
+            "json_data={'text': '{{body}}'}).save('ear'); "
+            "from pathlib import Path; template = Path('automations.yaml').read_text(); "
+            "Path('ears.yaml').write_text(template.replace('BLOCK_ID', str(B.load('ear')._block_document_id)))"
         )
         terminal.run_line([sys.executable, "-c", saved])
-        terminal.line("python -m flows notify custom-webhook/ear")
+        terminal.line("prefect automation create --from-file ears.yaml")
         settings = {
             "dataset": "datasets/faces",
             "features": "beard",

@@ -16,7 +16,7 @@ from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
 from sources.load import load_dataset
 from store import Store
-from store.review.queue import Shown, Terms
+from store.review.leases import LeasedQuestion, LeaseTerms
 from tests.integration.conftest import Clock
 from tests.support.axe import MISSING, SCRIPT, serious_violations
 from tests.support.chromium import opened
@@ -69,7 +69,7 @@ def test_pictures_of_the_pages(running: Site, prepared: Prepared, chromium: Brow
 class Careless(TruthfulPerson):
     """Says no to everything."""
 
-    def answer(self, shown: Shown) -> dict[str, str]:
+    def answer(self, shown: LeasedQuestion) -> dict[str, str]:
         return {"verdict": "no"} if shown.kind == "label" else super().answer(shown)
 
 
@@ -84,11 +84,11 @@ def test_the_overview_tells_the_careful_from_the_careless(tmp_path: Path, chromi
             questions = [Label(Feature(name), example, voter) for example in faces.examples[:48] for voter in range(3)]
             with pytest.raises(AnswersPending):
                 list(HumanOracle(queue, "faces").ask(questions))
-            while queue.waiting():
+            while queue.records.waiting():
                 for person, pace in people:
-                    shown = queue.next_page(person.id, Terms(checks=0.2, repeats=0.1))
+                    shown = queue.leases.next_page(person.id, LeaseTerms(checks=0.2, repeats=0.1))
                     clock.now += pace
-                    queue.give(person.id, {one.id: person.answer(one) for one in shown})
+                    queue.votes.give(person.id, {one.id: person.answer(one) for one in shown})
         clock.now = time.time()
         with running_site(store) as running:
             for name in ("Ann", "Bob", "Cyd", "Dan"):
@@ -159,5 +159,5 @@ def test_everything_works_without_javascript(running: Site, prepared: Prepared, 
         page.get_by_label("Why?").select_option("The question is unclear")
         page.get_by_role("button", name="Skip").click()
         expect(page.get_by_role("heading", name="Nothing to answer just now")).to_be_visible()
-    (row,) = running.store.queue.records()
+    (row,) = running.store.queue.records.answers()
     assert row["answer"] == {"skipped": "The question is unclear"}

@@ -26,6 +26,7 @@ from models.oracle import (
 from models.people.simulated import SimulatedOracle
 from models.recorded import Recorded, _PaidBatch
 from store import AnswerRecord, Store
+from store.ledger.answers import Answers
 from store.schema import SENT, charges
 from tests.support.made import crowd_of, random_truth, texts
 
@@ -40,7 +41,7 @@ def labels(n: int, voters: int = 1) -> list[Label]:
 
 def recorded(oracle: SimulatedOracle, store: Store, *, budget: Money | None = None, scope: str = SCOPE) -> Recorded:
     run_id = uuid.uuid4().hex
-    store.begin_run(run_id, scope, name="t", flow="test", dataset="d", oracle="o", settings={})
+    store.runs.begin(run_id, scope, name="t", flow="test", dataset="d", oracle="o", settings={})
     return Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
 
 
@@ -79,7 +80,7 @@ def test_a_budget_is_never_exceeded_at_32_calls_at_once_and_can_be_raised(store:
     with pytest.raises(BudgetExhausted, match="raise --budget"):
         list(limited.ask(questions))
     assert limited.paid_calls == 100
-    assert store.spent(SCOPE) == (100 * PRICE, 0)
+    assert store.runs.spent(SCOPE) == (100 * PRICE, 0)
     more = recorded(oracle, store, budget=120 * PRICE)
     with pytest.raises(BudgetExhausted):
         list(more.ask(questions))
@@ -102,7 +103,7 @@ def test_what_was_reserved_but_not_spent_buys_more_answers(store: Store) -> None
     with pytest.raises(BudgetExhausted):
         list(limited.ask(labels(50)))
     assert limited.paid_calls == 8  # the ninth might cost three
-    assert store.spent(SCOPE) == (8 * PRICE, 0)
+    assert store.runs.spent(SCOPE) == (8 * PRICE, 0)
 
 
 class Failing(SimulatedOracle):
@@ -125,7 +126,7 @@ def test_what_came_before_a_failure_is_kept(store: Store) -> None:
     healthy = recorded(crowd_of(TRUTH, price=PRICE), store)
     list(healthy.ask(labels(50)))
     assert (healthy.paid_calls, healthy.cached_calls) == (40, 10)
-    assert not store.integrity_check()
+    assert not store.check.problems()
 
 
 class Slow(SimulatedOracle):
@@ -140,11 +141,11 @@ def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> N
     columns, behaviour = [f"feature {c}" for c in "abcdef"], crowd_of(TRUTH, price=PRICE).behaviour
     with pytest.raises(AnswersPending):
         list(recorded(Slow(texts(50), TRUTH, columns, behaviour=behaviour), store).ask(labels(50)))
-    assert store.spent(SCOPE) == (10 * PRICE, 0)
+    assert store.runs.spent(SCOPE) == (10 * PRICE, 0)
     collecting = recorded(crowd_of(TRUTH, price=PRICE), store, budget=50 * PRICE)
     assert len(list(collecting.ask(labels(50)))) == 50
-    assert store.spent(SCOPE) == (50 * PRICE, 0)
-    assert not store.integrity_check()
+    assert store.runs.spent(SCOPE) == (50 * PRICE, 0)
+    assert not store.check.problems()
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
     asking = oracle.ask(labels(50))
     next(asking)
     del asking  # closes it
-    spent, reserved = store.spent(SCOPE)
+    spent, reserved = store.runs.spent(SCOPE)
     assert reserved == 0
     assert 0 < spent < 50 * PRICE
     again = recorded(crowd_of(TRUTH, price=PRICE), store)
@@ -184,24 +185,24 @@ def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.01, width=4), store)
     with pytest.raises(KeyboardInterrupt):
         list(oracle.ask(labels(50)))
-    answers = sum(1 for _ in store.every_answer())
+    answers = store.answers.count()
     assert 0 < answers < 50
-    assert sum(line.unknown_calls for line in store.costs()) == 0
-    assert store.spent(SCOPE) == (answers * PRICE, 0)
+    assert sum(line.unknown_calls for line in store.costs.lines()) == 0
+    assert store.runs.spent(SCOPE) == (answers * PRICE, 0)
 
 
 def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    width, keep, in_doubt = 4, Store.answer, []
+    width, keep, in_doubt = 4, Answers.record, []
 
-    def slowly(kept: Store, run_id: str, owner: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
+    def slowly(kept: Answers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
         time.sleep(0.05)
-        with kept.engine.connect() as connection:
+        with store.engine.connect() as connection:
             in_doubt.append(len(connection.execute(select(charges.c.key).where(charges.c.state == SENT)).all()))
-        return keep(kept, run_id, owner, records)
+        return keep(kept, run_id, records)
 
-    monkeypatch.setattr(Store, "answer", slowly)
+    monkeypatch.setattr(Answers, "record", slowly)
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.001, width=width), store)
     assert len(list(oracle.ask(labels(50, voters=4)))) == 200
     assert max(in_doubt) <= 5 * width
@@ -234,4 +235,4 @@ def test_two_processes_pay_for_each_question_once(tmp_path: Path) -> None:
     assert sum(paid) == 200
     assert sum(cached) == 200
     with Store.open(url) as opened:
-        assert opened.spent(SCOPE) == (200 * PRICE, 0)
+        assert opened.runs.spent(SCOPE) == (200 * PRICE, 0)

@@ -77,7 +77,7 @@ def visitor_of(site: Site, role: str) -> Visitor:
         return site.stranger()
     visitor = site.visitor(f"the {role}", admin=role == "admin", days=1e-6 if role == "expired" else 1)
     if role == "revoked":
-        site.store.queue.revoke("the revoked")
+        site.store.queue.people.revoke("the revoked")
     if role == "expired":
         time.sleep(0.1)
     return visitor
@@ -125,8 +125,8 @@ def mutations(token: str, count: int) -> list[str]:
 
 
 def test_none_of_ten_thousand_mutated_links_is_accepted(asked: Store) -> None:
-    invitation = asked.queue.invite("ann", "reviewer", 3600)
-    signer = Signer(asked.queue.secret(SECRET))
+    invitation = asked.queue.people.invite("ann", "reviewer", 3600)
+    signer = Signer(asked.queue.people.secret(SECRET))
     token = signer.sign(invitation.id, LINK)
     assert signer.read(token, LINK) == invitation.id
     tried = mutations(token, 10_000)
@@ -145,14 +145,14 @@ def test_a_link_is_good_for_links_only_and_for_this_store_only(site: Site, tmp_p
     stranger.client.cookies.set("review", token)
     assert stranger.get("/").status_code == 403
     with Store.open(str(tmp_path / "another.sqlite")) as another:
-        foreign = link_of(another.queue, another.queue.invite("ann", "reviewer", 3600), site.address)
+        foreign = link_of(another.queue, another.queue.people.invite("ann", "reviewer", 3600), site.address)
     assert stranger.get(foreign).status_code == 403
 
 
 def test_revoking_ends_a_session_at_once(site: Site) -> None:
     ann, again = site.visitor("ann"), site.link("ann")
     assert ann.get("/").status_code == 200
-    assert site.store.queue.revoke("ann") == 2
+    assert site.store.queue.people.revoke("ann") == 2
     assert ann.get("/").status_code == 403
     assert site.stranger().get(again).status_code == 403
 
@@ -221,8 +221,8 @@ def test_a_form_without_the_token_of_its_session_changes_nothing(site: Site, add
         assert ann.post(address, {**fields, "csrf": token.encode("utf-8", "replace")}).status_code == 403
     for site_of in ("cross-site", "same-site"):
         assert ann.post(address, fields, headers={"sec-fetch-site": site_of}).status_code == 403
-    assert list(site.store.queue.records()) == []
-    assert not any(one.revoked_at for one in site.store.queue.invitations())
+    assert list(site.store.queue.records.answers()) == []
+    assert not any(one.revoked_at for one in site.store.queue.people.invitations())
     assert ann.post(address, fields).status_code == 303, "with the right token it is taken"
 
 
@@ -233,7 +233,7 @@ def test_a_reviewer_cannot_answer_for_another(site: Site) -> None:
     reply = bob.post("/answer", {"lease": ann.hidden("lease"), "nothing": "1"})
     assert reply.headers["location"] == "/?note=again"
     bob.post("/skip", {"lease": ann.hidden("lease")})
-    assert list(site.store.queue.records()) == []
+    assert list(site.store.queue.records.answers()) == []
 
 
 def test_a_reviewer_reads_nothing_of_what_another_answered(site: Site) -> None:
@@ -242,7 +242,7 @@ def test_a_reviewer_reads_nothing_of_what_another_answered(site: Site) -> None:
     ann.get("/")
     fields = {"name": "round thing", "definition": "words of nobody else", "shown": [0, 1]}
     assert ann.answer(**fields).status_code == 303
-    [row] = site.store.queue.records()
+    [row] = site.store.queue.records.answers()
     assert row["answer"]["definition"] == "words of nobody else"
     taken = str(row["id"])
     for address in ("/", "/ready", "/?note=again", f"/?lease={taken}", f"/?undo={taken}"):
@@ -251,7 +251,7 @@ def test_a_reviewer_reads_nothing_of_what_another_answered(site: Site) -> None:
         assert "words of nobody else" not in reply.text
         assert "ann-who-answers" not in reply.text
     assert bob.post("/undo", {"lease": taken}).status_code == 303
-    assert [(row["by"], row["state"]) for row in site.store.queue.records()] == [("ann-who-answers", "given")]
+    assert [(row["by"], row["state"]) for row in site.store.queue.records.answers()] == [("ann-who-answers", "given")]
     for address in ("/admin", "/admin/export.csv"):
         assert "words of nobody else" not in bob.get(address).text
 
@@ -265,4 +265,4 @@ def test_the_same_form_sent_twice_and_from_two_tabs_counts_once(site: Site) -> N
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: ann.post("/answer", fields), range(8)))
     assert {reply.status_code for reply in replies} == {303}
-    assert [row["state"] for row in site.store.queue.records()] == ["given"]
+    assert [row["state"] for row in site.store.queue.records.answers()] == ["given"]

@@ -142,7 +142,7 @@ def test_a_body_of_ten_megabytes_is_refused_whether_announced_or_not(site: Site,
             continue
         assert reply.status_code == 413
         assert "Too large" in reply.text
-    assert list(site.store.queue.records()) == []
+    assert list(site.store.queue.records.answers()) == []
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_leases_that_are_none_of_theirs_change_nothing(site: Site, lease: str) -
     ann.get()
     assert ann.post("/answer", {"lease": [lease], "has": [lease]}).status_code == 303
     assert ann.post("/skip", {"lease": [lease]}).status_code == 303
-    assert list(site.store.queue.records()) == []
+    assert list(site.store.queue.records.answers()) == []
 
 
 def test_text_that_databases_refuse_is_answered_all_the_same(site: Site) -> None:
@@ -197,7 +197,7 @@ def test_text_that_databases_refuse_is_answered_all_the_same(site: Site) -> None
     assert ann.get().status_code == 200
     assert ann.answer(name="odd\0 one", definition="a \u202e b").status_code == 303
     assert site.visitor("boss", admin=True).client.get("/admin/export.csv").status_code == 200
-    (row,) = site.store.queue.records()
+    (row,) = site.store.queue.records.answers()
     assert row["answer"]["name"] == "odd one"
 
 

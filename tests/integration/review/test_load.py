@@ -30,14 +30,14 @@ def ask(store: Store, questions: int) -> HumanOracle:
 
 def assert_exact(store: Store, crowd: Crowd, questions: int) -> None:
     """Every question has its votes, from different people, and every acknowledged answer is there, word for word."""
-    kept = {(row["by"], str(row["id"]), row["answer"]["verdict"]): row for row in store.queue.records()}
+    kept = {(row["by"], str(row["id"]), row["answer"]["verdict"]): row for row in store.queue.records.answers()}
     assert set(crowd.acknowledged) <= set(kept)
     votes = Counter(row["item"] for row in kept.values() if row["state"] == "given" and row["purpose"] == "vote")
     assert len(votes) == questions
     assert set(votes.values()) == {VOTES}
     pairs = Counter((row["item"], row["by"]) for row in kept.values() if row["purpose"] == "vote")
     assert set(pairs.values()) == {1}
-    assert store.queue.waiting() == []
+    assert store.queue.records.waiting() == []
 
 
 def crowd_of(store: Store, port: int, people: int, think: float, come_within: float = 0.0) -> Crowd:

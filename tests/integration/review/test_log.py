@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from flows.cli.terminal import print_traceback
-from sources.location import printable
+from sources.printable import printable
 from tests.support.review_site import free_port
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +20,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 SHOWN = "\\x1b[2J\\x1b]0;owned\\x07\\u202e\\r"
 SERVING = """
 import sys
-from flows import reviewing
+from flows.reviewing import page as reviewing
 from review.access import PUBLIC, for_role
 from store import Store
 

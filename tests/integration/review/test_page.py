@@ -29,7 +29,7 @@ def faces() -> Dataset:
 
 
 def said(site: Site) -> list[dict[str, Any]]:
-    return [row["answer"] for row in site.store.queue.records()]
+    return [row["answer"] for row in site.store.queue.records.answers()]
 
 
 def problem_on(reply_text: str) -> str:
@@ -105,7 +105,7 @@ def test_marked_examples_have_it_unmarked_ones_lack_it_and_unsure_ones_go_to_oth
     assert "hair on the chin" in page
     first, _, third = ann.hidden("lease")
     ann.answer(has=[first], unsure=[third])
-    states = [(row["state"], row["answer"]) for row in site.store.queue.records()]
+    states = [(row["state"], row["answer"]) for row in site.store.queue.records.answers()]
     assert sorted(states, key=str) == [
         ("given", {"verdict": "no"}),
         ("given", {"verdict": "yes"}),
@@ -230,7 +230,7 @@ def test_the_overview_shows_who_did_what_and_withdraws_it(site: Site) -> None:
     assert "12 withdrawn" in boss.get("/admin").text
     cyd = site.visitor("Cyd")
     assert "12 to go" in cyd.get().text
-    assert {row["state"] for row in site.store.queue.records() if row["by"] == "Bob"} == {"withdrawn"}
+    assert {row["state"] for row in site.store.queue.records.answers() if row["by"] == "Bob"} == {"withdrawn"}
 
 
 def test_a_link_is_revoked_from_the_overview(site: Site) -> None:
@@ -247,8 +247,8 @@ def test_failed_attention_checks_are_told(tmp_path: Path) -> None:
     ):
         site.ask([Label(BEARD, example) for example in texts(8)])
         known = [Example(f"k{n}", f"{n:064x}", text=f"known {n}") for n in range(4)]
-        store.queue.enqueue([check_of("main", Label(BEARD, example), "no") for example in known])
+        store.queue.items.enqueue([check_of("main", Label(BEARD, example), "no") for example in known])
         answer_all(site.visitor("Ann"), yes=True)
         page = site.visitor("boss", admin=True).get("/admin").text
         assert "Ann passed 0 of 4 attention checks" in page
-        assert [row["purpose"] for row in store.queue.records()].count("check") == 4
+        assert [row["purpose"] for row in store.queue.records.answers()].count("check") == 4

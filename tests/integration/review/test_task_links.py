@@ -12,7 +12,8 @@ from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
 from review.access import SECRET, TASK, Signer
 from store import Store
-from store.review.queue import Hit, Terms
+from store.review.leases import LeaseTerms
+from store.review.mturk import Hit
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
 
@@ -33,8 +34,8 @@ def task(site: Site) -> str:
     with pytest.raises(AnswersPending) as pending:
         list(HumanOracle(site.store.queue).ask(wanted))
     terms = {"people": VOTES, "market": "sandbox", "bound": 0}
-    site.store.queue.plan_hits([Hit("token", "", pending.value.items, terms, "run")])
-    return f"{site.address}/task/{Signer(site.store.queue.secret(SECRET)).sign('token', TASK)}"
+    site.store.queue.mturk.plan([Hit("token", "", pending.value.items, terms, "run")])
+    return f"{site.address}/task/{Signer(site.store.queue.people.secret(SECRET)).sign('token', TASK)}"
 
 
 def come(site: Site, task: str, worker: str, assignment: str) -> tuple[Visitor, dict[str, Any]]:
@@ -46,7 +47,7 @@ def come(site: Site, task: str, worker: str, assignment: str) -> tuple[Visitor, 
 
 
 def standing(site: Site) -> list[tuple[int, int, int]]:
-    return [(item["filled"], item["given"], item["skipped"]) for item in site.store.queue.waiting()]
+    return [(item["filled"], item["given"], item["skipped"]) for item in site.store.queue.records.waiting()]
 
 
 @pytest.mark.parametrize("deed", ["look", "answer", "skip"])
@@ -62,43 +63,43 @@ def test_made_up_workers_take_no_place_from_real_ones(site: Site, task: str, dee
         assert len(fields["lease"]) == QUESTIONS
         visitor.post(task, fields | {"has": fields["lease"]})
     queue = site.store.queue
-    assert [queue.confirm(f"AS{worker}", f"mturk {worker}") for worker in ("A1", "A2")] == [QUESTIONS, QUESTIONS]
-    assert queue.waiting() == []
-    queue.hit_is("token", "collected")
-    assert {row["by"] for row in queue.records() if row["state"] == "given"} == {"mturk A1", "mturk A2"}
-    assert {row["state"] for row in queue.records() if row["by"].startswith("mturk MADEUP")} <= {"withdrawn"}
-    assert site.store.integrity_check() == []
+    assert [queue.mturk.confirm(f"AS{worker}", f"mturk {worker}") for worker in ("A1", "A2")] == [QUESTIONS, QUESTIONS]
+    assert queue.records.waiting() == []
+    queue.mturk.set_state("token", "collected")
+    assert {row["by"] for row in queue.records.answers() if row["state"] == "given"} == {"mturk A1", "mturk A2"}
+    assert {row["state"] for row in queue.records.answers() if row["by"].startswith("mturk MADEUP")} <= {"withdrawn"}
+    assert site.store.check.problems() == []
 
 
 def test_one_assignment_is_the_work_of_one_worker(site: Site, task: str) -> None:
     for worker in ("A1", "A2", "A3"):
         visitor, fields = come(site, task, worker, "AS1")
         visitor.post(task, fields)
-    assert site.store.queue.confirm("AS1", "mturk A2") == QUESTIONS
+    assert site.store.queue.mturk.confirm("AS1", "mturk A2") == QUESTIONS
     assert standing(site) == [(1, 1, 0)] * QUESTIONS
-    states = {row["by"]: row["state"] for row in site.store.queue.records()}
+    states = {row["by"]: row["state"] for row in site.store.queue.records.answers()}
     assert states == {"mturk A1": "withdrawn", "mturk A2": "given", "mturk A3": "withdrawn"}
 
 
 def test_what_a_worker_cannot_tell_is_left_to_others_once_the_assignment_is_confirmed(site: Site, task: str) -> None:
     visitor, fields = come(site, task, "A1", "AS1")
     visitor.post(task, fields | {"unsure": fields["lease"][:2]})
-    assert site.store.queue.confirm("AS1", "mturk A1", 40) == QUESTIONS - 2
+    assert site.store.queue.mturk.confirm("AS1", "mturk A1", 40) == QUESTIONS - 2
     assert sorted(standing(site)) == [(0, 0, 1)] * 2 + [(1, 1, 0)] * (QUESTIONS - 2)
-    assert sorted(row["cost"] for row in site.store.queue.records()) == [0, 0, 10, 10, 10, 10]
+    assert sorted(row["cost"] for row in site.store.queue.records.answers()) == [0, 0, 10, 10, 10, 10]
 
 
 def test_a_task_that_was_collected_is_closed_and_its_questions_are_asked_on_the_page(site: Site, task: str) -> None:
     visitor, fields = come(site, task, "A1", "AS1")
     visitor.post(task, fields)
     early, early_fields = come(site, task, "A2", "AS2")
-    site.store.queue.hit_is("token", "collected")
+    site.store.queue.mturk.set_state("token", "collected")
     reply = early.post(task, early_fields)
     assert (reply.status_code, "This task is over" in reply.text) == (409, True)
     assert site.stranger().get(f"{task}?assignmentId=AS3&workerId=A3&turkSubmitTo={MARKET}").status_code == 409
-    ann = site.store.queue.person("ann", "reviewer").id
-    assert len(site.store.queue.next_page(ann, Terms())) == QUESTIONS
-    assert {row["state"] for row in site.store.queue.records()} == {"withdrawn"}
+    ann = site.store.queue.people.add("ann", "reviewer").id
+    assert len(site.store.queue.leases.next_page(ann, LeaseTerms())) == QUESTIONS
+    assert {row["state"] for row in site.store.queue.records.answers()} == {"withdrawn"}
 
 
 def test_a_worker_finds_the_same_questions_again_and_answers_once(site: Site, task: str) -> None:
@@ -107,5 +108,5 @@ def test_a_worker_finds_the_same_questions_again_and_answers_once(site: Site, ta
     assert again["lease"] == fields["lease"]
     first.post(task, fields | {"has": fields["lease"]})
     first.post(task, fields)
-    assert site.store.queue.submitted("AS1", "mturk A1") == {"held": QUESTIONS}
-    assert {row["answer"]["verdict"] for row in site.store.queue.records()} == {"yes"}
+    assert site.store.queue.mturk.submitted("AS1", "mturk A1") == {"held": QUESTIONS}
+    assert {row["answer"]["verdict"] for row in site.store.queue.records.answers()} == {"yes"}

@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from models.prompting.feature_names import clean
-from reports.run.folder import Run, write_run
+from reports.finished_run import Run
+from reports.run.folder import write_run
 from sources.errors import DatasetError
 from sources.load import load_dataset
-from sources.location import printable
+from sources.printable import printable
+from tests.support.run_folders import summary_of
 
 HOSTILE = [
     *("=cmd|' /C calc'!A0", "+1", "-1", "@x", "'=a", "''=a", "\t=a", '"', '""', "a,b", "a;b", "a\nb", "a\r\nb", "a\rb"),
@@ -51,9 +53,9 @@ def written(folder: Path, names: list[str], definition: str) -> Run:
         for order, name in enumerate(names, start=1)
     ]
     answers = [{"question": {"feature": name}, "answer": {"raw": definition}} for name in names]
-    return write_run(
-        folder, summary={"names": names}, features=features, ids=["=a", "b", "c"], labels=labels, answers=answers
-    )
+    summary = summary_of("t.csv", ["=a", "b", "c"], np.stack(list(labels.values())), len(names), names=names)
+    write_run(folder, summary=summary, features=features, ids=["=a", "b", "c"], labels=labels, answers=answers)
+    return Run(folder)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
@@ -67,7 +69,7 @@ def test_names_come_back_from_every_file(tmp_path: Path, names: list[str], defin
     assert list(run.found_labels.index) == ["=a", "b", "c"]
     assert run.found_labels.iloc[:, 0].tolist()[:2] == [1, 0]
     assert pd.isna(run.found_labels.iloc[2, 0])
-    assert run.summary["names"] == names
+    assert run.summary.to_json()["names"] == names
     lines = (tmp_path / "run" / "answers.jsonl").read_bytes().decode("utf-8").split("\n")
     assert [json.loads(line)["question"]["feature"] for line in lines if line] == names
     with (tmp_path / "run" / "labels.csv").open(encoding="utf-8", newline="") as file:

@@ -155,7 +155,9 @@ def test_a_private_host_is_allowed_by_name_and_with_its_port_alone(
     assert ids(load_dataset(spec)) == ["0", "1"]
     for wrong in ("127.0.0.1:x", "http://127.0.0.1", "127.0.0.1/a", "a b"):
         monkeypatch.setenv(VARIABLE, wrong)
-        with pytest.raises(DatasetError, match=f"{VARIABLE} has '{wrong}', which is no host: write host or host:port"):
+        with pytest.raises(
+            DatasetError, match=f"{VARIABLE} has '{wrong}', which is not a host: write host or host:port"
+        ):
             load_dataset(spec)
 
 

@@ -124,7 +124,7 @@ BAD_TABLES = {
     "blank.csv": (b"id,text\na,\nb,\n", "nothing in data set"),
     "junk.parquet": (b"junk", "cannot be read"),
     "junk.jsonl": (b"junk\n", "nothing in data set"),
-    "t.txt": (b"id,text\n", "is no table"),
+    "t.txt": (b"id,text\n", "is not a table"),
     "t.zip": (b"", "zip://::"),
 }
 

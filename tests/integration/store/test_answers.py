@@ -7,20 +7,21 @@ import pytest
 from store import AnswerRecord, Store, StoreError
 from tests.integration.conftest import Clock
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, pay, record
+from tests.support.stored_answers import every_answer
 
 
 def test_an_answer_is_found_again_by_another_opening_of_the_store(store: Store, store_url: str) -> None:
     begin(store)
     pay(store, ["a", "b"])
     with Store.open(store_url) as again:
-        assert again.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
+        assert again.answers.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
 
 
 def test_more_keys_than_one_statement_holds_are_claimed_and_found(store: Store) -> None:
     begin(store)
     keys = [f"key {number}" for number in range(1201)]
     pay(store, keys, cost=1)
-    assert store.lookup(keys).keys() == set(keys)
+    assert store.answers.lookup(keys).keys() == set(keys)
     assert claim(store, keys).answered == keys
 
 
@@ -28,31 +29,31 @@ def test_text_that_databases_refuse_comes_back_as_it_was(store: Store) -> None:
     begin(store)
     odd = "nul \0 surrogate \ud800 right-to-left \u202e emoji \U0001f600"
     granted = claim(store, ["odd"]).granted
-    store.answer("run-1", "owner-1", [AnswerRecord("odd", granted["odd"], "o", "label", {"q": odd}, {"raw": odd}, 0)])
-    assert store.lookup(["odd"]) == {"odd": {"raw": odd}}
+    store.answers.record("run-1", [AnswerRecord("odd", granted["odd"], "o", "label", {"q": odd}, {"raw": odd}, 0)])
+    assert store.answers.lookup(["odd"]) == {"odd": {"raw": odd}}
     begin(store, run_id="run-2", scope="a \0 \udcff scope", name="file \udce9\0name")
-    assert store.run_overview()[0]["name"] == "file \\udce9\\x00name"
+    assert store.runs.overview()[0]["name"] == "file \\udce9\\x00name"
 
 
 def test_the_first_answer_is_kept_and_the_second_is_told(store: Store) -> None:
     begin(store)
     pay(store, ["a"])
     late = record("a", 1, says="no")
-    assert store.answer("run-1", "owner-1", [late]) == {"a": {"verdict": "yes"}}
-    assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
+    assert store.answers.record("run-1", [late]) == {"a": {"verdict": "yes"}}
+    assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
 
 
 def test_an_answer_that_was_never_claimed_is_refused(store: Store) -> None:
     begin(store)
     with pytest.raises(StoreError, match="never claimed under fence 7"):
-        store.answer("run-1", "owner-1", [record("a", 7)])
-    assert store.lookup(["a"]) == {}
+        store.answers.record("run-1", [record("a", 7)])
+    assert store.answers.lookup(["a"]) == {}
 
 
 def test_every_answer_comes_with_all_that_its_key_was_made_of(store: Store, clock: Clock) -> None:
     begin(store)
     pay(store, ["a", "b"])
-    (first, second) = store.every_answer()
+    (first, second) = every_answer(store)
     assert [first.key, second.key] == ["a", "b"]
     assert first.identity == {"kind": "crowd", "model": "m"}
     assert first.question == {"asked": "a"}
@@ -64,10 +65,10 @@ def test_costs_tell_what_was_paid_from_what_was_cached(store: Store) -> None:
     pay(store, ["a", "b"], cost=7)
     pay(store, ["c"], cost=11, kind="two-of-three")
     begin(store, "run-2")
-    store.used("run-2", [("a", False), ("c", False)])
+    store.answers.note_uses("run-2", ["a", "c"])
     pay(store, ["d"], run_id="run-2", cost=5)
-    store.used("run-2", [("a", False), ("d", True), ("not kept", False)])
-    lines = {(line.run_id, line.kind): line for line in store.costs()}
+    store.answers.note_uses("run-2", ["a", "not kept"])
+    lines = {(line.run_id, line.kind): line for line in store.costs.lines()}
     assert set(lines) == {("run-1", "label"), ("run-1", "two-of-three"), ("run-2", "label"), ("run-2", "two-of-three")}
     first, second = lines["run-1", "label"], lines["run-2", "label"]
     assert (first.questions, first.paid_calls, first.cached_calls, first.paid, first.cached_worth) == (2, 2, 0, 14, 0)
@@ -84,17 +85,17 @@ def test_costs_are_found_by_run_and_by_name(store: Store) -> None:
     begin(store, "run-3", name="tuesday")
     for number in (1, 2, 3):
         pay(store, [f"key {number}"], run_id=f"run-{number}")
-    assert [line.run_id for line in store.costs("run-1")] == ["run-1"]
-    assert [line.run_id for line in store.costs("tuesday")] == ["run-2", "run-3"]
-    assert [line.run_id for line in store.costs()] == ["run-1", "run-2", "run-3"]
-    assert store.costs("sunday") == []
+    assert [line.run_id for line in store.costs.lines("run-1")] == ["run-1"]
+    assert [line.run_id for line in store.costs.lines("tuesday")] == ["run-2", "run-3"]
+    assert [line.run_id for line in store.costs.lines()] == ["run-1", "run-2", "run-3"]
+    assert store.costs.lines("sunday") == []
 
 
 def test_an_answer_that_a_run_paid_for_does_not_count_as_cached(store: Store) -> None:
     begin(store)
     pay(store, ["a"])
-    store.used("run-1", [("a", False)])
-    (line,) = store.costs()
+    store.answers.note_uses("run-1", ["a"])
+    (line,) = store.costs.lines()
     assert (line.questions, line.paid_calls, line.cached_calls) == (1, 1, 0)
 
 
@@ -102,9 +103,9 @@ def test_what_earlier_executions_paid_for_or_used_is_kept_for_the_next(store: St
     begin(store, "run-1")
     pay(store, ["a", "b"])
     begin(store, "run-2", scope="another")
-    assert store.kept("another") == 0
-    store.used("run-2", [("a", False)])
-    assert (store.kept(SCOPE), store.kept("another"), store.kept("unheard of")) == (2, 1, 0)
+    assert store.answers.count("another") == 0
+    store.answers.note_uses("run-2", ["a"])
+    assert (store.answers.count(SCOPE), store.answers.count("another"), store.answers.count("unheard of")) == (2, 1, 0)
 
 
 def test_runs_are_listed_with_their_ends_latest_first(store: Store, clock: Clock) -> None:
@@ -112,8 +113,8 @@ def test_runs_are_listed_with_their_ends_latest_first(store: Store, clock: Clock
     clock.now += 10
     begin(store, "run-2")
     clock.now += 10
-    store.end_run("run-1", "done", {"features": 20})
-    second, first = store.run_overview()
+    store.runs.end("run-1", "done", {"features": 20})
+    second, first = store.runs.overview()
     assert (first["run_id"], first["status"], first["summary"]) == ("run-1", "done", {"features": 20})
     assert (first["ended_at"] - first["started_at"], first["scope"], first["settings"]) == (20, SCOPE, {"seed": 1})
     assert (second["run_id"], second["status"], second["ended_at"]) == ("run-2", "running", None)
@@ -121,15 +122,15 @@ def test_runs_are_listed_with_their_ends_latest_first(store: Store, clock: Clock
 
 def test_a_run_that_is_taken_up_again_under_its_id_is_one_run(store: Store) -> None:
     begin(store, "run-1")
-    store.end_run("run-1", "suspended", {})
+    store.runs.end("run-1", "suspended", {})
     begin(store, "run-1")
-    assert [(run["run_id"], run["status"]) for run in store.run_overview()] == [("run-1", "running")]
+    assert [(run["run_id"], run["status"]) for run in store.runs.overview()] == [("run-1", "running")]
     with pytest.raises(StoreError, match="run run-1 was begun with other settings"):
         begin(store, "run-1", scope="another")
 
 
 def test_a_run_that_was_never_begun_is_named(store: Store) -> None:
-    for act in (lambda: claim(store, ["a"], run_id="ghost"), lambda: store.end_run("ghost", "done", {})):
+    for act in (lambda: claim(store, ["a"], run_id="ghost"), lambda: store.runs.end("ghost", "done", {})):
         with pytest.raises(StoreError, match="run ghost is not in the store"):
             act()
 
@@ -143,11 +144,11 @@ def test_a_claim_under_another_scope_than_the_runs_is_refused(store: Store) -> N
 def test_the_integrity_check_finds_books_that_do_not_add_up(store: Store) -> None:
     begin(store)
     pay(store, ["a"])
-    assert store.integrity_check() == []
+    assert store.check.problems() == []
     with store.engine.execution_options(writes=True).begin() as connection:
         connection.exec_driver_sql("UPDATE scopes SET spent = spent + 1, reserved = 5")
         connection.exec_driver_sql("DELETE FROM answers")
-    assert store.integrity_check() == [
+    assert store.check.problems() == [
         f"scope {SCOPE}: {PRICE + 1} micro-dollars spent, but {PRICE} charged",
         f"scope {SCOPE}: 5 micro-dollars reserved, but 0 claimed",
         "charge a: its answer is not kept",

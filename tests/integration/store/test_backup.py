@@ -46,7 +46,7 @@ def writing(store: Store) -> Iterator[None]:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    while store.answer_count() < 20:
+    while store.answers.count() < 20:
         time.sleep(0.01)
     try:
         yield
@@ -72,15 +72,15 @@ def test_a_backup_in_the_middle_of_a_run_is_sound_and_nothing_in_it_is_paid_agai
     with Store.open(store_url) as store:
         with writing(store):
             backup(store, copy, silent)
-        assert store.answer_count() == ASKED
+        assert store.answers.count() == ASKED
         assert check(store).problems == []
     restore(copy, elsewhere, silent)
     with Store.open(elsewhere) as store:
-        held = store.answer_count()
+        held = store.answers.count()
         assert 20 <= held < ASKED
         found = check(store)
         assert (found.problems, found.notes) == ([], [])
-        spent, reserved = store.spent(SCOPE)
+        spent, reserved = store.runs.spent(SCOPE)
         assert reserved == 0
         assert held * PRICE <= spent <= (held + 4 * 16) * PRICE
         again = keep(store, ASKED)
@@ -104,9 +104,9 @@ def test_a_copy_never_starts_over_and_shows_one_moment_only(tmp_path: Path) -> N
             backup(store, tmp_path / "copy.sqlite", write)
         assert len(seen) > 5
         assert seen == sorted(seen)
-        assert len(store.run_overview()) == 1 + len(seen)
+        assert len(store.runs.overview()) == 1 + len(seen)
     with Store.open(str(tmp_path / "copy.sqlite")) as copied:
-        assert len(copied.run_overview()) == 1
+        assert len(copied.runs.overview()) == 1
         assert check(copied).answers == 400
 
 
@@ -114,11 +114,11 @@ def test_what_was_under_way_is_ended_and_what_was_sent_stays_booked(store_url: s
     with Store.open(store_url) as store:
         begin(store)
         claim(store, ["a", "b"])
-        store.sent("owner-1", ["b"])
+        store.claims.mark_sent("owner-1", ["b"])
         backup(store, tmp_path / "backup.sqlite", silent)
     restore(tmp_path / "backup.sqlite", str(tmp_path / "store-2.sqlite"), silent)
     with Store.open(str(tmp_path / "store-2.sqlite")) as restored:
-        assert restored.spent(SCOPE) == (100_000, 0)
+        assert restored.runs.spent(SCOPE) == (100_000, 0)
         assert claim(restored, ["a", "b"]).granted == {"a": 2, "b": 2}
 
 

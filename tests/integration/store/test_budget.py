@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store import Store, StoreError
-from store.ledger.runs import find_run, reserve
+from store.ledger.balances import reserve
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, SCOPE, begin, claim, record
 
@@ -14,21 +14,21 @@ def test_requests_are_granted_in_order_while_the_budget_lasts(store: Store) -> N
     begin(store)
     claimed = claim(store, "dcba", budget=2 * PRICE + 1)
     assert (list(claimed.granted), claimed.refused) == (["d", "c"], ["b", "a"])
-    assert store.spent(SCOPE) == (0, 2 * PRICE)
+    assert store.runs.spent(SCOPE) == (0, 2 * PRICE)
 
 
 def test_after_a_refusal_nothing_that_costs_is_granted(store: Store) -> None:
     begin(store)
     requests = [("dear", 900), ("dearer", 200), ("cheap", 50), ("free", 0)]
-    claimed = store.claim("run-1", SCOPE, requests, owner="o", lease_seconds=LEASE, budget=1000)
+    claimed = store.claims.claim("run-1", SCOPE, requests, owner="o", lease_seconds=LEASE, budget=1000)
     assert (list(claimed.granted), claimed.refused) == (["dear", "free"], ["dearer", "cheap"])
 
 
 def test_what_an_answer_costs_less_than_its_bound_can_be_spent_again(store: Store) -> None:
     begin(store)
     assert claim(store, ["a", "b"], budget=PRICE).refused == ["b"]
-    store.sent("owner-1", ["a"])
-    store.answer("run-1", "owner-1", [record("a", 1, cost=PRICE // 4)])
+    store.claims.mark_sent("owner-1", ["a"])
+    store.answers.record("run-1", [record("a", 1, cost=PRICE // 4)])
     assert claim(store, ["b"], price=PRICE * 3 // 4, budget=PRICE).granted == {"b": 1}
     assert claim(store, ["c"], price=1, budget=PRICE).refused == ["c"]
 
@@ -46,10 +46,10 @@ def test_executions_of_one_scope_share_the_budget_and_a_higher_one_goes_on(store
 def test_an_unknown_charge_counts_against_the_budget(store: Store, clock: Clock) -> None:
     begin(store)
     claim(store, ["a"], budget=PRICE)
-    store.sent("owner-1", ["a"])
+    store.claims.mark_sent("owner-1", ["a"])
     clock.now += LEASE
     assert claim(store, ["a"], owner="owner-2", budget=PRICE).refused == ["a"]
-    assert store.spent(SCOPE) == (PRICE, 0)
+    assert store.runs.spent(SCOPE) == (PRICE, 0)
 
 
 def test_the_reservation_of_a_dead_claim_that_was_not_sent_is_free_again(store: Store, clock: Clock) -> None:
@@ -62,19 +62,19 @@ def test_the_reservation_of_a_dead_claim_that_was_not_sent_is_free_again(store: 
 def test_a_price_beyond_its_bound_is_booked_in_full_and_stops_the_rest(store: Store) -> None:
     begin(store)
     claim(store, ["a"], budget=PRICE)
-    store.answer("run-1", "owner-1", [record("a", 1, cost=3 * PRICE)])
-    assert store.spent(SCOPE) == (3 * PRICE, 0)
+    store.answers.record("run-1", [record("a", 1, cost=3 * PRICE)])
+    assert store.runs.spent(SCOPE) == (3 * PRICE, 0)
     assert claim(store, ["b"], budget=2 * PRICE).refused == ["b"]
     assert claim(store, ["c"], price=0, budget=2 * PRICE).granted == {"c": 1}
 
 
 def test_nothing_is_known_of_a_scope_that_never_ran(store: Store) -> None:
-    assert store.spent("unheard of") == (0, 0)
+    assert store.runs.spent("unheard of") == (0, 0)
 
 
 def test_the_statement_that_reserves_knows_the_cap_itself(store: Store) -> None:
     begin(store)
     writing = store.engine.execution_options(writes=True).begin()
     with pytest.raises(StoreError, match="does not fit the budget of 99"), writing as connection:
-        reserve(connection, find_run(connection, "run-1").scope, 100, cap=99)
-    assert store.spent(SCOPE) == (0, 0)
+        reserve(connection, store.runs.find(connection, "run-1").scope, 100, cap=99)
+    assert store.runs.spent(SCOPE) == (0, 0)

@@ -16,6 +16,7 @@ from store import Store, StoreError
 from tests.integration.conftest import Clock
 from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded
 from tests.support.store_steps import LEASE, begin, claim
+from tests.support.stored_answers import every_answer
 
 FIRST = "WHERE id = (SELECT min(id) FROM answers)"
 TAMPERINGS = {
@@ -127,7 +128,7 @@ def damage(content: bytes, seed: int) -> bytes:
 
 def verdicts_of(path: Path) -> dict[str, Any]:
     with Store.open(str(path)) as store:
-        return {one.key: one.answer for one in store.every_answer()}
+        return {one.key: one.answer for one in every_answer(store)}
 
 
 def refusal(path: Path) -> str | None:

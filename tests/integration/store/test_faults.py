@@ -40,17 +40,17 @@ def test_a_commit_whose_acknowledgement_was_lost_is_not_done_twice(
     lose_the_next_acknowledgement(store, monkeypatch)
     claimed = claim(store, ["a", "b"], budget=2 * PRICE, sending=1)
     assert (claimed.granted, claimed.sent) == ({"a": 1, "b": 1}, {"a"})
-    assert store.spent(SCOPE) == (0, 2 * PRICE)
+    assert store.runs.spent(SCOPE) == (0, 2 * PRICE)
     lose_the_next_acknowledgement(store, monkeypatch)
-    assert store.sent("owner-1", ["a", "b"]) == {"a", "b"}
+    assert store.claims.mark_sent("owner-1", ["a", "b"]) == {"a", "b"}
     lose_the_next_acknowledgement(store, monkeypatch)
-    store.answer("run-1", "owner-1", [record("a", 1, cost=30_000)])
+    store.answers.record("run-1", [record("a", 1, cost=30_000)])
     lose_the_next_acknowledgement(store, monkeypatch)
-    store.lost("owner-1", ["b"])
+    store.claims.abandon("owner-1", ["b"])
     lose_the_next_acknowledgement(store, monkeypatch)
-    store.used("run-1", [("a", False)])
-    assert store.spent(SCOPE) == (30_000 + PRICE, 0)
-    assert store.integrity_check() == []
+    store.answers.note_uses("run-1", ["a"])
+    assert store.runs.spent(SCOPE) == (30_000 + PRICE, 0)
+    assert store.check.problems() == []
 
 
 def test_a_server_that_restarts_is_waited_for(postgres: PostgresServer) -> None:
@@ -59,9 +59,9 @@ def test_a_server_that_restarts_is_waited_for(postgres: PostgresServer) -> None:
         pay(store, ["a"])
         postgres.stop()
         postgres.start()
-        assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
+        assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
         pay(store, ["b"])
-        assert store.integrity_check() == []
+        assert store.check.problems() == []
 
 
 def test_a_server_that_stays_away_ends_in_one_line(postgres: PostgresServer) -> None:
@@ -102,8 +102,8 @@ def test_a_full_disk_ends_in_one_line_and_what_was_kept_stays(tmp_path: Path) ->
         limit_every_connection(store, pages)
         with pytest.raises(StoreError, match="free some space on its disk"):
             pay(store, [f"key {number}" for number in range(2000)])
-        assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
-        assert store.integrity_check() == []
+        assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
+        assert store.check.problems() == []
 
 
 def limit_every_connection(store: Store, pages: int) -> None:

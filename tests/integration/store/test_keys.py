@@ -16,7 +16,7 @@ from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded
 from store import Store, StoreError, new_owner
 from store.connection import connect
-from store.review.queue import Terms
+from store.review.leases import LeaseTerms
 from tests.support.made import crowd_of, random_truth, texts
 from tests.support.store_steps import SCOPE, begin, claim
 
@@ -51,14 +51,16 @@ def fill(store: Store) -> None:
     ask_crowd(store, "crowd")
     ask_people(store, "first")
     for name in ("ann", "bob"):
-        person = store.queue.person(name, "reviewer").id
-        store.queue.give(person, {one.id: {"verdict": "no"} for one in store.queue.next_page(person, Terms())})
+        person = store.queue.people.add(name, "reviewer").id
+        store.queue.votes.give(
+            person, {one.id: {"verdict": "no"} for one in store.queue.leases.next_page(person, LeaseTerms())}
+        )
     assert ask_people(store, "second").paid_calls == len(LABELS)
-    assert store.queue.withdraw(store.queue.person("ann", "reviewer").id) == len(EXAMPLES)
+    assert store.queue.votes.withdraw(store.queue.people.add("ann", "reviewer").id) == len(EXAMPLES)
     mine = new_owner()
     claim(store, ["0" * 64], owner=mine, run_id="crowd")
-    store.sent(mine, ["0" * 64])
-    store.lost(mine, ["0" * 64])
+    store.claims.mark_sent(mine, ["0" * 64])
+    store.claims.abandon(mine, ["0" * 64])
 
 
 def names(store: Store) -> dict[str, list[Any]]:

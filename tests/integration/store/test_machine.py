@@ -73,7 +73,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(owner=owners)
     def sends(self, owner: str) -> None:
         mine = [call for call in self.claimed if call.owner == owner]
-        allowed = self.store.sent(owner, [call.key for call in mine])
+        allowed = self.store.claims.mark_sent(owner, [call.key for call in mine])
         newest = {call.key: call for call in mine}
         self.under_way |= {newest[key]: None for key in allowed}
         self.claimed = {call: None for call in self.claimed if call.owner != owner}
@@ -86,7 +86,7 @@ class StoreMachine(RuleBasedStateMachine):
         cost = min(cost, self.bound(call))
         says = {"verdict": f"{call.owner} {call.fence}"}
         late = record(call.key, call.fence, cost=cost, says=says["verdict"])
-        told = self.store.answer(f"run of {call.scope}", call.owner, [late])
+        told = self.store.answers.record(f"run of {call.scope}", [late])
         assert told == ({call.key: self.kept[call.key]} if call.key in self.kept else {})
         self.kept.setdefault(call.key, says)
         self.paid[call.scope] += cost
@@ -105,7 +105,7 @@ class StoreMachine(RuleBasedStateMachine):
         run_id, cap = f"run of {scope}", CAPS[scope]
         granted = claim(self.store, keys, owner=owner, run_id=run_id, scope=scope, price=price, budget=cap).granted
         if sends:
-            self.store.sent(owner, granted)
+            self.store.claims.mark_sent(owner, granted)
 
     @rule()
     def restarts(self) -> None:
@@ -115,21 +115,19 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(owner=owners)
     def cancels(self, owner: str) -> None:
         """Marked as sent, but the call was never made: the money is free again."""
-        self.store.release(owner, self.sent_by(owner))
+        self.store.claims.release(owner, self.sent_by(owner))
         self.under_way = {call: None for call in self.under_way if call.owner != owner}
 
     @rule(owner=owners)
-    def renews(self, owner: str) -> None:
-        self.store.renew(owner)
-
-    @rule(owner=owners)
     def releases_what_was_not_sent(self, owner: str) -> None:
-        self.store.release(owner, {call.key for call in self.claimed if call.owner == owner} - self.sent_by(owner))
+        self.store.claims.release(
+            owner, {call.key for call in self.claimed if call.owner == owner} - self.sent_by(owner)
+        )
         self.claimed = {call: None for call in self.claimed if call.owner != owner}
 
     @rule(owner=owners)
     def gives_up(self, owner: str) -> None:
-        self.store.lost(owner, self.sent_by(owner))
+        self.store.claims.abandon(owner, self.sent_by(owner))
 
     @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE]))
     def time_passes(self, seconds: float) -> None:
@@ -147,12 +145,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost_and_no_budget_exceeded(self) -> None:
-        assert self.store.lookup(KEYS) == self.kept
+        assert self.store.answers.lookup(KEYS) == self.kept
         for scope, cap in CAPS.items():
-            spent, reserved = self.store.spent(scope)
+            spent, reserved = self.store.runs.spent(scope)
             assert 0 <= self.paid[scope] <= spent
             assert spent + reserved <= cap
-        assert self.store.integrity_check() == []
+        assert self.store.check.problems() == []
 
     def teardown(self) -> None:
         self.store.close()

@@ -25,7 +25,7 @@ def test_parent_folders_are_made_and_a_plain_path_is_a_store(tmp_path: Path) -> 
         begin(store)
     assert path.is_file()
     with Store.open(f"sqlite:///{path}") as store:
-        assert len(store.run_overview()) == 1
+        assert len(store.runs.overview()) == 1
 
 
 @pytest.mark.parametrize("library", [sqlite_library(), sqlite3], ids=["wheel", "standard"])
@@ -207,15 +207,17 @@ def test_a_store_of_the_first_schema_still_opens_with_all_that_is_in_it(tmp_path
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(FIRST_SCHEMA.read_text(encoding="utf-8"))
     with Store.open(str(path)) as store:
-        assert store.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
-        assert store.spent(SCOPE) == (300_000, 0)
-        assert [(line.run_id, line.paid_calls, line.cached_calls, line.unknown_calls) for line in store.costs()] == [
+        assert store.answers.lookup(["a", "b", "c"]) == {"a": {"verdict": "yes"}, "b": {"verdict": "yes"}}
+        assert store.runs.spent(SCOPE) == (300_000, 0)
+        assert [
+            (line.run_id, line.paid_calls, line.cached_calls, line.unknown_calls) for line in store.costs.lines()
+        ] == [
             ("run-1", 2, 0, 1),
             ("run-2", 0, 1, 0),
         ]
         begin(store, "run-3")
         assert claim(store, ["a", "c"], run_id="run-3").granted == {"c": 2}
-        assert store.integrity_check() == []
+        assert store.check.problems() == []
 
 
 def test_an_older_store_is_brought_to_the_newest_schema_once(store: Store) -> None:
@@ -227,7 +229,7 @@ def test_an_older_store_is_brought_to_the_newest_schema_once(store: Store) -> No
             migrations.migrate(connection, "it", later)
             assert migrations.present_version(connection, "it", later) == len(later)
     assert "added" in inspect(store.engine).get_table_names()
-    assert store.lookup(["a"]) == {"a": {"verdict": "yes"}}
+    assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store) -> None:

@@ -57,8 +57,8 @@ def test_reservations_started_together_admit_exactly_what_the_budget_holds(store
     granted = work_together(store_url, [("reserve", f"process {n}", 50, budget) for n in range(4)])
     assert sum(granted) == 50
     with Store.open(store_url) as store:
-        assert store.spent(SCOPE) == (0, budget)
-        assert store.integrity_check() == []
+        assert store.runs.spent(SCOPE) == (0, budget)
+        assert store.check.problems() == []
 
 
 @pytest.mark.parametrize("processes", [*(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4)), 8])
@@ -66,16 +66,16 @@ def test_processes_that_want_the_same_keys_pay_each_once(store_url: str, process
     got = work_together(store_url, [("share", f"process {n}", 120) for n in range(processes)])
     assert sorted(key for keys in got for key in keys) == sorted(f"key {number}" for number in range(120))
     with Store.open(store_url) as store:
-        assert store.spent(SCOPE) == (120 * PRICE, 0)
-        assert sum(line.paid_calls for line in store.costs()) == 120
-        assert store.integrity_check() == []
+        assert store.runs.spent(SCOPE) == (120 * PRICE, 0)
+        assert sum(line.paid_calls for line in store.costs.lines()) == 120
+        assert store.check.problems() == []
 
 
 def test_processes_that_open_a_new_store_at_once_all_find_it_ready(store_url: str) -> None:
     names = [f"process {n}" for n in range(3)]
     assert work_together(store_url, [("open", name) for name in names]) == names
     with Store.open(store_url) as store:
-        assert {run["run_id"] for run in store.run_overview()} == set(names)
+        assert {run["run_id"] for run in store.runs.overview()} == set(names)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process started")
@@ -89,9 +89,9 @@ def test_the_claims_of_a_killed_process_are_free_before_their_lease_ends(store_u
             time.sleep(0.01)
             granted = claim(store, ["a"]).granted  # though nobody has collected the process yet
         assert granted == {"a": 2}
-        assert store.spent(SCOPE) == (PRICE, PRICE)
+        assert store.runs.spent(SCOPE) == (PRICE, PRICE)
         assert claim(store, ["b"]).granted == {"b": 2}
-        (unknown,) = store.costs("killed")
+        (unknown,) = store.costs.lines("killed")
         assert (unknown.unknown_calls, unknown.unknown) == (1, PRICE)
 
 
@@ -104,8 +104,8 @@ def test_what_a_killed_process_had_reserved_and_not_sent_can_be_spent_on_other_q
         process.wait()
         claimed = claim(store, ["c", "d"], budget=2 * PRICE)
         assert (claimed.granted, claimed.refused) == ({"c": 1}, ["d"])
-        assert store.spent(SCOPE) == (PRICE, PRICE)
-        assert store.integrity_check() == []
+        assert store.runs.spent(SCOPE) == (PRICE, PRICE)
+        assert store.check.problems() == []
 
 
 def test_threads_share_one_store(store: Store) -> None:
@@ -116,14 +116,14 @@ def test_threads_share_one_store(store: Store) -> None:
         owner, paid = f"thread {thread}", 0
         for key in keys[thread % 4 :: 4]:
             granted = claim(store, [key], owner=owner, budget=64 * PRICE).granted
-            store.sent(owner, granted)
-            store.answer("run-1", owner, [record(key, fence) for key, fence in granted.items()])
-            store.used("run-1", [(key, False)])
+            store.claims.mark_sent(owner, granted)
+            store.answers.record("run-1", [record(key, fence) for key, fence in granted.items()])
+            store.answers.note_uses("run-1", [key])
             paid += len(granted)
         return paid
 
     with ThreadPoolExecutor(16) as threads:
         assert sum(threads.map(ask, range(16))) == 64
-    assert store.lookup(keys).keys() == set(keys)
-    assert store.spent(SCOPE) == (64 * PRICE, 0)
-    assert store.integrity_check() == []
+    assert store.answers.lookup(keys).keys() == set(keys)
+    assert store.runs.spent(SCOPE) == (64 * PRICE, 0)
+    assert store.check.problems() == []

@@ -36,7 +36,7 @@ def test_a_thousand_reservations_started_together_admit_exactly_fifty(store_url:
     granted = work_together(store_url, commands)
     assert [sum(counts) for counts in zip(*granted, strict=True)] == [ADMITTED] * rounds
     with Store.open(store_url) as store:
-        assert store.integrity_check() == []
-        assert {store.spent(f"{SCOPE} {number}") for number in range(rounds)} == {(0, BUDGET)}
+        assert store.check.problems() == []
+        assert {store.runs.spent(f"{SCOPE} {number}") for number in range(rounds)} == {(0, BUDGET)}
     each = [sum(counts) for counts in granted]
     print(f"{rounds} rounds of {PROCESSES * EACH} reservations, {ADMITTED} admitted in each; by process {each}")

@@ -12,7 +12,7 @@ NAME = "openai:model@host"
 
 
 def turns(store: Store, rate: Rate, amounts: list[int]) -> list[float]:
-    return [store.reserve_turn(NAME, rate, tokens) for tokens in amounts]
+    return [store.rates.reserve(NAME, rate, tokens) for tokens in amounts]
 
 
 def test_turns_are_evenly_spaced_over_all_who_ask(store: Store) -> None:
@@ -35,19 +35,19 @@ def test_time_that_passes_frees_turns_but_saves_none_up(store: Store, clock: Clo
 
 def test_a_complaint_pauses_everybody_and_halves_the_pace_for_a_while(store: Store, clock: Clock) -> None:
     turns(store, Rate(requests=60), [0])
-    store.pause(NAME, 20)
-    store.pause(NAME, 20)  # of a request that was under way at the same time
-    assert store.paused_for(NAME) == pytest.approx(20)
-    assert store.paused_for("openai:other@host") == 0
+    store.rates.pause(NAME, 20)
+    store.rates.pause(NAME, 20)  # of a request that was under way at the same time
+    assert store.rates.paused_for(NAME) == pytest.approx(20)
+    assert store.rates.paused_for("openai:other@host") == 0
     assert turns(store, Rate(requests=60), [0, 0]) == pytest.approx([20, 22])
     clock.now += 20 + RECOVERY
-    assert store.paused_for(NAME) == 0
+    assert store.rates.paused_for(NAME) == 0
     assert turns(store, Rate(requests=60), [0, 0]) == pytest.approx([0, 1])
 
 
 def test_complaint_after_complaint_slows_down_to_a_floor(store: Store, clock: Clock) -> None:
     for _ in range(20):
-        store.pause(NAME, 1)
+        store.rates.pause(NAME, 1)
         clock.now += 1.0
     first, second = turns(store, Rate(requests=60), [0, 0])
     assert 10 < second - first <= 16

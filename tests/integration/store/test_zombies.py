@@ -36,14 +36,14 @@ class Worker:
         self.granted = claimed.granted
 
     def send(self) -> None:
-        self.sent = self.store.sent(self.name, self.granted)
+        self.sent = self.store.claims.mark_sent(self.name, self.granted)
 
     def call(self) -> None:
         self.book += sorted(self.sent)
 
     def answer(self) -> None:
         mine = [record(key, self.granted[key], says=self.name) for key in sorted(self.sent)]
-        kept = self.store.answer(self.run, self.name, mine)
+        kept = self.store.answers.record(self.run, mine)
         for key in self.sent:
             self.told[key] = kept[key]["verdict"] if key in kept else self.name
 
@@ -68,7 +68,7 @@ def interleave(store: Store, clock: Clock, seed: int) -> tuple[list[Worker], lis
         if waiting:
             worker = dice.choice(waiting)
             getattr(worker, left[worker.name].pop(0))()
-        spent, reserved = store.spent(scope)
+        spent, reserved = store.runs.spent(scope)
         assert 0 <= spent + reserved <= BUDGET
     return workers, book
 
@@ -80,18 +80,18 @@ def test_a_paused_worker_and_its_successor_agree_and_every_call_is_booked(
     late, refused = 0, 0
     for seed in range(count):
         workers, book = interleave(store, clock, seed)
-        kept = {key: answer["verdict"] for key, answer in store.lookup(sorted(set(book))).items()}
+        kept = {key: answer["verdict"] for key, answer in store.answers.lookup(sorted(set(book))).items()}
         assert set(kept) == set(book), "a call that came back is kept"
         for worker in workers:
             assert all(kept[key] == says for key, says in worker.told.items()), "both go on with the same answer"
-        lines = [line for line in store.costs() if line.run_id.endswith(f" of interleaving {seed}")]
+        lines = [line for line in store.costs.lines() if line.run_id.endswith(f" of interleaving {seed}")]
         assert sum(line.paid_calls for line in lines) == len(book), "every call is booked once"
         assert sum(line.paid for line in lines) == PRICE * len(book)
         late += len(book) - len(set(book))
         refused += sum(len(worker.granted) - len(worker.sent) for worker in workers)
     assert late, "some answer came twice"
     assert refused, "some worker learned before it sent that its claim was lost"
-    assert store.integrity_check() == []
+    assert store.check.problems() == []
     print(
         f"{count} interleavings, {late} calls made twice and booked twice, {refused} claims lost before they were sent"
     )

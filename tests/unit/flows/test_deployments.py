@@ -5,18 +5,30 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
+from prefect.events.schemas.automations import AutomationCore, EventTrigger
+
+from tasks.publish import BUDGET_EVENT
 
 ROOT = Path(__file__).parents[3]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
 NAMES = [deployment["name"] for deployment in DEPLOYMENTS]
 
 
+def test_the_automations_are_those_that_prefect_reads_and_name_our_event() -> None:
+    text = (ROOT / "automations.yaml").read_text(encoding="utf-8").replace("BLOCK_ID", str(uuid4()))
+    read = [AutomationCore.model_validate(one) for one in yaml.safe_load(text)["automations"]]
+    assert [one.name for one in read] == ["twothirds: a run failed", "twothirds: a budget is used up"]
+    assert isinstance(read[1].trigger, EventTrigger)
+    assert read[1].trigger.expect == {BUDGET_EVENT}
+
+
 def test_there_is_a_deployment_for_each_kind_of_work() -> None:
-    assert {"discover", "enrich", "enrich-sharded", "compare", "rediscover"} <= set(NAMES)
+    assert {"discover", "enrich", "compare", "rediscover"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)
@@ -34,11 +46,3 @@ def test_schedules_have_a_slug_a_time_zone_and_one_run_at_a_time(deployment: dic
         assert ZoneInfo(schedule["timezone"])
         assert len(schedule["cron"].split()) == 5
     assert deployment["concurrency_limit"]["limit"] == 1
-
-
-def test_a_sharded_enrichment_starts_a_deployment_that_may_run_many_times_at_once() -> None:
-    from flows.enrich.shards import PART
-
-    part = next(one for one in DEPLOYMENTS if one["name"] == PART.partition("/")[2])
-    assert "concurrency_limit" not in part
-    assert "schedules" not in part

@@ -17,7 +17,7 @@ from models.keys import question_key
 from models.oracle import Compare, Feature, Label, OracleIdentity, Question
 from sources.dataset import Example
 from sources.load import digest_of_text
-from store.ledger.answers import LENGTH, PLACE
+from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
 
 TRICKY = [
     "",
@@ -141,5 +141,5 @@ def test_questions_about_one_example_are_neighbours_in_an_index(
     who: OracleIdentity, shown: Example, features: list[Feature]
 ) -> None:
     keys = [question_key(who, Label(feature, shown, voter)) for feature in features for voter in (0, 1)]
-    assert len({key[:PLACE] for key in keys}) == 1
-    assert {len(key) for key in keys} == {LENGTH}
+    assert len({key[:PREFIX_LENGTH] for key in keys}) == 1
+    assert {len(key) for key in keys} == {KEY_LENGTH}

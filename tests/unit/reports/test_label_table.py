@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
-from flows.cli.options import UsageError
-from flows.enrich.settings import EnrichSettings
+from flows.errors import UsageError
 from flows.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
@@ -131,9 +130,3 @@ def test_features_that_cannot_be_had_are_told_in_one_line(text: str) -> None:
     with pytest.raises(UsageError, match="--features") as told:
         read_features(text)
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "a/b", "-1/2"])
-def test_a_shard_is_one_of_so_many(shard: str) -> None:
-    with pytest.raises(ValueError, match="write it as 3/8"):
-        EnrichSettings(dataset="d", features="f", oracle="simulated", shard=shard)

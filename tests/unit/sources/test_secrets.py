@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.location import child, parent, reason_of, shown
+from sources.location import child, parent, reason_of
 from sources.parquet import cell_location, cell_of
-from sources.secrets import filled, is_secret_name, secret_of, secret_words, without_secrets
+from sources.printable import quoted
+from sources.secrets import is_secret_name, secret_of, secret_values, with_variables, without_secrets
 
 SHORN = {
     "https://me:pw@h/a.csv": "https://h/a.csv",
@@ -46,9 +47,9 @@ HARMLESS = [
 @pytest.mark.parametrize("text", SHORN)
 def test_what_is_secret_in_an_address_is_neither_shown_nor_kept(text: str) -> None:
     assert without_secrets(text) == SHORN[text]
-    assert shown(text) == repr(SHORN[text])
+    assert quoted(text) == repr(SHORN[text])
     assert secret_of(text)
-    assert not any(word in without_secrets(text) for word in secret_words(text) if len(word) > 3)
+    assert not any(word in without_secrets(text) for word in secret_values(text) if len(word) > 3)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -92,7 +93,7 @@ def test_names_of_secrets_are_known_however_they_are_written(name: str) -> None:
 
 def test_what_a_variable_held_is_cut_out_of_everything_said_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHARED_LINK", "s/veryprivate")
-    assert filled("https://h/${SHARED_LINK}/a.csv") == "https://h/s/veryprivate/a.csv"
+    assert with_variables("https://h/${SHARED_LINK}/a.csv") == "https://h/s/veryprivate/a.csv"
     assert reason_of(ValueError("https://h/s/veryprivate/a.csv is no table")) == "https://h/***/a.csv is no table"
 
 

@@ -14,9 +14,10 @@ from sources.dataset import Example, Quarantined, digest_of_examples
 from sources.folder import natural_order
 from sources.images import problem_of
 from sources.load import digest_of_text
-from sources.location import child, file_name, parent, shown
+from sources.location import child, file_name, parent
 from sources.moving import MAX_PIXELS
 from sources.parquet import cell_location, cell_of
+from sources.printable import quoted
 from sources.table import Record, name_and_problem
 
 texts = st.text(alphabet=st.characters(codec=None, categories=None), max_size=40)
@@ -75,7 +76,7 @@ def test_the_location_of_a_cell_can_be_read_back(table: str, row: int) -> None:
 
 
 def test_messages_show_no_password() -> None:
-    assert shown("sftp://anna:secret@host/data") == "'sftp://host/data'"
+    assert quoted("sftp://anna:secret@host/data") == "'sftp://host/data'"
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", float("nan"), [], {}, "a\nb", "a\0", "\ud800"])

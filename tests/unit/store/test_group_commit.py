@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection
 
-from store.transactions import Together, Work
+from store.transactions import GroupCommit, Work
 
 NO_CONNECTION = cast("Connection", None)
 
@@ -41,7 +41,7 @@ def failing(_connection: Connection) -> None:
 
 def test_what_comes_while_another_is_written_is_written_together_and_a_failure_is_nobody_elses() -> None:
     book = Book()
-    together = Together(book.transact)
+    together = GroupCommit(book.transact)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(together.write, returning("first"))
         assert book.begun.wait(120)
@@ -61,7 +61,7 @@ def test_what_comes_while_another_is_written_is_written_together_and_a_failure_i
 
 def test_five_that_wait_are_one_transaction() -> None:
     book = Book()
-    together = Together(book.transact)
+    together = GroupCommit(book.transact)
     with ThreadPoolExecutor(8) as pool:
         pool.submit(together.write, returning("first"))
         assert book.begun.wait(120)
@@ -75,7 +75,7 @@ def test_five_that_wait_are_one_transaction() -> None:
 
 def test_an_interrupt_of_the_thread_that_writes_leaves_the_others_to_go_on() -> None:
     book = Book()
-    together = Together(book.transact)
+    together = GroupCommit(book.transact)
 
     def interrupted(_connection: Connection) -> None:
         raise KeyboardInterrupt

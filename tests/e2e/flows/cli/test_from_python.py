@@ -25,7 +25,7 @@ def test_it_works_inside_a_running_event_loop(prefect_url: str, tmp_path: Path) 
             FACES, oracle="simulated", queries=2, store=str(tmp_path / "s.sqlite"), out=str(tmp_path / "run")
         )
 
-    assert asyncio.run(notebook()).summary["queries"] == 2
+    assert asyncio.run(notebook()).summary.queries == 2
 
 
 def test_errors_reach_the_caller_in_a_running_event_loop_too(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ CROWD, SLOW_CROWD = "simulated?latency=0.05&width=4&price=0.001", "simulated?lat
 # As `python -m flows`, but an orderly end may take as long as it needs.
 UNHURRIED = """
 import runpy
-from flows import interruption
+from flows.cli import signals as interruption
 from models import recorded
 interruption.GRACE_SECONDS = recorded.DRAIN_SECONDS = 600.0
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
@@ -48,7 +48,7 @@ sys.meta_path.insert(0, Held())
 """
 STUBBORN = """
 import sys, time
-from flows import interruption
+from flows.cli import signals as interruption
 interruption.GRACE_SECONDS = 0.2
 interruption.Interruption().listen()
 print("listening", file=sys.stderr, flush=True)
@@ -80,7 +80,7 @@ class Command:
             assert self.process.poll() is None, (self.folder / "errors").read_text()
             if (self.folder / "store.sqlite").exists():
                 with Store.open(str(self.folder / "store.sqlite")) as store:
-                    if sum(1 for _ in store.every_answer()) >= answers and (answers or store.run_overview()):
+                    if store.answers.count() >= answers and (answers or store.runs.overview()):
                         return
             time.sleep(0.1)
 
@@ -102,7 +102,7 @@ class Command:
             "unfinished files are hidden ones"
         )
         with Store.open(str(self.folder / "store.sqlite")) as store:
-            assert store.integrity_check() == []
+            assert store.check.problems() == []
 
 
 @contextmanager
@@ -149,9 +149,9 @@ def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_wa
         assert_it_ended_well(command.end(signal.SIGTERM), signal.SIGTERM, PATIENCE)
         command.assert_nothing_is_left()
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        answers = sum(1 for _ in store.every_answer())
-        assert sum(line.unknown_calls for line in store.costs()) == 0
-        assert [store.spent(run["scope"]) for run in store.run_overview()] == [(1000 * answers, 0)]
+        answers = store.answers.count()
+        assert sum(line.unknown_calls for line in store.costs.lines()) == 0
+        assert [store.runs.spent(run["scope"]) for run in store.runs.overview()] == [(1000 * answers, 0)]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def start(
 
 def kept(folder: Path) -> int:
     with Store.open(str(folder / "store.sqlite")) as store:
-        return sum(1 for _ in store.every_answer())
+        return store.answers.count()
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, float]:
@@ -92,8 +92,8 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
     for name in ("labels.csv", "features.csv", "answers.jsonl"):
         assert (stormy / "run" / name).read_bytes() == (calm / "run" / name).read_bytes(), name
     with Store.open(str(stormy / "store.sqlite")) as store:
-        assert not store.integrity_check()
-        lines = store.costs()
+        assert not store.check.problems()
+        lines = store.costs.lines()
         assert sum(line.paid_calls for line in lines) == total
         assert sum(line.paid for line in lines) == total * PRICE_MICRO
 
@@ -104,7 +104,7 @@ def test_two_processes_with_the_same_settings_pay_for_every_question_once(prefec
     one, other = (finish(process) for process in both)
     assert one["g_curve"] == other["g_curve"]
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        answers = sum(1 for _ in store.every_answer())
-        assert sum(line.paid_calls for line in store.costs()) == answers
+        answers = store.answers.count()
+        assert sum(line.paid_calls for line in store.costs.lines()) == answers
     assert one["paid_calls"] + other["paid_calls"] == answers
     assert one["paid_calls"] + one["cached_calls"] == answers

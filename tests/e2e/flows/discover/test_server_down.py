@@ -104,7 +104,7 @@ def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
             expected[columns] if columns else expected, got[columns] if columns else got, check_dtype=False
         )
     with Store.open(f"sqlite:///{tmp_path / 'run.sqlite'}") as store:
-        spent, reserved = store.spent(found["scope"])
+        spent, reserved = store.runs.spent(found["scope"])
     assert reserved == 0
     assert spent >= server.spent(parse_price(PRICE))
     capsys.readouterr()
@@ -128,8 +128,8 @@ def test_the_summary_of_an_enrichment_agrees_with_the_books_where_a_batch_was_tr
     assert (summary["stopped_because"], summary["added"]) == ("done", 16)
     assert (summary["paid_calls"], summary["cached_calls"]) == (16 * len(WORDS), 0), "each label was paid for once"
     with Store.open(f"sqlite:///{tmp_path / 'table.sqlite'}") as store:
-        spent, reserved = store.spent(store.run_overview()[0]["scope"])
-        booked = store.costs("table")
+        spent, reserved = store.runs.spent(store.runs.overview()[0]["scope"])
+        booked = store.costs.lines("table")
     assert summary["unknown_calls"] == sum(row.unknown_calls for row in booked) == 4, "one request, cut in the middle"
     assert round(summary["cost_usd"] * MICRO) == sum(row.paid for row in booked)
     assert (round((summary["cost_usd"] + summary["unknown_usd"]) * MICRO), 0) == (spent, reserved)
@@ -221,5 +221,5 @@ def test_a_nightly_flow_that_is_tried_again_goes_on_from_the_partial_table(
     summary = run_with_api(lambda: flow(settings, return_state=True), publish_enrichment.name, "texts").result()
     assert (summary["stopped_because"], summary["version"], summary["rows"]) == ("done", 2, 16)
     with Store.open(f"sqlite:///{tmp_path / 'table.sqlite'}") as store:
-        assert [run["status"] for run in store.run_overview()] == ["done", "oracle-unavailable"]
-        assert sum(row.paid_calls for row in store.costs() if row.kind == "label") == 16 * len(WORDS)
+        assert [run["status"] for run in store.runs.overview()] == ["done", "oracle-unavailable"]
+        assert sum(row.paid_calls for row in store.costs.lines() if row.kind == "label") == 16 * len(WORDS)

@@ -84,17 +84,17 @@ def test_a_killed_worker_changes_nothing_and_costs_at_most_what_was_under_way(
     ended(start(calm, prefect_url, "threads", oracle))
     process = start(world, prefect_url, runner, f"{oracle}&latency=0.02")
     with Store.open(str(world.folder / "store.sqlite")) as store:
-        while process.poll() is None and sum(row.paid_calls for row in store.costs()) < 200:
+        while process.poll() is None and sum(row.paid_calls for row in store.costs.lines()) < 200:
             time.sleep(0.2)
         victims = workers_of(store, process.pid)
         assert victims, "no worker was found to kill"
         os.kill(victims[0], signal.SIGKILL)
         summary = ended(process)
         assert labels_of(world).equals(labels_of(calm))
-        assert store.integrity_check() == []
-        spent, lost = (sum(getattr(row, name) for row in store.costs()) for name in ("paid", "unknown"))
+        assert store.check.problems() == []
+        spent, lost = (sum(getattr(row, name) for row in store.costs.lines()) for name in ("paid", "unknown"))
         with Store.open(str(calm.folder / "store.sqlite")) as other:
-            needed = sum(row.paid for row in other.costs())
+            needed = sum(row.paid for row in other.costs.lines())
     assert spent == needed
     assert lost <= 1000 * IN_FLIGHT
     assert [round(summary[name] * MICRO) for name in ("cost_usd", "unknown_usd")] == [spent, lost]

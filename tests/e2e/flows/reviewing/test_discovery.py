@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from flows.discover.flow import run_flow
 from flows.discover.preparation import prepare
 from flows.reviewing import suspension as waiting
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from tests.support.axe import serious_violations
 from tests.support.chromium import Opened, opened
@@ -140,10 +140,11 @@ def _answer_until(finished: Future[Run], *reviewers: Reviewer) -> None:
 
 
 def _assert_found(run: Run, truth: Truth) -> None:
-    assert run.summary["features"] == 3
+    assert run.summary.features == 3
     assert set(run.features["name"]) <= set(truth.columns)
-    assert run.summary["truth"]["mean_balanced_accuracy"] == 1.0
-    assert run.summary["oracle"] == {"kind": "human", "model": "faces", "parameters": {}, "prompts": ""}
+    assert run.summary.truth is not None
+    assert run.summary.truth.mean_balanced_accuracy == 1.0
+    assert run.summary.oracle.model_dump() == {"kind": "human", "model": "faces", "parameters": {}, "prompts": ""}
 
 
 def _look_at_the_overview(running: Site, chromium: Browser) -> None:

@@ -17,7 +17,7 @@ from models.people.human import HumanOracle
 from review.access import SECRET, TASK, Signer
 from sources.load import load_dataset
 from store import Store
-from store.review.queue import Hit
+from store.review.mturk import Hit
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_site import Site, running_site
@@ -77,8 +77,8 @@ def published(site: Site) -> str:
     with pytest.raises(AnswersPending) as pending:
         list(HumanOracle(site.store.queue).ask(labels))
     terms = {"people": 1, "market": "sandbox", "bound": 0}
-    site.store.queue.plan_hits([Hit("token", "", pending.value.items, terms, "run")])
-    return f"{site.address}/task/{Signer(site.store.queue.secret(SECRET)).sign('token', TASK)}"
+    site.store.queue.mturk.plan([Hit("token", "", pending.value.items, terms, "run")])
+    return f"{site.address}/task/{Signer(site.store.queue.people.secret(SECRET)).sign('token', TASK)}"
 
 
 def test_a_worker_previews_accepts_answers_and_hands_in(
@@ -104,9 +104,9 @@ def test_a_worker_previews_accepts_answers_and_hands_in(
         expect(frame.get_by_text("Handed in")).to_be_visible()
         assert [line for line in seen.complaints if "favicon" not in line and "404" not in line] == []
     assert marketplace.handed_in == [{"path": ["/mturk/externalSubmit"], "assignmentId": ["3AS1"], "answered": ["yes"]}]
-    assert site.store.queue.submitted("3AS1", "mturk A1W") == {"held": 6}
-    assert sum(row["answer"]["verdict"] == "yes" for row in site.store.queue.records()) == 2
-    assert site.store.queue.confirm("3AS1", "mturk A1W") == 6
+    assert site.store.queue.mturk.submitted("3AS1", "mturk A1W") == {"held": 6}
+    assert sum(row["answer"]["verdict"] == "yes" for row in site.store.queue.records.answers()) == 2
+    assert site.store.queue.mturk.confirm("3AS1", "mturk A1W") == 6
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_answers_count_only_under_the_stamp_of_their_assignment(site: Site, mark
     fields["lease"] = worker.hidden("lease")  # type: ignore[assignment]
     for forged in ({"assignment": "3AS2"}, {"worker": "A2"}, {"stamp": "0" * 64}):
         assert worker.post(task, {**fields, **forged}).status_code == 403
-    assert list(site.store.queue.records()) == []
+    assert list(site.store.queue.records.answers()) == []
     first = page.partition("/media/")[2][:64]
     assert worker.client.get(f"{task}/media/{first}/small").status_code == 200
     assert worker.client.get(f"{task}/media/{'0' * 64}/small").status_code == 404
     for _ in range(2):
         assert "Hand in" in worker.post(task, fields).text
-    assert site.store.queue.submitted("3AS1", "mturk A1") == {"held": 6}
-    assert site.store.queue.confirm("3AS1", "mturk A1") == 6
+    assert site.store.queue.mturk.submitted("3AS1", "mturk A1") == {"held": 6}
+    assert site.store.queue.mturk.confirm("3AS1", "mturk A1") == 6
     late = site.stranger().get(f"{task}?assignmentId=3AS9&workerId=A9&turkSubmitTo={where}")
     assert late.status_code == 409
     assert "Please return it" in late.text

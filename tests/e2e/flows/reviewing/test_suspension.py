@@ -18,7 +18,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
 from store import Store
 from tests.support.people import TruthfulPerson
@@ -117,8 +117,8 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     with Store.open(str(tmp_path / "store.sqlite")) as store, page_at_work(store.name):
         ann = TruthfulPerson(store.queue, "ann", dataset)
         for questions in (1, len(dataset.examples)):  # a comparison, then its labels
-            wait_until(client, made.id, lambda run: is_suspended(run) and bool(store.queue.waiting()))
-            assert len(store.queue.waiting()) == questions
+            wait_until(client, made.id, lambda run: is_suspended(run) and bool(store.queue.records.waiting()))
+            assert len(store.queue.records.waiting()) == questions
             assert nobody_works_on(str(made.id)), "no process waits in between"
             while ann.answer_page():
                 pass
@@ -127,8 +127,9 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     assert states.count("Suspended") == 2
     assert states.count("Resuming") == 2
     found = Run(tmp_path / "run")
-    assert found.summary["features"] == 1
-    assert found.summary["truth"]["mean_balanced_accuracy"] == 1.0
+    assert found.summary.features == 1
+    assert found.summary.truth is not None
+    assert found.summary.truth.mean_balanced_accuracy == 1.0
 
 
 def nobody_works_on(run_id: str) -> bool:

@@ -13,7 +13,7 @@ from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from reports.run.folder import Run
+from reports.finished_run import Run
 from tests.support.run_folders import HOSTILE
 
 ROOT = Path(__file__).parents[4]
@@ -99,7 +99,7 @@ def test_a_tagging_control_that_costs_money_is_made_only_within_a_budget(
 def test_groups_are_compared_by_a_column(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     groups = json.loads(said(capsys, "report", str(folder), "--by", "type", "--json"))["groups"]
     labels = Run(folder).labels
-    table = pd.read_csv(Run(folder).summary["settings"]["dataset"]).set_index("id")
+    table = pd.read_csv(Run(folder).summary.settings["dataset"]).set_index("id")
     for one in groups["differences"]:
         inside = labels.loc[table.index[table["type"] == one["group"]], one["name"]].dropna()
         assert one["share"] == pytest.approx(inside.mean())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from reports.compare.comparison import Comparison
+from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
 from tests.support.chromium import address_of, click, opened
 from tests.support.comparisons import compared, feature_list, make_world, prepared
@@ -19,7 +19,7 @@ MODEL, PEOPLE = "simulated?flip=0.25&seed=1", "simulated?flip=0.2&seed=2&price=0
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[OracleComparison, Path]:
     folder = tmp_path_factory.mktemp("page")
     dataset = make_world(folder, n=50, features=NAMES)
     settings = {"features": feature_list(folder / "f.csv", NAMES), "people": PEOPLE, "votes": "3"}
@@ -28,7 +28,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Pa
     return found, write_comparison(found, folder / "out", data.dataset, {})
 
 
-def test_the_table_sorts_by_a_heading_and_back(chromium: Browser, comparison: tuple[Comparison, Path]) -> None:
+def test_the_table_sorts_by_a_heading_and_back(chromium: Browser, comparison: tuple[OracleComparison, Path]) -> None:
     found, path = comparison
     wanted = sorted(one["Cohen's kappa"].value or 0.0 for one in found.pairs[0].each)
     with opened(chromium, address_of(path)) as seen:
@@ -43,7 +43,7 @@ def test_the_table_sorts_by_a_heading_and_back(chromium: Browser, comparison: tu
 
 
 def test_disagreements_are_filtered_by_feature_and_by_who_was_right(
-    chromium: Browser, comparison: tuple[Comparison, Path]
+    chromium: Browser, comparison: tuple[OracleComparison, Path]
 ) -> None:
     found, path = comparison
     with opened(chromium, address_of(path)) as seen:
@@ -63,7 +63,7 @@ def test_disagreements_are_filtered_by_feature_and_by_who_was_right(
 
 
 def test_hostile_names_are_only_text_and_nothing_is_fetched(
-    chromium: Browser, comparison: tuple[Comparison, Path]
+    chromium: Browser, comparison: tuple[OracleComparison, Path]
 ) -> None:
     _, path = comparison
     with opened(chromium, address_of(path)) as seen:
@@ -75,14 +75,16 @@ def test_hostile_names_are_only_text_and_nothing_is_fetched(
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_does_not_scroll_sideways(chromium: Browser, comparison: tuple[Comparison, Path], width: int) -> None:
+def test_the_page_does_not_scroll_sideways(
+    chromium: Browser, comparison: tuple[OracleComparison, Path], width: int
+) -> None:
     _, path = comparison
     with opened(chromium, address_of(path), viewport={"width": width, "height": 800}) as seen:
         expect(seen.page.locator("#methods")).to_be_attached()
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_page_says_what_the_json_says(chromium: Browser, comparison: tuple[Comparison, Path]) -> None:
+def test_the_page_says_what_the_json_says(chromium: Browser, comparison: tuple[OracleComparison, Path]) -> None:
     _, path = comparison
     content = json.loads((path.parent / "comparison.json").read_text(encoding="utf-8"))
     kappa = content["agreement"][0]["overall"]["Cohen's kappa"]["value"]

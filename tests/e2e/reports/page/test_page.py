@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from reports.run.folder import Run
+from reports.finished_run import Run
 from tests.support.chromium import Opened, address_of, click, opened
 from tests.support.run_folders import HOSTILE, make_run, random_matrix, unanswered
 

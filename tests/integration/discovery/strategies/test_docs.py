@@ -29,7 +29,7 @@ def test_the_commands_of_the_page_work(command: str, tmp_path: Path, monkeypatch
     assert words[:4] == ["python", "-m", "flows", "discover"]
     settings = read_options(build_parser().parse_args([*words[3:], "--store", "store.sqlite"]), DiscoverSettings)
     outcome = run_discovery(prepare(settings), run_id=str(uuid4()))
-    assert outcome.summary()["features"] > 5
+    assert outcome.summary().features > 5
 
 
 def test_every_strategy_option_and_part_is_on_the_page() -> None:

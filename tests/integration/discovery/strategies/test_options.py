@@ -14,7 +14,7 @@ from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from reports.run.folder import Run
+from reports.finished_run import Run
 from tests.support.made import letters, random_truth
 
 
@@ -55,68 +55,72 @@ def labels_of(run: Run) -> list[dict[str, str]]:
 
 def test_auto_is_what_discover_does_when_nothing_else_is_said(table: Path) -> None:
     run = discovered(table)
-    assert run.summary["settings"]["strategy"] == "auto"
-    assert run.summary["truth"]["matched"] == run.summary["features"] > 5
+    assert run.summary.settings["strategy"] == "auto"
+    assert run.summary.truth is not None
+    assert run.summary.truth.matched == run.summary.features > 5
 
 
 @pytest.mark.parametrize("strategy", ["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid"])
 def test_left_right_questions_stand_in_for_every_comparison(table: Path, strategy: str) -> None:
     run = discovered(table, strategy=strategy, ask="left-right", queries=20)
     assert set(kinds_asked(run)) <= {"left-right", "tag"}
-    assert run.summary["features"] >= 3
+    assert run.summary.features >= 3
 
 
 def test_two_two_of_three_questions_stand_in_for_a_pair(table: Path) -> None:
     run = discovered(table, strategy="adaptive-pair", ask="two-of-three")
     assert set(kinds_asked(run)) == {"two-of-three"}
-    assert run.summary["features"] >= 3
+    assert run.summary.features >= 3
 
 
 @pytest.mark.parametrize("options", [{"theta": 3}, {"degree": 2, "delta": 0.5}])
 def test_a_hybrid_on_noisy_labels_ends(tmp_path: Path, options: dict[str, Any]) -> None:
     table = written(tmp_path / "small", 12)
     run = discovered(table, strategy="adaptive-hybrid", oracle="simulated?flip=0.2", queries=5000, **options)
-    assert run.summary["stopped_because"] == "nothing-unresolved"
+    assert run.summary.stopped_because == "nothing-unresolved"
 
 
 @pytest.mark.parametrize("strategy", ["auto", "adaptive-triple", "adaptive-pair", "adaptive-hybrid", "tagging"])
 def test_each_of_several_voters_is_a_query_and_how_far_they_agree_is_told(table: Path, strategy: str) -> None:
     run = discovered(table, strategy=strategy, voters=2, queries=9, batch=2)
-    assert run.summary["queries"] == 9
-    assert 0 <= run.summary["voters_agree"] <= 1
+    assert run.summary.queries == 9
+    assert run.summary.voters_agree is not None
+    assert 0 <= run.summary.voters_agree <= 1
 
 
 def test_voters_of_a_crowd_that_shares_one_order_of_preference_always_agree(table: Path) -> None:
     summary = discovered(table, oracle="simulated:homogeneous", strategy="adaptive-triple", voters=3).summary
-    assert summary["voters_agree"] == 1
+    assert summary.voters_agree == 1
 
 
 def test_parts_of_auto_are_switched(table: Path) -> None:
     assert set(kinds_asked(discovered(table, parts="ways=pair,imagine=off"))) == {"pair"}
     run = discovered(table, parts="other=off,ways=unresolved,imagine=off", beyond=False, queries=500)
-    assert run.summary["stopped_because"] == "nothing-unresolved"
+    assert run.summary.stopped_because == "nothing-unresolved"
 
 
 def test_only_the_chosen_subset_is_labelled_unless_the_rest_is_asked_for(table: Path) -> None:
     run = discovered(table, elicit_on=15, votes=1)
-    compared = run.summary["dataset"]["compared_ids"]
+    compared = run.summary.dataset.compared_ids
+    assert compared is not None
     assert len(compared) == 15
     known = {row["id"] for row in labels_of(run) if any(value for name, value in row.items() if name != "id")}
     assert known == set(compared)
 
     whole = discovered(table, elicit_on=15, votes=1, label_rest=True)
-    assert whole.summary["dataset"]["compared_ids"] == compared
-    assert whole.summary["cached_calls"] == run.summary["paid_calls"]
+    assert whole.summary.dataset.compared_ids == compared
+    assert whole.summary.cached_calls == run.summary.paid_calls
     assert all(all(row.values()) for row in labels_of(whole))
-    assert whole.summary["truth"]["mean_balanced_accuracy"] == 1.0
+    assert whole.summary.truth is not None
+    assert whole.summary.truth.mean_balanced_accuracy == 1.0
 
 
 def test_a_budget_that_ends_while_the_rest_is_labelled_is_the_reason_to_stop(table: Path) -> None:
     options = {"elicit_on": 10, "queries": 3, "oracle": "simulated?price=0.001", "budget": "0.06"}
-    assert discovered(table, **options).summary["stopped_because"] == "queries"
+    assert discovered(table, **options).summary.stopped_because == "queries"
     run = discovered(table, **options, label_rest=True)
-    assert run.summary["stopped_because"] == "budget"
-    assert run.summary["cost_usd"] <= 0.06
+    assert run.summary.stopped_because == "budget"
+    assert run.summary.cost_usd <= 0.06
     assert any(not all(row.values()) for row in labels_of(run))
 
 

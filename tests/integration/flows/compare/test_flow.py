@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.cli.options import UsageError
 from flows.compare.flow import run_comparison
+from flows.errors import UsageError
 from models.oracle import AnswersPending, Feature, connect
-from reports.compare.comparison import Comparison
+from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
 from tests.support.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.support.fake_openai import FakeOpenAI
@@ -33,12 +33,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def comparison(world: Path) -> Comparison:
+def comparison(world: Path) -> OracleComparison:
     settings = {"features": str(world / "features.csv"), "people": PEOPLE, "votes": "3,5"}
     return compared(world, str(world / "world.csv"), MODEL, PEOPLE, **settings)
 
 
-def test_everybody_labels_the_same_features_on_the_same_examples(comparison: Comparison) -> None:
+def test_everybody_labels_the_same_features_on_the_same_examples(comparison: OracleComparison) -> None:
     study = comparison.study
     assert study.names == list(FEATURES)
     for one, votes in zip(study.contenders, (3, 5), strict=True):
@@ -48,7 +48,7 @@ def test_everybody_labels_the_same_features_on_the_same_examples(comparison: Com
     assert [one.people for one in study.contenders] == [False, True]
 
 
-def test_the_figures_are_those_of_the_errors_that_were_made(comparison: Comparison) -> None:
+def test_the_figures_are_those_of_the_errors_that_were_made(comparison: OracleComparison) -> None:
     model, people = comparison.qualities
     assert model.single.value == pytest.approx(0.9, abs=0.05)
     assert people.single.value == pytest.approx(0.8, abs=0.05)
@@ -61,14 +61,14 @@ def test_the_figures_are_those_of_the_errors_that_were_made(comparison: Comparis
     assert best.accuracy >= 0.95
 
 
-def test_a_second_run_asks_nobody_again(world: Path, comparison: Comparison) -> None:
+def test_a_second_run_asks_nobody_again(world: Path, comparison: OracleComparison) -> None:
     settings = {"features": str(world / "features.csv"), "people": PEOPLE, "votes": "3,5"}
     again = compared(world, str(world / "world.csv"), MODEL, PEOPLE, **settings)
     assert [one.paid_usd for one in again.study.contenders] == [0, 0]
     assert _without_time(again) == _without_time(comparison)
 
 
-def _without_time(comparison: Comparison) -> str:
+def _without_time(comparison: OracleComparison) -> str:
     content = comparison.to_json()
     content.pop("finished_at")
     for one in content["oracles"]:
@@ -76,7 +76,7 @@ def _without_time(comparison: Comparison) -> str:
     return json.dumps(content, sort_keys=True)
 
 
-def test_votes_that_were_written_can_be_replayed(tmp_path: Path, world: Path, comparison: Comparison) -> None:
+def test_votes_that_were_written_can_be_replayed(tmp_path: Path, world: Path, comparison: OracleComparison) -> None:
     folder = tmp_path / "written"
     folder.mkdir()
     data = prepared(tmp_path, str(world / "world.csv"), MODEL, features=str(world / "features.csv"))
@@ -91,7 +91,9 @@ def test_votes_that_were_written_can_be_replayed(tmp_path: Path, world: Path, co
     assert old_pair["Cohen's kappa"] == new_pair["Cohen's kappa"]
 
 
-def test_tables_and_json_say_the_same_as_the_comparison(tmp_path: Path, world: Path, comparison: Comparison) -> None:
+def test_tables_and_json_say_the_same_as_the_comparison(
+    tmp_path: Path, world: Path, comparison: OracleComparison
+) -> None:
     data = prepared(tmp_path, str(world / "world.csv"), MODEL, features=str(world / "features.csv"))
     page = write_comparison(comparison, tmp_path, data.dataset, {"seed": 0})
     content = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))

@@ -16,13 +16,14 @@ from PIL import Image
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.batches import Batch, Labeller, Marks
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from sources.load import digest_of_text
 from store import Store
 from tests.support.fake_openai import FakeOpenAI, Mind
 from tests.support.fake_openai.mind import COLOURS, Page
+from tests.support.stored_answers import every_answer
 from tests.support.tiny_models import save_tiny_llava
 
 NAMES = list(COLOURS)
@@ -100,7 +101,7 @@ def assert_every_answer_is_about_its_content(folder: Path, world: World) -> set[
     """The examples that were labelled."""
     asked = set()
     with Store.open(str(folder / "store.sqlite")) as store:
-        for one in store.every_answer():
+        for one in every_answer(store):
             if one.kind == "label":
                 true = world.colour_of[one.question["example"]] == one.question["feature"][0]
                 assert one.answer["verdict"] == ("yes" if true else "no")
@@ -125,7 +126,6 @@ def test_a_discovery(world: World, tmp_path: Path) -> None:
 
 
 def test_an_enrichment(world: World, tmp_path: Path) -> None:
-    opened.cache_clear()
     old = set(world.colour_of)
     features = "; ".join(f"{name}: It is {name}." for name in NAMES)
     with FakeOpenAI(Disturbed(lambda: world.write(shift=1))) as server:
@@ -145,7 +145,6 @@ def test_an_enrichment(world: World, tmp_path: Path) -> None:
 
 @pytest.fixture(params=["openai", "contrastive", "vlm"])
 def oracle(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    opened.cache_clear()
     with FakeOpenAI() as server:
         if request.param == "openai":
             yield f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&labels_per_request=3&grouping=feature"
@@ -153,7 +152,6 @@ def oracle(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield f"vlm:{save_tiny_llava(tmp_path / 'llava')}?price_per_hour=1&seconds_per_label=1"
         else:
             yield "contrastive"
-    opened.cache_clear()
 
 
 def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle: str, tmp_path: Path) -> None:
@@ -181,10 +179,10 @@ def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle
     assert "has changed since the data set was read" in reasons["3.png"]
     assert "cannot be read any more (missing file)" in reasons["12.png"]
     with Store.open(str(tmp_path / "store.sqlite")) as store:
-        asked = {one.question["example"] for one in store.every_answer() if one.kind == "label"}
+        asked = {one.question["example"] for one in every_answer(store) if one.kind == "label"}
         assert len(asked) == N - 2
-        assert sum(row.unknown_calls for row in store.costs()) == 0
-        assert {row["status"] for row in store.run_overview()} == {"done"}
+        assert sum(row.unknown_calls for row in store.costs.lines()) == 0
+        assert {row["status"] for row in store.runs.overview()} == {"done"}
     again = enrich_with(settings)
     assert (again["added"], again["unchanged"], again["paid_calls"]) == (1, N - 2, 3)
     table = pd.read_parquet(tmp_path / "out" / "labels.parquet")

@@ -12,9 +12,9 @@ import pandas as pd
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from reports.run.folder import Run
+from reports.finished_run import Run
 from sources.load import load_dataset
-from sources.location import printable
+from sources.printable import printable
 
 KEPT = {
     "nul": "a\0b",

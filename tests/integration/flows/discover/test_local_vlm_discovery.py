@@ -34,7 +34,7 @@ def pictures(tmp_path: Path) -> list[Example]:
 
 def discover(folder: Path, store: Store, run: str, pictures: list[Example]) -> tuple[Progress, Recorded]:
     config = LocalVlmConfig(model=str(folder), max_new_tokens=8, least_mass=0.0, price_per_hour=36_000.0)
-    store.begin_run(run, "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
+    store.runs.begin(run, "scope", name="t", flow="test", dataset="d", oracle="o", settings={})
     recorded = Recorded(LocalVlmOracle(config), store, run_id=run, scope="scope")
     panel = Panel(recorded, pictures, 3)
     strategy = make_strategy("adaptive-triple", len(pictures), np.random.default_rng(0))
@@ -47,7 +47,7 @@ def test_a_discovery_is_booked_and_run_again_for_nothing(tmp_path: Path, picture
     with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
         first, paying = discover(folder, store, "first", pictures)
         assert [finding.feature for finding in first.findings] == [Feature("red hat", "A hat that is red.")]
-        assert store.spent("scope") == (paying.cost, 0)
+        assert store.runs.spent("scope") == (paying.cost, 0)
         assert paying.cost > 0
         again, repeating = discover(folder, store, "again", pictures)
     assert (repeating.paid_calls, repeating.cost) == (0, 0)

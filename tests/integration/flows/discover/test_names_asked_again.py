@@ -55,7 +55,7 @@ class Naming(Mind):
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
-        opened.begin_run("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
+        opened.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
         yield opened
 
 
@@ -76,7 +76,7 @@ def test_a_bad_name_is_asked_again_once_and_recorded(store: Store, name: str) ->
         assert answer.note.startswith("asked again: ")
         assert BAD[name] in answer.note
         assert len(answer.note) < 300
-        assert store.spent("scope") == (server.spent(PRICE), 0)
+        assert store.runs.spent("scope") == (server.spent(PRICE), 0)
         told = server.bodies(CHAT)[-1]["messages"]
         assert [turn["role"] for turn in told] == ["system", "user", "assistant", "user"]
         assert BAD[name] in told[-1]["content"]
@@ -94,4 +94,4 @@ def test_the_limit_is_the_number_of_asks(store: Store) -> None:
         assert answer.feature is None
         assert answer.note
         assert answer.usage.requests == 4
-        assert store.spent("scope") == (server.spent(PRICE), 0)
+        assert store.runs.spent("scope") == (server.spent(PRICE), 0)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from flows.enrich import update as enrichment
-from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.batches import Batch, Labeller, Marks
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import Submit
@@ -96,7 +96,6 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle: str
 ) -> None:
     monkeypatch.setattr(enrichment, "QUESTIONS", PER_BATCH)
-    opened.cache_clear()
     world = World(tmp_path / "world", QUESTIONS // len(TRAITS), TRAITS)
     store = tmp_path / "store.sqlite"
     settings = EnrichSettings(
@@ -116,7 +115,7 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
     first, last = watch.tenth(0), watch.tenth(TENTHS - 1)
     assert rate(last) >= 0.9 * rate(first)
     with Store.open(str(store)) as kept:
-        assert kept.integrity_check() == []
+        assert kept.check.problems() == []
 
 
 def rate(moments: list[Moment]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli.progress import Display, displaying
-from flows.enrich.batches import opened, oracle_and_store
-from flows.enrich.parts import locked
+from flows.enrich.batches import Labeller, Resources
+from flows.enrich.flow import locked
 from flows.enrich.settings import EnrichSettings
-from reports.run.folder import RunError
+from flows.progress import Display
+from reports.run.files import RunError
 from tests.support.growing_worlds import World, night, table
 
 
@@ -160,7 +161,7 @@ def test_a_feature_that_has_become_frequent_is_marked(tmp_path: Path) -> None:
 
 
 def test_two_enrichments_do_not_write_one_table_at_once(world: World) -> None:
-    with locked(world.folder / "out", wait=False), pytest.raises(RunError, match="another enrichment is writing"):
+    with locked(world.folder / "out"), pytest.raises(RunError, match="another enrichment is writing"):
         night(world)
 
 
@@ -199,8 +200,11 @@ def test_the_oracle_is_built_once_per_process(world: World) -> None:
         oracle="simulated?price=0.001",
         store=str(world.folder / "store.sqlite"),
     )
-    assert oracle_and_store(settings)[0] is oracle_and_store(settings)[0]
-    assert opened.cache_info().misses == 1
+    resources = Resources()
+    assert resources.oracle_and_store(settings)[0] is resources.oracle_and_store(settings)[0]
+    arrived = [pickle.loads(pickle.dumps(Labeller(settings, "run", "scope", resources))) for _ in range(2)]
+    one, other = (labeller._resources.oracle_and_store(settings)[0] for labeller in arrived)
+    assert one is other
 
 
 def test_answers_are_told_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
@@ -211,8 +215,8 @@ def test_answers_are_told_as_they_come_not_only_when_a_batch_is_done(world: Worl
         def update(self, done: int, detail: str) -> None:
             self.seen.append((done, detail))
 
-    with displaying(watched := Watched()):
-        summary = night(world, oracle="simulated?price=0.001&latency=0.05&width=8")
+    watched = Watched()
+    summary = night(world, display=watched, oracle="simulated?price=0.001&latency=0.05&width=8")
     answers = [int(detail.split()[0]) for _, detail in watched.seen]
     assert any(0 < so_far < summary["paid_calls"] for so_far in answers), "all is one batch"
     assert watched.seen[0][0] == 60

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from flows.enrich.batches import opened
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from models.oracle import AnswersPending
@@ -24,7 +23,6 @@ FEATURES = [*COLOURS, *(f"thing number {number}" for number in range(20 - len(CO
 def server() -> Iterator[FakeOpenAI]:
     with FakeOpenAI(Mind(tuple(FEATURES))) as running:
         yield running
-    opened.cache_clear()
 
 
 @pytest.fixture
@@ -85,7 +83,6 @@ def test_a_batch_of_the_provider_is_taken_up_by_a_later_process(server: FakeOpen
     with pytest.raises(AnswersPending):
         enriched(server, pictures, "batch", f"{patient}&batch_wait=0.05")
     assert len(server.batches.made) == 1
-    opened.cache_clear()  # as in another process
     summary, labels = enriched(server, pictures, "batch", f"{patient}&batch_wait=60")
     assert len(server.batches.made) == 1
     assert summary["added"] == 12

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from flows.enrich.batches import Batch, Labeller, Marks, opened
+from flows.enrich.batches import Batch, Labeller, Marks
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from reports.label_table import GrowingTable, read_table, write_table
@@ -32,7 +32,6 @@ def fill(world: World, out: Path) -> None:
 
 
 def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_else_is(tmp_path: Path) -> None:
-    opened.cache_clear()
     world = World(tmp_path / "world", 3)
     out = tmp_path / "out"
     settings = EnrichSettings(
@@ -47,7 +46,6 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     fill(world, out)
     before = pq.read_table(out / "labels.parquet")
     new = world.add(NEW)
-    opened.cache_clear()
     asked: list[Batch] = []
     started, first = time.process_time(), []  # of the processor: others may be using it, too
 

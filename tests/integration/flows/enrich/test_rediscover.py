@@ -7,11 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.enrich.batches import opened
 from flows.enrich.flow import enrich_with
-from flows.enrich.rediscover import RediscoverSettings, rediscover_with
-from flows.enrich.settings import EnrichSettings
-from reports.run.folder import RunError
+from flows.enrich.rediscover import rediscover_with
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from reports.run.files import RunError
 from tests.support.growing_worlds import World
 
 TRAITS = ("red", "round", "heavy", "shiny", "old")
@@ -29,7 +28,6 @@ def settings_of(world: World, **changed: object) -> RediscoverSettings:
 
 def enriched(folder: Path, features: str) -> World:
     world = World(folder, 40, TRAITS)
-    opened.cache_clear()
     enrich_with(
         EnrichSettings(
             dataset=world.spec,

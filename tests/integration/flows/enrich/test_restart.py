@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.enrich.batches import opened
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from store import Store
@@ -26,7 +25,6 @@ def server() -> Iterator[PostgresServer]:
     except PostgresMissing as missing:
         pytest.skip(str(missing))
     yield own
-    opened.cache_clear()
     own.close()
 
 
@@ -44,7 +42,7 @@ def test_a_restart_of_postgresql_is_waited_for(server: PostgresServer, tmp_path:
 
     def restart() -> None:
         with Store.open(url) as watching:
-            while sum(row.paid_calls for row in watching.costs()) < 30:
+            while sum(row.paid_calls for row in watching.costs.lines()) < 30:
                 time.sleep(0.05)
         began = time.monotonic()
         server.stop()
@@ -61,6 +59,6 @@ def test_a_restart_of_postgresql_is_waited_for(server: PostgresServer, tmp_path:
     labels = pd.read_parquet(world.folder / "out" / "labels.parquet").set_index("id")[list(world.traits)]
     assert (labels == pd.read_csv(world.folder / "truth.csv").set_index("id")).all(axis=None)
     with Store.open(url) as store:
-        assert store.integrity_check() == []
-        assert sum(1 for _ in store.every_answer()) == 300
-        assert sum(row.paid for row in store.costs()) <= 1000 * (300 + 2 * 16)
+        assert store.check.problems() == []
+        assert store.answers.count() == 300
+        assert sum(row.paid for row in store.costs.lines()) <= 1000 * (300 + 2 * 16)

@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from discovery.questions import Kind
-from flows.cli.options import UsageError
+from flows.errors import UsageError
 from flows.reviewing.mturk.collect import collect
 from flows.reviewing.mturk.publish import Plan, claim_keys, plan_tasks, post_planned, publish
 from flows.reviewing.mturk.terms import PRODUCTION, HitTerms
@@ -20,7 +20,8 @@ from models.oracle import AnswersPending, Compare, Feature, Label, Question
 from models.people.human import HumanOracle
 from models.recorded import Recorded
 from store import Store
-from store.review.queue import Hit, Terms
+from store.review.leases import LeaseTerms
+from store.review.mturk import Hit
 from tests.integration.conftest import Clock
 from tests.support.made import texts
 
@@ -47,11 +48,11 @@ def turk() -> Iterator[tuple[Any, Stubber]]:
 def ask(store: Store, questions: int = 5, votes: int = 2, budget: str | None = None) -> list[Question]:
     """A run that waits for labels, and one that waits for a comparison."""
     settings = {"budget": budget}
-    store.begin_run("run", "scope", name="faces", flow="discover", dataset="d", oracle="human", settings=settings)
+    store.runs.begin("run", "scope", name="faces", flow="discover", dataset="d", oracle="human", settings=settings)
     wanted: list[Question] = [Label(Feature("beard"), e, v) for e in texts(questions) for v in range(votes)]
     with pytest.raises(AnswersPending) as pending:
         list(HumanOracle(store.queue).ask(wanted))
-    store.queue.wait_for("run", pending.value.items)
+    store.queue.waits.begin("run", pending.value.items)
     return wanted
 
 
@@ -79,15 +80,15 @@ def expected_request() -> dict[str, Any]:
 def posted(store: Store, turk: tuple[Any, Stubber]) -> Hit:
     expect_created(turk[1])
     assert publish(store, turk[0], plan(store), ADDRESS) == 1
-    (hit,) = store.queue.hits()
+    (hit,) = store.queue.mturk.hits()
     return hit
 
 
 def work(store: Store, hit: Hit, worker: str, assignment: str) -> None:
     """What the page does when a worker answers."""
-    who = store.queue.person(f"mturk {worker}", "worker").id
-    shown = store.queue.show_items(who, hit.items)
-    store.queue.give(who, {one.id: {"verdict": "yes"} for one in shown}, submission=assignment, held=True)
+    who = store.queue.people.add(f"mturk {worker}", "worker").id
+    shown = store.queue.mturk.lease_items(who, hit.items)
+    store.queue.votes.give(who, {one.id: {"verdict": "yes"} for one in shown}, submission=assignment, held=True)
 
 
 def assignment(name: str, worker: str, status: str = "Submitted") -> dict[str, Any]:
@@ -130,21 +131,21 @@ def test_each_comparison_is_a_task_of_its_own(store: Store) -> None:
 
 def test_what_is_published_is_reserved_first_and_taken_from_the_page(store: Store, turk: tuple[Any, Stubber]) -> None:
     ask(store)
-    ann = store.queue.person("ann", "reviewer").id
+    ann = store.queue.people.add("ann", "reviewer").id
     hit = posted(store, turk)
     assert (hit.state, hit.hit_id, hit.run_id, len(hit.items)) == ("posted", HIT, "run", 5)
-    assert store.spent("scope") == (0, 2 * BOUND)
-    assert store.queue.next_page(ann, Terms()) == []
+    assert store.runs.spent("scope") == (0, 2 * BOUND)
+    assert store.queue.leases.next_page(ann, LeaseTerms()) == []
     assert plan(store).tasks == ()
-    assert store.integrity_check() == []
+    assert store.check.problems() == []
 
 
 def test_a_budget_that_does_not_allow_it_posts_nothing(store: Store, turk: tuple[Any, Stubber]) -> None:
     ask(store, budget="0.10")
     with pytest.raises(UsageError, match=r"budget of 0\.10 USD of run faces does not allow it"):
         publish(store, turk[0], plan(store), ADDRESS)
-    assert store.queue.hits() == []
-    assert store.spent("scope") == (0, 0)
+    assert store.queue.mturk.hits() == []
+    assert store.runs.spent("scope") == (0, 0)
 
 
 def test_workers_must_be_able_to_reach_the_page(store: Store, turk: tuple[Any, Stubber]) -> None:
@@ -168,10 +169,10 @@ def test_what_was_handed_in_is_approved_booked_and_counted(store: Store, turk: t
     answers = list(HumanOracle(store.queue).ask(wanted))
     assert {answer.by for answer in answers} == {"mturk A1", "mturk A2"}
     assert sum(answer.cost for answer in answers) == 2 * BOUND
-    assert store.spent("scope") == (2 * BOUND, 0)
-    (line,) = store.costs("run")
+    assert store.runs.spent("scope") == (2 * BOUND, 0)
+    (line,) = store.costs.lines("run")
     assert (line.oracle, line.kind, line.paid_calls, line.paid) == ("mturk:production", "assignment", 2, 2 * BOUND)
-    assert store.integrity_check() == []
+    assert store.check.problems() == []
     assert collect(store, turk[0], "production").lines() == [
         "0 assignments approved, 0 votes counted, 0.00 USD paid; 0 tasks still open"
     ]
@@ -187,13 +188,13 @@ def test_collecting_after_a_crash_books_nothing_twice(store: Store, turk: tuple[
             expect_approved(turk[1], "AS1")
         expect_left(turk[1], available=1)
         collect(store, turk[0], "production")
-        assert store.spent("scope") == (BOUND, BOUND)
+        assert store.runs.spent("scope") == (BOUND, BOUND)
     expect_listed(turk[1], assignment("AS1", "A1", "Approved"))
     expect_left(turk[1])  # its time is over and nobody else took it
     collect(store, turk[0], "production")
-    assert store.spent("scope") == (BOUND, 0)
-    ann = store.queue.person("ann", "reviewer").id
-    assert len(store.queue.next_page(ann, Terms())) == 5, "what is missing is asked on the page again"
+    assert store.runs.spent("scope") == (BOUND, 0)
+    ann = store.queue.people.add("ann", "reviewer").id
+    assert len(store.queue.leases.next_page(ann, LeaseTerms())) == 5, "what is missing is asked on the page again"
 
 
 def test_an_assignment_without_answers_is_left_to_a_person(store: Store, turk: tuple[Any, Stubber]) -> None:
@@ -203,7 +204,7 @@ def test_an_assignment_without_answers_is_left_to_a_person(store: Store, turk: t
     expect_left(turk[1], available=1)
     result = collect(store, turk[0], "production")
     assert result.lines()[1] == "assignment AS1 came without answers: judge it on Amazon's page"
-    assert store.spent("scope") == (0, 2 * BOUND)
+    assert store.runs.spent("scope") == (0, 2 * BOUND)
 
 
 def test_votes_of_a_rejected_assignment_do_not_count(store: Store, turk: tuple[Any, Stubber]) -> None:
@@ -213,7 +214,7 @@ def test_votes_of_a_rejected_assignment_do_not_count(store: Store, turk: tuple[A
     expect_listed(turk[1], assignment("AS1", "A1", "Rejected"))
     expect_left(turk[1], available=1)
     collect(store, turk[0], "production")
-    assert store.queue.submitted("AS1", "mturk A1") == {"withdrawn": 5}
+    assert store.queue.mturk.submitted("AS1", "mturk A1") == {"withdrawn": 5}
 
 
 def test_what_was_planned_and_not_posted_is_posted_with_the_same_token(store: Store, turk: tuple[Any, Stubber]) -> None:
@@ -222,13 +223,13 @@ def test_what_was_planned_and_not_posted_is_posted_with_the_same_token(store: St
     turk[1].add_client_error("create_hit", "ServiceFault", "try later", expected_params=expected_request())
     with pytest.raises(UsageError, match="try later"):
         publish(store, turk[0], plan(store), ADDRESS)
-    (hit,) = store.queue.hits()
+    (hit,) = store.queue.mturk.hits()
     assert hit.state == "planned"
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     again = expected_request() | {"UniqueRequestToken": hit.token, "RequesterAnnotation": hit.token}
     turk[1].add_response("create_hit", {"HIT": {"HITId": HIT}}, again)
     assert post_planned(store, turk[0], "production") == 1
-    assert store.spent("scope") == (0, 2 * BOUND), "reserved once"
+    assert store.runs.spent("scope") == (0, 2 * BOUND), "reserved once"
 
 
 def test_after_a_day_what_is_there_is_found_before_anything_is_sent_again(
@@ -239,14 +240,14 @@ def test_after_a_day_what_is_there_is_found_before_anything_is_sent_again(
     turk[1].add_client_error("create_hit", "RequestTimeout", "connection lost")
     with pytest.raises(UsageError, match="connection lost"):
         publish(store, turk[0], plan(store), ADDRESS)
-    (hit,) = store.queue.hits()
+    (hit,) = store.queue.mturk.hits()
     clock.now += 2 * 86_400
     first = {"HITs": [{"HITId": "3OTHER", "RequesterAnnotation": "another"}], "NextToken": "more"}
     turk[1].add_response("list_hits", first, {"MaxResults": 100})
     second = {"HITs": [{"HITId": HIT, "RequesterAnnotation": hit.token}]}
     turk[1].add_response("list_hits", second, {"MaxResults": 100, "NextToken": "more"})
     assert post_planned(store, turk[0], "production") == 1
-    (hit,) = store.queue.hits()
+    (hit,) = store.queue.mturk.hits()
     assert (hit.state, hit.hit_id) == ("posted", HIT)
 
 
@@ -274,7 +275,7 @@ def test_a_bonus_is_paid_once_with_a_token_and_booked(store: Store, turk: tuple[
             turk[1].add_response("send_bonus", {}, bonus)
         expect_left(turk[1], available=1)
         assert collect(store, turk[0], "production", bonus=Decimal("0.02")).bonuses == int(first)
-    assert store.spent("scope") == (BOUND + 24_000, BOUND)
+    assert store.runs.spent("scope") == (BOUND + 24_000, BOUND)
 
 
 def test_a_bonus_of_which_it_is_not_certain_is_looked_for_before_it_is_sent(
@@ -314,22 +315,22 @@ def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_o
         turk[1].add_response("send_bonus", {})
     expect_left(turk[1])
     collect(store, turk[0], "production", bonus=bonus)
-    shares = [row["cost"] for row in store.queue.records()]
+    shares = [row["cost"] for row in store.queue.records.answers()]
     assert sorted(set(shares)) == [12_000]  # 84,000 among seven
     recorded = Recorded(HumanOracle(store.queue), store, run_id="run", scope="scope")
     answers = list(recorded.ask(wanted))
     assert sum(answer.cost for answer in answers) == recorded.cost == total
-    assert store.spent("scope") == (total, 0), "nothing is booked twice"
-    assert sum(line.paid for line in store.costs("run")) == total
+    assert store.runs.spent("scope") == (total, 0), "nothing is booked twice"
+    assert sum(line.paid for line in store.costs.lines("run")) == total
     again = list(Recorded(HumanOracle(store.queue), store, run_id="run", scope="scope").ask(wanted))
     assert sum(answer.cost for answer in again) == total
-    assert store.integrity_check() == []
+    assert store.check.problems() == []
 
 
 def test_a_remainder_falls_on_the_first_votes_and_counting_again_changes_nothing(store: Store) -> None:
     ask(store, questions=7)
-    hit = Hit("token", "", tuple(item["id"] for item in store.queue.waiting()), {}, "run")
+    hit = Hit("token", "", tuple(item["id"] for item in store.queue.records.waiting()), {}, "run")
     work(store, hit, "A1", "AS1")
     for counted in (7, 0):
-        assert store.queue.confirm("AS1", "mturk A1", BOUND) == counted
-        assert [row["cost"] for row in store.queue.records()] == [8572, 8572, 8572, 8571, 8571, 8571, 8571]
+        assert store.queue.mturk.confirm("AS1", "mturk A1", BOUND) == counted
+        assert [row["cost"] for row in store.queue.records.answers()] == [8572, 8572, 8572, 8571, 8571, 8571, 8571]

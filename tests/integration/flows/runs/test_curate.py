@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from reports.curation.log import effective, plan_change, read_log, record_change, undo
-from reports.run.folder import Run, RunError
+from reports.finished_run import Run
+from reports.run.files import RunError
 from tests.support.run_folders import make_run, random_matrix
 
 IDS = [f"e{number}" for number in range(25)]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from flows.__main__ import main
-from reports.run.folder import Run
-from sources.location import printable
+from reports.finished_run import Run
+from sources.printable import printable
 from tests.support.run_folders import make_run
 
 COMMANDS = (
@@ -91,11 +91,11 @@ def test_a_file_of_another_kind_is_one_line(
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda told: told.pop("g_curve"), "g_curve is missing"),
-        (lambda told: told["dataset"].update(examples="100"), "dataset.examples is str"),
-        (lambda told: told["dataset"].update(left_out=[7]), "dataset.left_out.each is no object"),
-        (lambda told: told.update(oracle=[]), "oracle is no object"),
-        (lambda told: told.update(paid_calls=True), "paid_calls is bool"),
+        (lambda told: told.pop("g_curve"), "g_curve: Field required"),
+        (lambda told: told["dataset"].update(examples="100"), "dataset.examples: Input should be a valid integer"),
+        (lambda told: told["dataset"].update(left_out=[7]), "dataset.left_out.0: Input should be an object"),
+        (lambda told: told.update(oracle=[]), "oracle: Input should be an object"),
+        (lambda told: told.update(paid_calls=True), "paid_calls: Input should be a valid integer"),
     ],
 )
 def test_what_is_wrong_with_a_summary_is_named(

@@ -59,7 +59,7 @@ PAID = [*SPOILERS, REPEATS]  # replies of status 200
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
-        opened.begin_run("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
+        opened.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="o", settings={})
         yield opened
 
 
@@ -117,7 +117,7 @@ def test_one_bad_reply_changes_nothing_but_the_bill(
     fail_once(server, way, fault)
     answers = asked(server, store, way, memory, **({"timeout": HANGS_UP} if fault == "hang" else {}))
     assert_right(answers)
-    spent, reserved = store.spent("scope")
+    spent, reserved = store.runs.spent("scope")
     assert (spent, reserved) == (sum(answer.cost for answer in answers), 0)
     if fault in USAGES:  # booked with the most that it can have cost, as the server told nothing
         assert spent > server.spent_on_questions(PRICE)
@@ -127,7 +127,7 @@ def test_one_bad_reply_changes_nothing_but_the_bill(
     again = asked(server, store, way, memory)
     assert_right(again)
     assert all(answer.cached for answer in again)
-    assert (len(server.requests), store.spent("scope")) == (requests, (spent, 0))
+    assert (len(server.requests), store.runs.spent("scope")) == (requests, (spent, 0))
 
 
 @pytest.mark.parametrize(("fault", "way"), by_every_way([name for name in PAID if name not in USAGES]))
@@ -147,7 +147,7 @@ def test_a_server_that_never_makes_sense_is_recorded_as_such_and_paid(
     assert all(answer.note for answer in left if answer.verdict is not Verdict.FEATURE)
     wanted = {Verdict.REFUSED, Verdict.UNREADABLE} if fault in REFUSALS else {Verdict.UNREADABLE, Verdict.FEATURE}
     assert {answer.verdict for answer in left} <= wanted
-    assert store.spent("scope") == (server.spent_on_questions(PRICE), 0)
+    assert store.runs.spent("scope") == (server.spent_on_questions(PRICE), 0)
     requests = len(server.requests)
     assert all(answer.cached for answer in asked(server, store, way, memory))
     assert len(server.requests) == requests
@@ -166,7 +166,7 @@ def test_a_server_that_is_down_is_one_line_and_nothing_is_recorded_in_its_name(
         asked(server, store, way, memory, attempts=3)
     assert "\n" not in str(caught.value)
     assert "sk-marked" not in str(caught.value)
-    spent, reserved = store.spent("scope")
+    spent, reserved = store.runs.spent("scope")
     assert reserved == 0
     if fault in ("cut", "silence"):  # it may have been charged, and no budget must be exceeded
         assert spent > server.spent_on_questions(PRICE)
@@ -200,7 +200,7 @@ def test_no_row_is_shifted_by_what_a_batch_may_do(
     server.batches.manners = manners
     answers = asked(server, store, "batch", memory, labels_per_request=3, attempts=12)
     assert_right(answers)
-    spent, reserved = store.spent("scope")
+    spent, reserved = store.runs.spent("scope")
     assert reserved == 0
     if manners.torn:  # a result that was lost may have been paid for: it is booked at its bound
         assert spent > server.spent_on_questions(PRICE)

@@ -25,7 +25,7 @@ QUESTIONS = labels(["cat"], texts(8))
 
 
 def begin(store: Store, run: str) -> None:
-    store.begin_run(run, f"scope of {run}", name=run, flow="f", dataset="d", oracle="o", settings={})
+    store.runs.begin(run, f"scope of {run}", name=run, flow="f", dataset="d", oracle="o", settings={})
 
 
 def oracle_of(server: FakeOpenAI, store: Store, memory: dict[str, Any], budget: int | None = None) -> OpenAIOracle:
@@ -53,18 +53,18 @@ def test_the_first_run_pays_for_it_and_the_next_one_does_not(server: FakeOpenAI,
     server.abilities = Abilities(decisions=True)
     with oracle_of(server, store, memory) as curious:
         curious.connect()
-        assert store.spent(curious.account) == (server.spent(PRICE), 0)
+        assert store.runs.spent(curious.account) == (server.spent(PRICE), 0)
     first, second = ask(server, store, "first", memory), ask(server, store, "second", memory)
     assert (server.count(CHAT), server.count(DECISIONS)) == (1, 1 + 1)
-    assert store.spent("scope of first") == (server.spent(PRICE), 0)
-    assert store.spent(curious.account) == (0, 0)
+    assert store.runs.spent("scope of first") == (server.spent(PRICE), 0)
+    assert store.runs.spent(curious.account) == (0, 0)
     assert (first.cost, second.cost) == (server.spent(PRICE), 0)
-    [line] = [line for line in store.costs() if line.kind == PROBE]
+    [line] = [line for line in store.costs.lines() if line.kind == PROBE]
     assert (line.run_id, line.oracle, line.paid_calls, line.requests) == ("first", "openai:gpt-4o-mini", 2, 2)
     assert line.paid == server.spent(PRICE) - server.spent_on_questions(PRICE) > 0
     assert (line.input_tokens > 0, line.output_tokens > 0) == (True, True)
-    assert {row["run_id"] for row in store.run_overview()} == {"first", "second"}
-    assert store.kept("scope of first") == len(QUESTIONS), "it is no answer to a question"
+    assert {row["run_id"] for row in store.runs.overview()} == {"first", "second"}
+    assert store.answers.count("scope of first") == len(QUESTIONS), "it is no answer to a question"
     assert check(store).problems == []
 
 
@@ -72,14 +72,14 @@ def test_whoever_does_not_remember_asks_again_and_pays_again(server: FakeOpenAI,
     for run in ("first", "second"):
         ask(server, store, run, {})
     assert sorted(probes(store)) == ["paid", "paid", "released", "released"], "decisions are what the server has not"
-    assert sum(store.spent(f"scope of {run}")[0] for run in ("first", "second")) == server.spent(PRICE)
+    assert sum(store.runs.spent(f"scope of {run}")[0] for run in ("first", "second")) == server.spent(PRICE)
 
 
 def test_a_budget_that_even_this_may_exceed_is_told_before_anything_is_sent(server: FakeOpenAI, store: Store) -> None:
     with oracle_of(server, store, {}, budget=PROBE_MOST - 1) as oracle:
         with pytest.raises(BudgetExhausted, match=r"may take 0\.001350 USD more: raise --budget") as caught:
             oracle.connect()
-        assert store.spent(oracle.account) == (0, 0)
+        assert store.runs.spent(oracle.account) == (0, 0)
     assert "\n" not in str(caught.value)
     assert server.requests == []
     with oracle_of(server, store, {}, budget=2 * PROBE_MOST) as oracle:
@@ -92,10 +92,10 @@ def test_a_run_whose_budget_has_no_room_for_it_does_not_take_it(server: FakeOpen
         oracle.connect()
     cost = server.spent(PRICE)
     begin(store, "poor")
-    assert store.take_over(oracle.account, "poor", budget=cost - 1) == 0
-    assert (store.spent("scope of poor"), store.spent(oracle.account)) == ((0, 0), (cost, 0))
-    assert store.take_over(oracle.account, "poor", budget=cost) == cost
-    assert (store.spent("scope of poor"), store.spent(oracle.account)) == ((cost, 0), (0, 0))
+    assert store.runs.take_over(oracle.account, "poor", budget=cost - 1) == 0
+    assert (store.runs.spent("scope of poor"), store.runs.spent(oracle.account)) == ((0, 0), (cost, 0))
+    assert store.runs.take_over(oracle.account, "poor", budget=cost) == cost
+    assert (store.runs.spent("scope of poor"), store.runs.spent(oracle.account)) == ((cost, 0), (0, 0))
 
 
 @pytest.mark.parametrize(("fault", "state"), [("cut", "unknown"), ("500", "released")])
@@ -106,9 +106,9 @@ def test_a_request_that_fails_is_spent_where_it_may_have_been_charged(
     with oracle_of(server, store, {}) as oracle, pytest.raises(OracleUnavailable):
         oracle.connect()
     assert probes(store) == [state]
-    assert store.spent(oracle.account) == (PROBE_MOST if state == "unknown" else 0, 0)
+    assert store.runs.spent(oracle.account) == (PROBE_MOST if state == "unknown" else 0, 0)
     ask(server, store, "run", {})
-    assert store.spent("scope of run") == (server.spent(PRICE) + (PROBE_MOST if state == "unknown" else 0), 0)
+    assert store.runs.spent("scope of run") == (server.spent(PRICE) + (PROBE_MOST if state == "unknown" else 0), 0)
     assert check(store).problems == []
 
 
@@ -116,4 +116,4 @@ def test_a_reply_that_says_no_usage_is_booked_with_the_most_it_can_cost(server: 
     server.script(CHAT, ["no usage"])
     with oracle_of(server, store, {}) as oracle:
         oracle.connect()
-    assert store.spent(oracle.account) == (PROBE_MOST, 0)
+    assert store.runs.spent(oracle.account) == (PROBE_MOST, 0)

@@ -28,7 +28,7 @@ from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded
 from sources.load import load_dataset
 from store import Store
-from store.review.queue import Terms
+from store.review.leases import LeaseTerms
 from tests.integration.conftest import Clock
 from tests.support.made import texts
 from tests.support.people import TruthfulPerson, at_work
@@ -47,7 +47,7 @@ def asked(oracle: HumanOracle | Recorded, questions: list[Question]) -> tuple[li
 
 
 def recorded(store: Store, oracle: HumanOracle, budget: int | None = None) -> Recorded:
-    store.begin_run("run", "scope", name="n", flow="f", dataset="d", oracle="human", settings={})
+    store.runs.begin("run", "scope", name="n", flow="f", dataset="d", oracle="human", settings={})
     return Recorded(oracle, store, run_id="run", scope="scope", budget=budget)
 
 
@@ -62,9 +62,9 @@ def test_what_is_unknown_waits_in_the_queue_and_what_is_answered_comes_out(store
     assert str(pending) == "17 questions wait for 3 votes each: run `python -m flows review`"
     assert pending is not None
     assert len(pending.items) == 17
-    ann = store.queue.person("ann", "reviewer").id
-    shown = store.queue.next_page(ann, Terms(page_size=5))
-    store.queue.give(ann, {one.id: {"verdict": "yes"} for one in shown})
+    ann = store.queue.people.add("ann", "reviewer").id
+    shown = store.queue.leases.next_page(ann, LeaseTerms(page_size=5))
+    store.queue.votes.give(ann, {one.id: {"verdict": "yes"} for one in shown})
     answers, pending = asked(oracle, votes(17, 3))
     assert [(answer.verdict, answer.by, answer.question.voter) for answer in answers] == [(Verdict.YES, "ann", 0)] * 5
     assert str(pending).startswith("17 questions wait for 2 to 3 votes each")
@@ -78,10 +78,10 @@ def test_one_question_is_told_in_the_singular(store: Store) -> None:
 def test_a_comparison_carries_name_definition_and_the_examples_meant(store: Store) -> None:
     oracle = HumanOracle(store.queue)
     asked(oracle, [TRIPLE])
-    ann = store.queue.person("ann", "reviewer").id
-    (shown,) = store.queue.next_page(ann, Terms())
+    ann = store.queue.people.add("ann", "reviewer").id
+    (shown,) = store.queue.leases.next_page(ann, LeaseTerms())
     said = {"verdict": "feature", "name": "beard", "definition": "hair on the chin", "shown": [0, 2]}
-    store.queue.give(ann, {shown.id: said})
+    store.queue.votes.give(ann, {shown.id: said})
     ((answer,), pending) = asked(oracle, [TRIPLE])
     assert pending is None
     assert (answer.feature, answer.shown, answer.by) == (BEARD, (0, 2), "ann")
@@ -102,16 +102,16 @@ def test_people_are_booked_once_and_nothing_stays_reserved_while_they_think(stor
     ledger = recorded(store, oracle, budget=1_000_000)
     for _ in range(3):
         asked(ledger, votes(4, 1))
-        assert store.spent("scope") == (0, 0)
-    ann = store.queue.person("ann", "reviewer").id
-    shown = store.queue.next_page(ann, Terms())
-    store.queue.give(ann, {one.id: {"verdict": "no"} for one in shown})
+        assert store.runs.spent("scope") == (0, 0)
+    ann = store.queue.people.add("ann", "reviewer").id
+    shown = store.queue.leases.next_page(ann, LeaseTerms())
+    store.queue.votes.give(ann, {one.id: {"verdict": "no"} for one in shown})
     for _ in range(2):
         answers, pending = asked(ledger, votes(4, 1))
         assert len(answers) == 4
         assert pending is None
-        assert store.spent("scope") == (200_000, 0)
-    assert store.integrity_check() == []
+        assert store.runs.spent("scope") == (200_000, 0)
+    assert store.check.problems() == []
 
 
 def test_no_more_is_asked_than_the_budget_allows(store: Store) -> None:
@@ -119,9 +119,9 @@ def test_no_more_is_asked_than_the_budget_allows(store: Store) -> None:
     _, pending = asked(ledger, votes(10, 1))
     assert pending is not None
     assert len(pending.items) == 3  # at most two minutes each
-    ann = store.queue.person("ann", "reviewer").id
-    store.queue.give(ann, {one.id: {"verdict": "no"} for one in store.queue.next_page(ann, Terms())})
-    store.queue.withdraw(ann)  # and none of it is paid for twice
+    ann = store.queue.people.add("ann", "reviewer").id
+    store.queue.votes.give(ann, {one.id: {"verdict": "no"} for one in store.queue.leases.next_page(ann, LeaseTerms())})
+    store.queue.votes.withdraw(ann)  # and none of it is paid for twice
     tight = recorded(store, HumanOracle(store.queue, terms=HumanTerms(price=1)), budget=0)
     with pytest.raises(BudgetExhausted, match=r"raise --budget"):
         list(tight.ask(votes(10, 1)))
@@ -162,7 +162,9 @@ def test_a_discovery_waits_for_people_and_goes_on_when_they_answer(
     with at_work(*people):
         outcome = run_discovery(prepared, run_id="first")
     assert len(outcome.progress.findings) == 3
-    assert outcome.summary()["truth"]["mean_balanced_accuracy"] == 1.0
+    truth = outcome.summary().truth
+    assert truth is not None
+    assert truth.mean_balanced_accuracy == 1.0
     again = run_discovery(prepare(settings), run_id="second")  # nobody is at work
     assert again.recorded.paid_calls == 0
     assert again.features() == outcome.features()
@@ -191,7 +193,7 @@ def test_without_wait_a_discovery_ends_and_running_it_again_goes_on(tmp_path: Pa
         "101 questions wait for 1 vote each",
     ]
     assert len(outcome.progress.findings) == 2
-    assert {row["status"] for row in prepared.store.run_overview()} == {"waiting", "stopped: queries"}
+    assert {row["status"] for row in prepared.store.runs.overview()} == {"waiting", "stopped: queries"}
 
 
 def test_what_is_withdrawn_is_asked_again_by_the_next_run(tmp_path: Path) -> None:
@@ -215,10 +217,10 @@ def test_what_is_withdrawn_is_asked_again_by_the_next_run(tmp_path: Path) -> Non
 
     assert run_until_done("ann") == 2
     store = prepare(settings).store
-    ann = store.queue.find_person("ann")
+    ann = store.queue.people.find("ann")
     assert ann is not None
-    assert store.queue.withdraw(ann.id) == 102
+    assert store.queue.votes.withdraw(ann.id) == 102
     assert run_until_done("bob") == 1, "all of it is open again at once"
-    by = {row["by"]: row["state"] for row in store.queue.records()}
+    by = {row["by"]: row["state"] for row in store.queue.records.answers()}
     assert by == {"ann": "withdrawn", "bob": "given"}
-    assert store.integrity_check() == []
+    assert store.check.problems() == []

@@ -152,13 +152,15 @@ def test_a_discovery_by_a_model_and_people_is_booked_to_each(
                 while person.answer_page():
                     pass
     summary = outcome.summary()
-    assert summary["features"] == 2
-    assert summary["oracle"]["kind"] == "mixed"
-    assert {line.oracle for line in prepared.store.costs()} == {"simulated:salience", "human:zoo"}
+    assert summary.features == 2
+    assert summary.oracle.kind == "mixed"
+    assert {line.oracle for line in prepared.store.costs.lines()} == {"simulated:salience", "human:zoo"}
     if told is not None:
-        assert summary["people"] == told
-        assert summary["truth"]["mean_balanced_accuracy"] == 1.0
+        assert summary.people == told
+        assert summary.truth is not None
+        assert summary.truth.mean_balanced_accuracy == 1.0
     else:
-        assert summary["people"]["escalated"] > 20
+        assert summary.people is not None
+        assert summary.people["escalated"] > 20
         labels = np.stack(list(outcome.labels().values()))
         assert not (labels == -1).any()

@@ -23,7 +23,7 @@ from review.media import Pictures as Shown
 from sources.dataset import Dataset, Example, picture_at
 from sources.images import open_image
 from sources.load import load_dataset
-from sources.location import printable
+from sources.printable import printable
 from tests.support.tiny_models import save_tiny_llava
 
 SCRIPT = b"<script>alert('marked')</script>"

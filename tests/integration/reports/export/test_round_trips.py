@@ -15,8 +15,9 @@ from PIL import Image
 
 from reports.curation.log import plan_change, record_change
 from reports.export.formats import FORMATS, NEED_IMAGES, export_run
+from reports.finished_run import Run
 from reports.run.csv_cells import STARTS_A_FORMULA, restored
-from reports.run.folder import Run, RunError
+from reports.run.files import RunError
 from sources.load import load_dataset
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
 
@@ -116,7 +117,7 @@ def test_the_run_folder_itself_is_read_back_with_its_names(exported: Run) -> Non
 def test_pictures_are_copied_byte_for_byte_under_harmless_names(exported: Run) -> None:
     folder = exported.folder / "export" / "imagefolder"
     table = restored(pd.read_csv(folder / "metadata.csv", dtype=str, keep_default_na=False))
-    source = Path(exported.summary["settings"]["dataset"])
+    source = Path(exported.summary.settings["dataset"])
     for name, copied in zip(table["id"], table["file_name"], strict=True):
         assert re.fullmatch(r"images/\d{6}\.png", copied)
         assert (folder / copied).read_bytes() == (source / name).read_bytes()

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from reports.export.formats import export_run
-from reports.run.folder import Run
+from reports.finished_run import Run
+from reports.run.summary import SkippedExample
 from sources.load import load_dataset
 from tests.support.run_folders import make_run, random_matrix, unanswered
 
@@ -72,7 +73,7 @@ def test_a_feature_that_contradicts_its_question_or_divides_its_voters_is_doubtf
 
 def test_rows_left_out_of_the_data_set_are_told_with_their_reason(tmp_path: Path, texts: str) -> None:
     run = make_run(tmp_path / "run", texts, IDS, ["a"], random_matrix(1, 30))
-    run.summary["dataset"]["left_out"] = [{"id": "broken.png", "reason": "damaged image (truncated)"}]
+    run.summary.dataset.left_out.append(SkippedExample(id="broken.png", reason="damaged image (truncated)"))
     page = written(run)
     assert "broken.png" in page
     assert "damaged image (truncated)" in page

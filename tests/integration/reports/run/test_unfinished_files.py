@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.run.files import built
-from reports.run.folder import RunError, replace_file
+from reports.run.files import RunError, replace_file, replaced_folder
 
 ROOT = Path(__file__).parents[4]
 WRITER = """
 import sys, time
 from pathlib import Path
-from reports.run.folder import replace_file
+from reports.run.files import replace_file
 
 def write(file):
     file.write("half of ")
@@ -33,9 +32,9 @@ replace_file(Path(sys.argv[1]), write)
 BUILDER = """
 import sys
 from pathlib import Path
-from reports.run.files import built
+from reports.run.files import replaced_folder
 
-with built(Path(sys.argv[1])) as building:
+with replaced_folder(Path(sys.argv[1])) as building:
     (building / "README.md").write_text('tags: ["twothirds"]')
     print("writing", flush=True)
     sys.stdin.readline()
@@ -88,7 +87,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def export_to(folder: Path) -> None:
-    with built(folder) as building:
+    with replaced_folder(folder) as building:
         (building / "images").mkdir()
         (building / "images" / "000001.png").write_bytes(b"mine")
         (building / "README.md").write_text('---\ntags: ["twothirds"]\n---')

@@ -8,178 +8,180 @@ from typing import Any
 import pytest
 
 from store import Store, StoreError
-from store.review.queue import Ask, Queue, Shown, Terms
+from store.review.items import ReviewQuestion
+from store.review.leases import LeasedQuestion, LeaseTerms
+from store.review.queue import Queue
 from tests.integration.conftest import Clock
 from tests.support.store_steps import SCOPE, begin, pay
 
 YES, NO = {"verdict": "yes"}, {"verdict": "no"}
-SMALL = Terms(page_size=3, lease_seconds=60)
+SMALL = LeaseTerms(page_size=3, lease_seconds=60)
 
 
-def label(number: int, feature: str = "beard", **terms: Any) -> Ask:
+def label(number: int, feature: str = "beard", **terms: Any) -> ReviewQuestion:
     question = {"kind": "label", "feature": [feature, ""], "example": f"d{number}"}
     shown = {f"d{number}": {"id": f"e{number}", "text": f"text {number}"}}
-    return Ask(f"{feature} {number}", "main", "label", question, shown, page=feature, **terms)
+    return ReviewQuestion(f"{feature} {number}", "main", "label", question, shown, page=feature, **terms)
 
 
 def person(queue: Queue, name: str) -> int:
-    return queue.person(name, "reviewer").id
+    return queue.people.add(name, "reviewer").id
 
 
-def give_all(queue: Queue, who: int, shown: list[Shown], answer: dict[str, str] = YES) -> None:
-    queue.give(who, {one.id: answer for one in shown})
+def give_all(queue: Queue, who: int, shown: list[LeasedQuestion], answer: dict[str, str] = YES) -> None:
+    queue.votes.give(who, {one.id: answer for one in shown})
 
 
-def votes_of(queue: Queue, ask: Ask) -> list[str]:
-    return [vote.by for _, vote in sorted(queue.standing([ask.digest])[ask.digest].given.items())]
+def votes_of(queue: Queue, ask: ReviewQuestion) -> list[str]:
+    return [vote.by for _, vote in sorted(queue.items.standing([ask.digest])[ask.digest].given.items())]
 
 
 def test_a_page_holds_questions_about_one_feature_in_order_of_priority(store: Store) -> None:
     queue = store.queue
-    queue.enqueue([label(1), label(2, "hat", priority=1), label(3, "hat", priority=1), label(4)])
-    page = queue.next_page(person(queue, "ann"), SMALL)
+    queue.items.enqueue([label(1), label(2, "hat", priority=1), label(3, "hat", priority=1), label(4)])
+    page = queue.leases.next_page(person(queue, "ann"), SMALL)
     assert {tuple(one.question["feature"]) for one in page} == {("hat", "")}
     assert {one.question["example"] for one in page} == {"d2", "d3"}
 
 
 def test_looking_twice_shows_the_same_page_and_two_people_share_no_place(store: Store) -> None:
     queue = store.queue
-    queue.enqueue([label(number) for number in range(5)])
+    queue.items.enqueue([label(number) for number in range(5)])
     ann, bob = person(queue, "ann"), person(queue, "bob")
-    first = queue.next_page(ann, SMALL)
-    assert queue.next_page(ann, SMALL) == first
-    second = queue.next_page(bob, SMALL)
+    first = queue.leases.next_page(ann, SMALL)
+    assert queue.leases.next_page(ann, SMALL) == first
+    second = queue.leases.next_page(bob, SMALL)
     assert len(first) == 3
     assert len(second) == 2
     assert not {one.item for one in first} & {one.item for one in second}
-    assert queue.next_page(person(queue, "cyd"), SMALL) == []
+    assert queue.leases.next_page(person(queue, "cyd"), SMALL) == []
 
 
 def test_a_question_gets_its_number_of_votes_from_different_people(store: Store) -> None:
     queue, ask = store.queue, label(1, votes=2)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     for name in ("ann", "ann", "bob", "cyd"):
         who = person(queue, name)
-        give_all(queue, who, queue.next_page(who, SMALL))
+        give_all(queue, who, queue.leases.next_page(who, SMALL))
     assert votes_of(queue, ask) == ["ann", "bob"]
-    assert queue.waiting() == []
-    queue.enqueue([label(1, votes=3)])
+    assert queue.records.waiting() == []
+    queue.items.enqueue([label(1, votes=3)])
     cyd = person(queue, "cyd")
-    give_all(queue, cyd, queue.next_page(cyd, SMALL))
+    give_all(queue, cyd, queue.leases.next_page(cyd, SMALL))
     assert votes_of(queue, ask) == ["ann", "bob", "cyd"]
 
 
 def test_answers_sent_twice_count_once_and_the_first_stays(store: Store) -> None:
     queue, ask = store.queue, label(1, votes=2)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     ann = person(queue, "ann")
-    (shown,) = queue.next_page(ann, SMALL)
-    assert queue.give(ann, {shown.id: YES}).given == 1
-    assert queue.give(ann, {shown.id: NO}).again == 1
-    (vote,) = queue.standing([ask.digest])[ask.digest].given.values()
+    (shown,) = queue.leases.next_page(ann, SMALL)
+    assert queue.votes.give(ann, {shown.id: YES}).given == 1
+    assert queue.votes.give(ann, {shown.id: NO}).again == 1
+    (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
     assert vote.answer == YES
 
 
 def test_nobody_answers_under_the_lease_of_another(store: Store) -> None:
     queue, ask = store.queue, label(1)
-    queue.enqueue([ask])
-    (shown,) = queue.next_page(person(queue, "ann"), SMALL)
-    assert queue.give(person(queue, "bob"), {shown.id: YES}).given == 0
+    queue.items.enqueue([ask])
+    (shown,) = queue.leases.next_page(person(queue, "ann"), SMALL)
+    assert queue.votes.give(person(queue, "bob"), {shown.id: YES}).given == 0
     assert votes_of(queue, ask) == []
 
 
 def test_an_expired_lease_goes_to_another_and_a_late_answer_is_kept_but_not_counted(store: Store, clock: Clock) -> None:
     queue, ask = store.queue, label(1)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     ann, bob = person(queue, "ann"), person(queue, "bob")
-    late = queue.next_page(ann, SMALL)
+    late = queue.leases.next_page(ann, SMALL)
     clock.now += 61
-    give_all(queue, bob, queue.next_page(bob, SMALL), NO)
-    assert queue.give(ann, {late[0].id: YES}).late == 1
+    give_all(queue, bob, queue.leases.next_page(bob, SMALL), NO)
+    assert queue.votes.give(ann, {late[0].id: YES}).late == 1
     assert votes_of(queue, ask) == ["bob"]
-    assert [(row["by"], row["state"]) for row in queue.records()] == [("ann", "late"), ("bob", "given")]
+    assert [(row["by"], row["state"]) for row in queue.records.answers()] == [("ann", "late"), ("bob", "given")]
 
 
 def test_an_answer_after_the_lease_counts_while_its_place_is_free(store: Store, clock: Clock) -> None:
     queue, ask = store.queue, label(1)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     ann = person(queue, "ann")
-    shown = queue.next_page(ann, SMALL)
+    shown = queue.leases.next_page(ann, SMALL)
     clock.now += 61
-    queue.next_page(person(queue, "bob"), Terms(queue="another"))  # expires the lease
+    queue.leases.next_page(person(queue, "bob"), LeaseTerms(queue="another"))  # expires the lease
     give_all(queue, ann, shown)
     assert votes_of(queue, ask) == ["ann"]
 
 
 def test_undo_lays_the_last_answers_back_until_a_run_has_taken_them(store: Store, clock: Clock) -> None:
     queue, asks = store.queue, [label(number) for number in range(4)]
-    queue.enqueue(asks)
+    queue.items.enqueue(asks)
     ann = person(queue, "ann")
-    assert queue.undo(ann, SMALL) == "nothing"
-    first = queue.next_page(ann, SMALL)
+    assert queue.votes.undo(ann, SMALL) == "nothing"
+    first = queue.leases.next_page(ann, SMALL)
     give_all(queue, ann, first, NO)
     clock.now += 1
-    assert len(queue.next_page(ann, SMALL)) == 1  # the page after it
-    assert queue.undo(ann, SMALL) == ""
-    again = queue.next_page(ann, SMALL)
+    assert len(queue.leases.next_page(ann, SMALL)) == 1  # the page after it
+    assert queue.votes.undo(ann, SMALL) == ""
+    again = queue.leases.next_page(ann, SMALL)
     assert [one.id for one in again] == [one.id for one in first]
     assert all(one.answer == NO for one in again)
     give_all(queue, ann, again, YES)
-    standing = queue.standing([ask.digest for ask in asks])
-    queue.take({vote.id: "key" for one in standing.values() for vote in one.given.values()})
-    assert queue.undo(ann, SMALL) == "used"
+    standing = queue.items.standing([ask.digest for ask in asks])
+    queue.items.note_keys({vote.id: "key" for one in standing.values() for vote in one.given.values()})
+    assert queue.votes.undo(ann, SMALL) == "used"
 
 
 def test_a_skipped_question_goes_to_others_and_is_given_up_when_too_many_skip_it(store: Store) -> None:
     queue, ask = store.queue, label(1, patience=2)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     for name, given_up in (("ann", False), ("bob", True)):
         who = person(queue, name)
-        (shown,) = queue.next_page(who, SMALL)
-        assert queue.skip(who, [shown.id], "cannot tell") == 1
-        assert queue.next_page(who, SMALL) == []
-        assert queue.standing([ask.digest])[ask.digest].given_up is given_up
-    assert queue.undo(person(queue, "bob"), SMALL) == ""
-    assert not queue.standing([ask.digest])[ask.digest].given_up
+        (shown,) = queue.leases.next_page(who, SMALL)
+        assert queue.votes.skip(who, [shown.id], "cannot tell") == 1
+        assert queue.leases.next_page(who, SMALL) == []
+        assert queue.items.standing([ask.digest])[ask.digest].given_up is given_up
+    assert queue.votes.undo(person(queue, "bob"), SMALL) == ""
+    assert not queue.items.standing([ask.digest])[ask.digest].given_up
 
 
 def test_after_its_deadline_nobody_is_asked(store: Store, clock: Clock) -> None:
     queue, ask = store.queue, label(1, deadline=clock.now + 10)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     clock.now += 11
-    assert queue.next_page(person(queue, "ann"), SMALL) == []
-    assert queue.standing([ask.digest])[ask.digest].given_up
+    assert queue.leases.next_page(person(queue, "ann"), SMALL) == []
+    assert queue.items.standing([ask.digest])[ask.digest].given_up
 
 
 def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) -> None:
     begin(store)
     pay(store, ["key of the vote"])
     queue, ask = store.queue, label(1)
-    queue.enqueue([ask])
+    queue.items.enqueue([ask])
     ann, bob = person(queue, "ann"), person(queue, "bob")
-    give_all(queue, ann, queue.next_page(ann, SMALL))
-    (vote,) = queue.standing([ask.digest])[ask.digest].given.values()
-    queue.take({vote.id: "key of the vote"})
-    spent = store.spent(SCOPE)
-    assert queue.withdraw(ann) == 1
-    assert store.lookup(["key of the vote"]) == {}
-    assert store.spent(SCOPE) == spent
-    assert store.integrity_check() == []
-    assert queue.next_page(ann, SMALL) == []
-    give_all(queue, bob, queue.next_page(bob, SMALL))
+    give_all(queue, ann, queue.leases.next_page(ann, SMALL))
+    (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
+    queue.items.note_keys({vote.id: "key of the vote"})
+    spent = store.runs.spent(SCOPE)
+    assert queue.votes.withdraw(ann) == 1
+    assert store.answers.lookup(["key of the vote"]) == {}
+    assert store.runs.spent(SCOPE) == spent
+    assert store.check.problems() == []
+    assert queue.leases.next_page(ann, SMALL) == []
+    give_all(queue, bob, queue.leases.next_page(bob, SMALL))
     assert votes_of(queue, ask) == ["bob"]
-    assert [(row["by"], row["state"]) for row in queue.records()] == [("ann", "withdrawn"), ("bob", "given")]
+    assert [(row["by"], row["state"]) for row in queue.records.answers()] == [("ann", "withdrawn"), ("bob", "given")]
 
 
 def test_what_an_answer_costs_is_a_price_or_the_time_it_took(store: Store, clock: Clock) -> None:
     queue = store.queue
-    queue.enqueue([label(1, price=50_000), label(2, "hat", hourly=36_000_000)])
+    queue.items.enqueue([label(1, price=50_000), label(2, "hat", hourly=36_000_000)])
     ann = person(queue, "ann")
     for _ in range(2):
-        shown = queue.next_page(ann, SMALL)
+        shown = queue.leases.next_page(ann, SMALL)
         clock.now += 20
         give_all(queue, ann, shown)
-    rows = list(queue.records())
+    rows = list(queue.records.answers())
     assert [row["cost"] for row in rows] == [50_000, 200_000]
     assert [row["seconds"] for row in rows] == [20, 20]
 
@@ -187,25 +189,25 @@ def test_what_an_answer_costs_is_a_price_or_the_time_it_took(store: Store, clock
 def test_checks_and_repetitions_are_mixed_in_and_never_counted_as_votes(store: Store) -> None:
     queue = store.queue
     known = label(99, expected="yes")
-    queue.enqueue([*(label(number) for number in range(6)), known])
-    terms = Terms(page_size=3, lease_seconds=60, checks=1 / 3, repeats=1 / 3)
+    queue.items.enqueue([*(label(number) for number in range(6)), known])
+    terms = LeaseTerms(page_size=3, lease_seconds=60, checks=1 / 3, repeats=1 / 3)
     ann = person(queue, "ann")
-    first = queue.next_page(ann, terms)
+    first = queue.leases.next_page(ann, terms)
     assert sorted(one.purpose for one in first) == ["check", "vote", "vote", "vote"]
     give_all(queue, ann, first)
-    second = queue.next_page(ann, terms)
+    second = queue.leases.next_page(ann, terms)
     assert sorted(one.purpose for one in second) == ["repeat", "vote", "vote", "vote"]
     give_all(queue, ann, second)
-    assert sum(state.given for state in queue.states() if state.state == "done") == 6
+    assert sum(state.given for state in queue.records.states() if state.state == "done") == 6
 
 
 def test_people_who_ask_at_once_never_get_the_same_place(store: Store) -> None:
     queue, asks = store.queue, [label(number, votes=2) for number in range(30)]
-    queue.enqueue(asks)
+    queue.items.enqueue(asks)
 
     def work(name: str) -> None:
         who = person(queue, name)
-        while shown := queue.next_page(who, SMALL):
+        while shown := queue.leases.next_page(who, SMALL):
             give_all(queue, who, shown)
 
     threads = [threading.Thread(target=work, args=(f"person {number}",)) for number in range(6)]
@@ -220,36 +222,38 @@ def test_people_who_ask_at_once_never_get_the_same_place(store: Store) -> None:
 
 def test_a_suspended_run_is_ready_once_all_its_questions_are_answered(store: Store) -> None:
     queue, asks = store.queue, [label(1), label(2)]
-    queue.enqueue(asks)
-    queue.wait_for("run", [one.item for one in queue.standing([a.digest for a in asks]).values()], suspended=True)
+    queue.items.enqueue(asks)
+    queue.waits.begin(
+        "run", [one.item for one in queue.items.standing([a.digest for a in asks]).values()], suspended=True
+    )
     ann = person(queue, "ann")
     for ready in ([], ["run"]):
-        give_all(queue, ann, queue.next_page(ann, Terms(page_size=1)))
-        assert queue.ready_runs() == ready
-    queue.wait_over("run")
-    assert queue.ready_runs() == []
+        give_all(queue, ann, queue.leases.next_page(ann, LeaseTerms(page_size=1)))
+        assert queue.waits.ready_runs() == ready
+    queue.waits.end("run")
+    assert queue.waits.ready_runs() == []
 
 
 def test_invitations_expire_and_are_revoked(store: Store, clock: Clock) -> None:
     queue = store.queue
-    first, second = queue.invite("ann", "reviewer", 60), queue.invite("ann", "reviewer", 600)
-    assert queue.invitation(first.id) == first
+    first, second = queue.people.invite("ann", "reviewer", 60), queue.people.invite("ann", "reviewer", 600)
+    assert queue.people.invitation(first.id) == first
     clock.now += 61
-    assert queue.invitation(first.id) is None
-    assert queue.invitation(second.id) is not None
-    assert queue.revoke("ann") == 2
-    assert queue.invitation(second.id) is None
-    assert queue.revoke("nobody") == 0
+    assert queue.people.invitation(first.id) is None
+    assert queue.people.invitation(second.id) is not None
+    assert queue.people.revoke("ann") == 2
+    assert queue.people.invitation(second.id) is None
+    assert queue.people.revoke("nobody") == 0
 
 
 def test_a_name_stays_with_its_role(store: Store) -> None:
-    store.queue.invite("ann", "reviewer", 60)
+    store.queue.people.invite("ann", "reviewer", 60)
     with pytest.raises(StoreError, match="'ann' is the name of a reviewer already"):
-        store.queue.invite("ann", "admin", 60)
+        store.queue.people.invite("ann", "admin", 60)
 
 
 def test_the_signing_secret_stays_the_same(store: Store, store_url: str) -> None:
-    secret = store.queue.secret("links")
+    secret = store.queue.people.secret("links")
     with Store.open(store_url) as again:
-        assert again.queue.secret("links") == secret
+        assert again.queue.people.secret("links") == secret
     assert len(secret) == 64

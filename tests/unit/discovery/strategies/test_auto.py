@@ -8,7 +8,7 @@ import pytest
 
 from discovery.questions import Comparison, Kind, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
-from discovery.simulation.rehearsal import History, Labelling, rehearse
+from discovery.simulation.rehearsal import Labelling, Rehearsal, rehearse
 from discovery.simulation.worlds import World, binary_tree, independent_features, skewed_world
 from discovery.strategies import make_strategy
 from discovery.strategies.auto import Auto
@@ -20,13 +20,13 @@ def found(name: str, world: World, seed: int, queries: int, **options: Any) -> i
     return rehearse(strategy, crowd, world.truth, queries, np.random.default_rng([seed, 2])).interesting_distinct()
 
 
-def run(truth: Matrix, seed: int, queries: int = 40, batch: int = 1, **options: Any) -> History:
+def run(truth: Matrix, seed: int, queries: int = 40, batch: int = 1, **options: Any) -> Rehearsal:
     strategy = Auto(len(truth), np.random.default_rng(seed), **options)
     crowd = make_crowd("salience", truth, seed)
     return rehearse(strategy, crowd, truth, queries, np.random.default_rng(seed), batch=batch)
 
 
-def kinds(history: History) -> dict[Kind, int]:
+def kinds(history: Rehearsal) -> dict[Kind, int]:
     return {kind: sum(question.kind is kind for question in history.questions) for kind in Kind}
 
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control, fisher_exact
 
-from reports.analysis.groups import compare_runs, fisher, holm, newcombe, wilson
+from discovery.statistics.intervals import wilson
+from reports.analysis.groups import compare_runs, fisher, holm, newcombe
 from reports.run.answers import Tally
+from reports.run.files import RunError
 from reports.run.findings import Findings, Found
-from reports.run.folder import RunError
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))

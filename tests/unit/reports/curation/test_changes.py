@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from reports.curation.changes import Change, plan
 from reports.run.answers import Tally
+from reports.run.files import RunError
 from reports.run.findings import Findings, Found
-from reports.run.folder import RunError
 
 N = 8
 

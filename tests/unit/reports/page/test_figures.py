@@ -17,7 +17,7 @@ from reports.drawing.svg import Series, curve, element, nice_ticks
 from reports.page.browser_data import script_json
 from reports.page.correlations import correlations, ordered
 from reports.page.feature_cards import minimal_pairs
-from reports.page.history import History, outlook_of
+from reports.page.history import RunHistory, outlook_of
 from reports.page.truth import against_truth
 from sources.dataset import Truth
 from tests.support.run_folders import HOSTILE, random_matrix
@@ -84,17 +84,17 @@ def test_unknown_labels_count_neither_for_nor_against_a_match() -> None:
 
 def test_the_outlook_is_the_rate_of_the_last_questions() -> None:
     found = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 11, 11, 12]
-    history = History(found, found, [0.1] * 15, [0.5 * count for count in range(1, 16)])
+    history = RunHistory(found, found, [0.1] * 15, [0.5 * count for count in range(1, 16)])
     outlook = outlook_of(history, recent=5)
     assert outlook is not None
     assert (outlook.questions, outlook.features) == (5, 2)
     assert outlook.questions_each == 2.5
     assert outlook.usd_each == pytest.approx(1.25)
-    assert outlook_of(History([], [], [], [])) is None
+    assert outlook_of(RunHistory([], [], [], [])) is None
 
 
 def test_without_a_new_feature_no_price_of_the_next_is_made_up() -> None:
-    outlook = outlook_of(History([1, 1, 1], [1, 1, 1], [0.5] * 3, [1.0, 2.0, 3.0]), recent=2)
+    outlook = outlook_of(RunHistory([1, 1, 1], [1, 1, 1], [0.5] * 3, [1.0, 2.0, 3.0]), recent=2)
     assert outlook is not None
     assert outlook.usd_each is None
 

@@ -12,7 +12,7 @@ import pytest
 from discovery.questions import Comparison, Kind
 from discovery.simulation.crowds import Matrix, RankedCrowd, valid_columns
 from discovery.simulation.worlds import binary_tree, independent_features, left_right_world
-from reports.replicate.claim import TRIAL, Topic, Verdict
+from reports.replicate.claim import TRIAL, ClaimVerdict, Topic
 from reports.replicate.lemma_4_4 import TOPICS as FIRST_FEATURE
 from reports.replicate.lemma_4_4 import least_answered, lone_feature, most_nones
 from reports.replicate.lemma_5_3 import HALF, adaptive_drawn, adaptive_endless, expected_queries, settling
@@ -152,25 +152,27 @@ def _named(topics: tuple[Topic, ...], name: str) -> Topic:
 def test_one_run_that_takes_another_number_of_queries_fails_proposition_4_1() -> None:
     topic = _named(BINARY, "Proposition 4.1")
     run = {"crowd": "generalist", "features": 3, "as_claimed": True}
-    assert topic.judge(TRIAL, [run, run]).verdict is Verdict.HOLDS
-    assert topic.judge(TRIAL, [run, run | {"as_claimed": False}]).verdict is Verdict.FAILS
+    assert topic.judge(TRIAL, [run, run]).verdict is ClaimVerdict.HOLDS
+    assert topic.judge(TRIAL, [run, run | {"as_claimed": False}]).verdict is ClaimVerdict.FAILS
 
 
 @pytest.mark.parametrize(
     ("topics", "name", "result", "verdict"),
     [
-        (BINARY, "Proposition 4.2", 1.0, Verdict.FAILS),
-        (BINARY, "Proposition 4.2", math.inf, Verdict.HOLDS),
-        (EXAMPLES, "Lemma 5.1", True, Verdict.FAILS),
-        (EXAMPLES, "Lemma 5.1", False, Verdict.HOLDS),
-        (EXAMPLES, "Lemma 5.2", False, Verdict.FAILS),
-        (FIRST_FEATURE, "Lemma 4.4", False, Verdict.FAILS),
-        (FIRST_FEATURE, "Lemma 4.4", True, Verdict.HOLDS),
-        (NONADAPTIVE, "Lemma 5.4", 1, Verdict.FAILS),
-        (NONADAPTIVE, "Lemma 5.4", 10**6, Verdict.HOLDS),
+        (BINARY, "Proposition 4.2", 1.0, ClaimVerdict.FAILS),
+        (BINARY, "Proposition 4.2", math.inf, ClaimVerdict.HOLDS),
+        (EXAMPLES, "Lemma 5.1", True, ClaimVerdict.FAILS),
+        (EXAMPLES, "Lemma 5.1", False, ClaimVerdict.HOLDS),
+        (EXAMPLES, "Lemma 5.2", False, ClaimVerdict.FAILS),
+        (FIRST_FEATURE, "Lemma 4.4", False, ClaimVerdict.FAILS),
+        (FIRST_FEATURE, "Lemma 4.4", True, ClaimVerdict.HOLDS),
+        (NONADAPTIVE, "Lemma 5.4", 1, ClaimVerdict.FAILS),
+        (NONADAPTIVE, "Lemma 5.4", 10**6, ClaimVerdict.HOLDS),
     ],
 )
-def test_the_verdict_follows_the_runs(topics: tuple[Topic, ...], name: str, result: object, verdict: Verdict) -> None:
+def test_the_verdict_follows_the_runs(
+    topics: tuple[Topic, ...], name: str, result: object, verdict: ClaimVerdict
+) -> None:
     topic = _named(topics, name)
     results = [result] * (8 * len(topic.plan(TRIAL, 0)))  # so many that the interval is narrow
     assert topic.judge(TRIAL, results).verdict is verdict
@@ -179,6 +181,6 @@ def test_the_verdict_follows_the_runs(topics: tuple[Topic, ...], name: str, resu
 def test_a_construction_that_a_smaller_question_solves_fails_proposition_6_1() -> None:
     topic = LEFT_RIGHT[0]
     results = [job.run() for job in topic.plan(TRIAL, 0)]
-    assert topic.judge(TRIAL, results).verdict is Verdict.HOLDS_AS_READ
+    assert topic.judge(TRIAL, results).verdict is ClaimVerdict.HOLDS_AS_READ
     results[0] = results[0] | {"smaller": 1}
-    assert topic.judge(TRIAL, results).verdict is Verdict.FAILS
+    assert topic.judge(TRIAL, results).verdict is ClaimVerdict.FAILS

@@ -6,20 +6,30 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from discovery.simulation.worlds import leafy_tree
-from reports.drawing.plots import Line, Panel, Plot, svg_of
-from reports.replicate.claim import TRIAL, Finding, Table, Verdict, jobs_of, run_jobs
+from reports.drawing.plots import Plot, PlotLine, PlotPanel, svg_of
+from reports.replicate.claim import TRIAL, ClaimResult, ClaimTable, ClaimVerdict, jobs_of, run_jobs
 from reports.replicate.page import TOPICS, page_of
 from reports.replicate.proposition_4_3 import PrintedHybrid
 
 PLOT = Plot(
-    [Panel("p", "x", "y", [Line("a", [1, 10], [1, 2], [0.5, 1], [2, 3]), Line("b", [1, 10], [2, 2])], log_y=True)],
+    [
+        PlotPanel(
+            "p",
+            "x",
+            "y",
+            [PlotLine("a", [1, 10], [1, 2], [0.5, 1], [2, 3]), PlotLine("b", [1, 10], [2, 2])],
+            log_y=True,
+        )
+    ],
     "alt",
 )
 
 
-def a_finding(title: str = "Lemma 9.9: it is so") -> Finding:
-    table = Table(("a", "b"), [("1", "2")], "caption")
-    return Finding(title, "claim", "simulated", 7, Verdict.HOLDS, "because", [table], ("a remark",), {"p.svg": PLOT})
+def a_finding(title: str = "Lemma 9.9: it is so") -> ClaimResult:
+    table = ClaimTable(("a", "b"), [("1", "2")], "caption")
+    return ClaimResult(
+        title, "claim", "simulated", 7, ClaimVerdict.HOLDS, "because", [table], ("a remark",), {"p.svg": PLOT}
+    )
 
 
 def test_a_plot_has_the_same_bytes_every_time_and_no_date() -> None:

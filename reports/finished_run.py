@@ -1,0 +1,18 @@
+"""A finished run, as scripts and notebooks use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from reports.curation.log import CuratedRun
+from reports.page.page import Page, write_page
+
+
+@dataclass(frozen=True, repr=False)
+class Run(CuratedRun):
+    """A run read from its folder: `run.features`, `run.labels`, `run.report()`."""
+
+    def report(self, **options: Any) -> Page:
+        """Write report.html and return it; a notebook shows the page. Options as in `reports.page.page.write_page`."""
+        return write_page(self, **options)

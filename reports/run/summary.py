@@ -1,0 +1,116 @@
+"""run.json: what a run was asked to do, on what, and how it ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationError
+
+from reports.run.files import RunError, replace_file
+
+NAME = "run.json"
+SETTINGS = {"dataset": str, "strategy": str, "votes": int, "seed": int}  # those that a report needs
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("Input should be a number")
+    return value  # an int stays an int, so that it is written as it was read
+
+
+def _settings(value: dict[str, Any]) -> dict[str, Any]:
+    for name, kind in SETTINGS.items():
+        if isinstance(value.get(name), bool) or not isinstance(value.get(name), kind):
+            raise ValueError(f"{name} should be of type {kind.__name__}")
+    return value
+
+
+Number = Annotated[float, PlainValidator(_number)]
+
+
+class _Part(BaseModel):
+    """Keys of newer versions are kept; what was not set is not written."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+
+class SkippedExample(_Part):
+    id: str
+    reason: str
+
+
+class DatasetSummary(_Part):
+    name: str
+    digest: str
+    examples: int
+    compared: int
+    compared_ids: list[str] | None = None  # None where every example was compared
+    left_out: list[SkippedExample]
+
+
+class OracleSummary(_Part):
+    kind: str
+    model: str
+    parameters: dict[str, Any]
+    prompts: str
+
+
+class TruthScore(_Part):
+    """How many attributes of the known truth the features match, and how well."""
+
+    matched: int
+    of: int
+    mean_balanced_accuracy: Number | None
+
+
+class RunSummary(_Part):
+    """Fields are in the order of the file. Those with a default are missing from older or from some runs."""
+
+    settings: Annotated[dict[str, Any], AfterValidator(_settings)]
+    dataset: DatasetSummary
+    oracle: OracleSummary
+    run_id: str
+    scope: str = ""
+    queries: int
+    features: int
+    interesting_distinct: int
+    repeated_names: int = 0
+    g: Number
+    g_curve: list[Number]
+    unresolved: Number
+    stopped_because: str
+    cost_usd: Number
+    paid_calls: int
+    cached_calls: int
+    seconds: Number | None = None
+    finished_at: str = "unknown"
+    versions: dict[str, Any]
+    voters_agree: Number | None = None
+    people: dict[str, Any] | None = None
+    nones_prove: str = ""
+    truth: TruthScore | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> RunSummary:
+        """Raises RunError, one line with the remedy, where discover did not write the folder."""
+        path = folder / NAME
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            raise RunError(f"{folder} is not a run folder (it has no {NAME}): give one that discover wrote") from None
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            problem = f"{where}: {first['msg']}" if where else first["msg"]
+        except (OSError, ValueError) as error:
+            problem = " ".join(str(error).split())
+        raise RunError(f"{path} is not what discover writes ({problem}): run discover again to write it")
+
+    def write(self, folder: Path) -> None:
+        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
+        replace_file(folder / NAME, lambda file: file.write(text))
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True)

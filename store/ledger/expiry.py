@@ -1,0 +1,80 @@
+"""Ends claims whose lease has expired or whose owner has died: what was sent stays spent, the rest is released.
+
+The lock on the caller's scope is held before; other scopes and charges are locked only if that needs no waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
+
+from store.ledger.balances import Balance, add_to_balances, lock_free_scopes
+from store.ledger.owners import is_dead
+from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, runs
+
+# Written out, so that the databases see that the partial indexes serve the query.
+IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_execute=True) for s in LIVE])
+_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+LIVE_CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
+_EXPIRED = LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
+_OF_OWNERS = LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("owners", expanding=True)))
+_OWNERS_IN_SCOPE = (
+    select(charges.c.owner)
+    .distinct()
+    .join(runs, runs.c.id == charges.c.run)
+    .where(IS_LIVE, runs.c.scope == bindparam("in_scope"))
+)
+_END = (
+    update(charges)
+    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+    .values(state=bindparam("new_state"), settled_at=bindparam("at"))
+)
+
+
+def expire_claims(
+    connection: Connection, scope: int, dead_owners: Iterable[str], now: float
+) -> tuple[set[tuple[str, int]], Balance]:
+    """End the claims whose lease has expired and those of dead owners; returns key and fence of each, and by how much
+    the balance of the scope has changed."""
+    searches: list[tuple[Select[Any], dict[str, Any]]] = [(_EXPIRED, {"now": now})]
+    if owners := list(dead_owners):
+        searches.append((_OF_OWNERS, {"owners": owners}))
+    seen = [row for search, values in searches for row in connection.execute(search, values)]
+    if not seen:
+        return set(), Balance()
+    locked = {scope, *lock_free_scopes(connection, [row.scope for row in seen if row.scope != scope])}
+    expired = {}
+    for search, values in searches:  # a row that another transaction has locked is being settled by it
+        for row in connection.execute(search.with_for_update(of=charges, skip_locked=True), values):
+            if row.scope in locked:
+                expired[row.key, row.fence] = row
+    return set(expired), end_claims(connection, list(expired.values()), now).get(scope, Balance())
+
+
+def expire_dead_owners(connection: Connection, scope: int, now: float) -> tuple[set[tuple[str, int]], Balance]:
+    """The same for all owners of claims in the scope that have died."""
+    owners = connection.execute(_OWNERS_IN_SCOPE, {"in_scope": scope}).scalars().all()
+    return expire_claims(connection, scope, filter(is_dead, owners), now)
+
+
+def end_claims(
+    connection: Connection, claims: Sequence[Row[Any]], now: float, *, uncharged: bool = False
+) -> dict[int, Balance]:
+    """Release claims that were never sent; one that was sent may have been charged, so it becomes unknown and stays
+    spent, unless it is known to be `uncharged`. Returns the changes of the balances."""
+    changes: dict[int, Balance] = {}
+    ended = []
+    for row in claims:
+        state, kept = (UNKNOWN, row.reserved) if row.state == SENT and not uncharged else (RELEASED, 0)
+        ended.append({"of_key": row.key, "of_fence": row.fence, "new_state": state, "at": now})
+        changes[row.scope] = changes.get(row.scope, Balance()) + Balance(kept, -row.reserved)
+    if ended:
+        connection.execute(_END, ended)
+        add_to_balances(connection, changes)
+    return changes
+
+
+def end_all_claims(connection: Connection, now: float) -> None:
+    """End every claim: in the copy of a store no owner will settle them."""
+    end_claims(connection, connection.execute(LIVE_CLAIMS).all(), now)
