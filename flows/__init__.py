@@ -7,3 +7,5 @@ import sys
 
 if sys.argv[:1] == ["-m"]:  # Python is looking for `python -m flows`: nothing else of it is imported yet
     import flows.starting  # noqa: F401
+
+VERSION = "0.1.0"

@@ -1,84 +1,91 @@
-"""The command line: parse, call a flow, print. Results go to stdout, everything else to stderr."""
+"""The command line: parse, call a command, print. Results go to stdout, everything else to stderr.
+
+Only the module of the command that runs is imported, so that help and errors come at once."""
 
 from __future__ import annotations
 
-import argparse
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
 
-from flows.cli.compare import add_compare_command
-from flows.cli.enrich import add_enrich_commands
-from flows.cli.options import Parser, add_options, read_options
-from flows.cli.review import add_review_commands
-from flows.cli.runs import add_run_commands
+from cyclopts import App, CycloptsError, Group, Parameter
+
+from flows import VERSION
 from flows.cli.signals import Interruption
-from flows.cli.store import add_store_command
-from flows.cli.terminal import print_traceback
-from flows.errors import UsageError
+from flows.cli.terminal import PlainHelp, print_traceback
 
-DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
-SHOWN = 200  # characters of a path that an error line repeats
+DONE, WAITING = 0, 75
+WITH_ACTIONS = ("features", "review", "store")
 interruption = Interruption()
 
-DISCOVER_EXAMPLE = "example: python -m flows discover datasets/faces --oracle simulated --queries 35 --votes 3"
-ESTIMATE_EXAMPLE = "example: python -m flows estimate datasets/faces --oracle simulated?price=0.0001 --votes 5"
-COSTS_EXAMPLE = "example: python -m flows costs --store sqlite:///answers.sqlite"
-REPLICATE_EXAMPLE = "example: python -m flows replicate --quick --out replication"
-SERVER_EXAMPLE = "example: python -m flows server --port 4200"
+# command: (its module in flows.cli, what it does, an example unless the module has one)
+COMMANDS = {
+    "discover": (
+        "discover",
+        "Discover features and label every example.",
+        "datasets/faces --oracle simulated --votes 3",
+    ),
+    "estimate": (
+        "discover",
+        "Count the calls and USD of a discovery before anything is spent.",
+        "datasets/faces --oracle simulated?price=0.0001 --votes 5",
+    ),
+    "enrich": (
+        "enrich",
+        "Label new examples of a data set with features found before.",
+        "datasets/faces --features runs/faces --oracle contrastive --out enriched/faces",
+    ),
+    "rediscover": (
+        "rediscover",
+        "Propose features that tell apart examples which the known ones do not.",
+        "datasets/faces --table enriched/faces --oracle contrastive --queries 20",
+    ),
+    "compare": (
+        "compare",
+        "Ask several oracles the same questions: where they differ, which is right, what each costs.",
+        "datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10",
+    ),
+    "report": ("runs", "Write the report page of a run, with analyses on request.", "runs/faces --target weight"),
+    "export": ("runs", "Write the labels of a run for other programs.", "runs/faces --to wide-parquet --out exported"),
+    "tree": ("runs", "Print which features of a run lie below which.", "runs/faces --dot | dot -Tsvg > tree.svg"),
+    "features": ("runs", "List, rename, merge, split, drop or define the features of a run.", ""),
+    "review": ("review", "Serve the page on which people answer, and manage who may.", ""),
+    "costs": ("discover", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
+    "store": ("store", "Check the store of all answers, back it up, restore a backup.", ""),
+    "oracles": ("oracles", "List the kinds of oracle and their parameters.", "openai"),
+    "replicate": ("replicate", "Test the paper's claims on simulated crowds.", "--quick --out replication"),
+    "server": ("discover", "Keep a Prefect server running, so that runs start at once.", "--port 4200"),
+}
 
 
-def build_parser() -> argparse.ArgumentParser:
-    from flows.discover.settings import DiscoverSettings
-    from flows.replicate import ReplicateSettings
-
-    parser = Parser(prog="python -m flows", description="Discover named, labelled features in a data set.")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    def command(
-        name: str, about: str, example: str, run: Callable[[argparse.Namespace], int]
-    ) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about, epilog=example)
-        made.add_argument("--json", action="store_true", help="print the result as JSON")
-        made.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        made.set_defaults(run=run)
-        return made
-
-    add_options(
-        command("discover", "discover features and label every example", DISCOVER_EXAMPLE, _discover),
-        DiscoverSettings,
-        positional="dataset",
+def build_app() -> App:
+    app = App(
+        name="python -m flows",
+        help="Discover named, labelled features in a data set.",
+        help_epilogue="example: python -m flows discover datasets/faces --oracle simulated; "
+        "python -m flows COMMAND --help describes a command",
+        help_format="plaintext",
+        help_formatter="default" if sys.stdout.isatty() else PlainHelp(),
+        help_flags=["--help", "-h"],
+        version=VERSION,
+        version_flags=["--version"],
+        group_arguments=Group("Arguments", sort_key=0),
+        group_parameters=Group("Options", sort_key=5),
+        default_parameter=Parameter(allow_repeating=True),
+        exit_on_error=False,
+        print_error=False,
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
-    add_options(
-        command("estimate", "calls and USD of a discovery, before anything is spent", ESTIMATE_EXAMPLE, _estimate),
-        DiscoverSettings,
-        positional="dataset",
-    )
-    costs = command("costs", "what runs have cost, by oracle and kind of question", COSTS_EXAMPLE, _costs)
-    costs.add_argument("which", nargs="?", metavar="RUN", help="a run folder, its name or its id (default: all)")
-    costs.add_argument("--store", metavar="STORE", help="URL or path of the store")
-    add_options(
-        command("replicate", "test the paper's claims on simulated crowds", REPLICATE_EXAMPLE, _replicate),
-        ReplicateSettings,
-        positional="",
-    )
-    add_enrich_commands(command)
-    add_compare_command(command)
-    add_run_commands(command)
-    add_review_commands(command)
-    add_store_command(command)
-    server = command("server", "keep a Prefect server running, so that runs start at once", SERVER_EXAMPLE, _server)
-    server.add_argument("--port", type=int, default=4200, metavar="PORT", help="(default: 4200)")
-    return parser
+    for place, (name, (module, about, example)) in enumerate(COMMANDS.items()):
+        extra = {"help_epilogue": f"example: python -m flows {name} {example}"} if example else {}
+        app.command(f"flows.cli.{module}:{name}", name=name, help=about, sort_key=place, **extra)
+    return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = build_parser().parse_args(argv)
-        return int(arguments.run(arguments))
+        return _run(argv)
     except KeyboardInterrupt:
         interruption.end()
         return interruption.status
@@ -87,120 +94,57 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in argv:
             raise
-        status, message = _explain(error)
+        from flows.cli.errors import explain
+
+        status, message = explain(error)
         print(message if status == WAITING else f"error: {message}", file=sys.stderr)
         return status
 
 
-def _explain(error: Exception) -> tuple[int, str]:
-    from discovery.questions import StrategyError
-    from flows.prefect_api import ServerError
-    from flows.settings import Environment
-    from models.oracle import AnswersPending, OracleError, OracleLost
-    from reports.run.files import RunError
-    from sources.errors import DatasetError
-    from sources.printable import printable
-    from sources.secrets import redacted, without_secrets
-    from store import StoreError
+def _run(argv: list[str]) -> int:
+    try:
+        app = build_app()
+        if not argv:
+            from flows.errors import UsageError
 
-    said = without_secrets(redacted(" ".join(str(error).split()), Environment.read().secrets))
-    line = printable(said) or type(error).__name__
-    if isinstance(error, AnswersPending):
-        return WAITING, line
-    if isinstance(error, OracleLost):
-        return FAILED, line
-    if isinstance(error, UsageError | StrategyError | OracleError | RunError | DatasetError | StoreError):
-        return BAD_INPUT, line
-    if isinstance(error, ServerError):
-        return FAILED, line
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        path = printable(str(error.filename))
-        shown = path if len(path) <= SHOWN else f"{path[:SHOWN]}…"
-        return BAD_INPUT, f"cannot use {shown!r} ({error.strerror.lower()}): give another path"
-    return FAILED, f"{type(error).__name__}: {line} (add --debug for the traceback)"
+            raise UsageError(f"COMMAND is missing: choose one of {', '.join(COMMANDS)}")
+        return app(_action_first(app, argv)) or DONE
+    except CycloptsError as error:
+        from flows.cli.errors import usage_error
+
+        raise usage_error(error) from None
 
 
-def _discover(arguments: argparse.Namespace) -> int:
-    from flows.discover.settings import DiscoverSettings
+def _action_first(app: App, argv: list[str]) -> list[str]:
+    """Put the action where the parser expects it: `features RUN merge …`, `review --store STORE invite …`."""
+    if not argv or argv[0] not in WITH_ACTIONS:
+        return argv
+    actions = {name: sub for name, sub in app[argv[0]].resolved_commands().items() if not name.startswith("-")}
+    flags = {
+        name
+        for sub in actions.values()
+        for one in sub.assemble_argument_collection()
+        if one.hint is bool
+        for name in one.names
+    }
+    words = [
+        place
+        for place in range(1, len(argv))
+        if not argv[place].startswith("-")
+        and (not argv[place - 1].startswith("--") or "=" in argv[place - 1] or argv[place - 1] in flags)
+    ]
+    expected = 1 if argv[0] == "features" else 0  # the run comes first
+    for place in words[expected : expected + 1] + words[:1]:
+        if argv[place] in actions:
+            return [argv[0], argv[place], *argv[1:place], *argv[place + 1 :]]
+    if {"--help", "-h"} & set(argv) or (argv[0] == "review" and not words):
+        return argv
+    from flows.errors import UsageError
 
-    settings = read_options(arguments, DiscoverSettings)
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages, print_features
-    from flows.discover.preparation import prepare
-
-    prepared = prepare(settings, TerminalDisplay(messages()))
-    from flows.discover.flow import run_flow
-
-    run = run_flow(prepared)
-    if arguments.json:
-        _print_json(run.summary.to_json())
-    else:
-        print_features(run)
-    return DONE
-
-
-def _estimate(arguments: argparse.Namespace) -> int:
-    from flows.discover.settings import DiscoverSettings
-
-    settings = read_options(arguments, DiscoverSettings)
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages, print_estimate
-    from flows.discover.preparation import forecast
-
-    estimate = forecast(settings, TerminalDisplay(messages()))
-    if arguments.json:
-        _print_json(estimate)
-    else:
-        print_estimate(estimate)
-    return DONE
-
-
-def _costs(arguments: argparse.Namespace) -> int:
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import cost_rows, messages, print_costs
-    from flows.settings import open_store
-
-    rows = cost_rows(open_store(arguments.store, TerminalDisplay(messages())), arguments.which)
-    if arguments.json:
-        _print_json([asdict(row) for row in rows])
-    else:
-        print_costs(rows)
-    return DONE
-
-
-def _replicate(arguments: argparse.Namespace) -> int:
-    from flows.replicate import ReplicateSettings
-
-    settings = read_options(arguments, ReplicateSettings)
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages, results
-    from flows.replicate import run_flow
-
-    summary = run_flow(settings, TerminalDisplay(messages()))
-    if arguments.json:
-        _print_json(summary)
-    else:
-        for row in summary:
-            results().print(f"{row['verdict']}: {row['claim']} ({row['runs']:,} runs)")
-        results().print(f"written to {settings.out}")
-    return DONE
-
-
-def _server(arguments: argparse.Namespace) -> int:
-    from flows.cli.terminal import messages
-    from flows.prefect_api import keep_server
-    from flows.settings import prefect_environment, state_folder
-
-    with keep_server(state_folder(), prefect_environment(), arguments.port) as url:
-        messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.")
-        signal.pause()
-    return DONE
-
-
-def _print_json(value: Any) -> None:
-    from flows.cli.terminal import as_json
-
-    print(as_json(value))
+    choose = f"choose one of {', '.join(actions)}"
+    if len(words) <= expected:
+        raise UsageError(f"the action of {argv[0]} is missing: {choose}")
+    raise UsageError(f"unknown action {argv[words[expected]]!r}: {choose}")
 
 
 if __name__ == "__main__":

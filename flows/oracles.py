@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -129,10 +129,10 @@ def _usd(spec: Spec, name: str) -> int:
 
 @dataclass(frozen=True)
 class _ContrastiveParameters:
-    vocabulary: str | None = None  # a file, or words separated by commas
-    threshold: float = 0.5
-    synonym: float = 0.9
-    revision: str | None = None
+    vocabulary: Annotated[str | None, "a file of words, or words separated by commas"] = None
+    threshold: Annotated[float, "probability from which an example has a feature"] = 0.5
+    synonym: Annotated[float, "similarity from which two words mean the same"] = 0.9
+    revision: Annotated[str | None, "of a model on the hub"] = None
 
 
 def _contrastive(spec: Spec) -> Oracle:

@@ -1,41 +1,27 @@
-"""The command `compare`: parse, call the flow, print."""
+"""The command `compare`."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from typing import Any
 
-from flows.cli.options import add_options, read_options
-from flows.cli.runs import Command
-from flows.cli.terminal import as_json
+from flows.cli.options import Output, takes
+from flows.cli.terminal import as_json, results, terminal_display
+from flows.compare.settings import CompareSettings
 
-EXAMPLE = "example: python -m flows compare datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10"
-ABOUT = "put the same questions to several oracles: where they differ, who is right, what each costs"
 DONE = 0
 
 
-def add_compare_command(command: Command) -> None:
-    from flows.compare.settings import CompareSettings
-
-    add_options(command("compare", ABOUT, EXAMPLE, _compare), CompareSettings, positional="dataset")
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    from flows.compare.settings import CompareSettings
-
-    settings = read_options(arguments, CompareSettings)
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages
+@takes(CompareSettings, positional="dataset")
+def compare(settings: CompareSettings, output: Output) -> int:
     from flows.compare.preparation import prepare_comparison
 
-    prepared = prepare_comparison(settings, TerminalDisplay(messages()))
+    prepared = prepare_comparison(settings, terminal_display())
     from flows.compare.flow import run_flow
 
     result = run_flow(prepared)
-    if arguments.json:
-        text = (prepared.folder / "comparison.json").read_text(encoding="utf-8")
-        print(as_json(json.loads(text)))
+    if output.json:
+        print(as_json(json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))))
     else:
         _print(result)
     return DONE
@@ -43,8 +29,6 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _print(result: dict[str, Any]) -> None:
     from rich.table import Table
-
-    from flows.cli.terminal import results
 
     out = results()
     table = Table()

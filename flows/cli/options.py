@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
+import inspect
 import json
 import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
+from cyclopts import App, Group, Parameter
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from flows.errors import UsageError
@@ -16,66 +20,138 @@ from flows.settings import NOT_REPEATED
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
-
-class Parser(argparse.ArgumentParser):
-    """argparse, but an error is one line."""
-
-    def error(self, message: str) -> Any:
-        raise UsageError(f"{message} (see {self.prog} --help)")
-
-
-def add_options(parser: argparse.ArgumentParser, model: type[BaseModel], *, positional: str) -> None:
-    for name, field in model.model_fields.items():
-        about = (field.description or "").replace("%", "%%")
-        if name == positional:
-            parser.add_argument(name, nargs="?", metavar=name.upper(), help=about)
-            continue
-        flag = "--" + name.replace("_", "-")
-        if field.annotation in (bool, bool | None):
-            parser.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=about)
-            continue
-        if field.default not in (None, PydanticUndefined):
-            about += f" (default: {field.default})"
-        if get_origin(field.annotation) is tuple:
-            parser.add_argument(flag, dest=name, nargs="+", metavar=name.upper().removesuffix("S"), help=about)
-            continue
-        choices = _choices(field.annotation)
-        metavar = "|".join(choices) if choices else name.upper()
-        parser.add_argument(flag, dest=name, metavar=metavar, help=about)
-    parser.set_defaults(positional=positional)
-    parser.add_argument("--config", metavar="FILE", help="repeat the settings of a run.json; other options override it")
+# The groups of the help in their order; a setting that is not listed is advanced.
+GROUPS = {
+    "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out"),
+    "What is asked": (
+        *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
+        *("examples", "elicit_on", "label_rest", "backfill", "quick"),
+    ),
+    "Who answers": ("labeller", "escalate", "spot_check", "people", "annotators"),
+    "When to stop": ("target_g", "nones", "beyond", "wait"),
+    "Money": ("provider_batch", "accuracy"),
+    "Output": ("store", "config", "json", "debug"),
+    "Advanced": (),
+}
+_GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(GROUPS)}
+OUTPUT = _GROUPS["Output"]
 
 
-def read_options(arguments: argparse.Namespace, model: type[Settings]) -> Settings:
+def option(metavar: str, about: str) -> Parameter:
+    return Parameter(help=about, metavar=metavar, negative="")
+
+
+def flag(about: str) -> Parameter:
+    return Parameter(help=about, negative="", show_default=False)
+
+
+StoreOption = Annotated[str | None, option("STORE", "URL or path of the store (default: TWOTHIRDS_STORE, or your own)")]
+
+
+def command_group(name: str, example: str, usage: str | None = None) -> App:
+    """A command with actions, each of which is a command of its own."""
+    return App(
+        name=name,
+        usage=usage,
+        help_epilogue=f"example: python -m flows {example}",
+        group_arguments=Group("Arguments", sort_key=0),
+        group_parameters=Group("Options", sort_key=5),
+    )
+
+
+def action(app: App, example: str, **more: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Adds an action, which the help lists below those added before."""
+    about, place = f"example: python -m flows {example}", sum(1 for _ in app)
+    return lambda run: app.command(run, help_epilogue=about, sort_key=place, **more)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Output:
+    """How a command reports: the options that every command has."""
+
+    json: Annotated[bool, flag("print the result as JSON"), Parameter(group=OUTPUT)] = False
+    debug: Annotated[bool, flag("show the traceback of an error"), Parameter(group=OUTPUT)] = False
+
+
+PLAIN = Output()
+
+
+def group_of(name: str) -> Group:
+    return _GROUPS[next((title for title, names in GROUPS.items() if name in names), "Advanced")]
+
+
+def takes(
+    model: type[Settings], positional: str = ""
+) -> Callable[[Callable[[Settings, Output], int]], Callable[..., int]]:
+    """A command whose options are the fields of a settings model, and --config."""
+    named = sorted(model.model_fields.items(), key=lambda item: item[0] != positional)
+    parameters = [_parameter(name, field, first=name == positional) for name, field in named]
+    about = "repeat the settings of a run.json; other options override them"
+    config = Annotated[str | None, option("FILE", about), Parameter(group=OUTPUT)]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters.append(inspect.Parameter("config", keyword, annotation=config, default=None))
+    parameters.append(inspect.Parameter("output", keyword, annotation=Output, default=PLAIN))
+    signature = inspect.Signature(parameters)
+
+    def decorate(run: Callable[[Settings, Output], int]) -> Callable[..., int]:
+        def command(*words: Any, **options: Any) -> int:
+            given = signature.bind(*words, **options).arguments
+            return run(read_options(given, model, positional), given.get("output", PLAIN))
+
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        command.__doc__, command.__name__ = run.__doc__, run.__name__
+        return command
+
+    return decorate
+
+
+def _parameter(name: str, field: FieldInfo, *, first: bool) -> inspect.Parameter:
+    """Values stay text: the model reads them, so that its messages are the same everywhere."""
+    about, made = field.description or "", Parameter(group=group_of(name))
+    metavar = "|".join(choices_of(field.annotation)) or name.upper().replace("_", "-")
+    kind: Any = inspect.Parameter.POSITIONAL_ONLY if first else inspect.Parameter.KEYWORD_ONLY
+    annotation: Any
+    if field.annotation in (bool, bool | None):
+        annotation = Annotated[bool | None, made, Parameter(help=about)]
+    elif get_origin(field.annotation) is tuple:
+        annotation = Annotated[
+            list[str] | None, made, option(f"{metavar[:-1]}…", about), Parameter(consume_multiple=True)
+        ]
+    else:
+        about += "" if field.default in (None, PydanticUndefined) else f" (default: {field.default})"
+        annotation = Annotated[str | None, made, option(metavar, about)]
+    return inspect.Parameter(name, kind, annotation=annotation, default=None)
+
+
+def choices_of(annotation: Any) -> list[str]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [choice for part in get_args(annotation) for choice in choices_of(part)]
+    return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []
+
+
+def read_options(given: Mapping[str, Any], model: type[Settings], positional: str = "") -> Settings:
     """The model from --config, overridden by what was given on the command line."""
-    values = _from_config(arguments.config) if arguments.config else {}
-    for name in model.model_fields:
-        given = getattr(arguments, name, None)
-        if given is not None:
-            values[name] = given
+    values = _from_config(given["config"]) if given.get("config") is not None else {}
+    values |= {name: given[name] for name in model.model_fields if given.get(name) is not None}
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UsageError(_first_problem(error, model, arguments.positional)) from None
+        raise UsageError(_first_problem(error, model, positional)) from None
 
 
 def _from_config(path: str) -> dict[str, Any]:
+    remedy = "give the run.json of a run with --config"
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"cannot read {path} ({error.strerror}): give the run.json of a run with --config") from None
+        raise UsageError(f"cannot read {path} ({error.strerror}): {remedy}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{path} is not JSON: give the run.json of a run with --config") from None
+        raise UsageError(f"{path} is not JSON: {remedy}") from None
     settings = content.get("settings", content) if isinstance(content, dict) else None
     if not isinstance(settings, dict):
-        raise UsageError(f"{path} holds no settings: give the run.json of a run with --config")
+        raise UsageError(f"{path} holds no settings: {remedy}")
     return dict(settings)
-
-
-def _choices(annotation: Any) -> list[str]:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return [choice for part in get_args(annotation) for choice in _choices(part)]
-    return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
 def _first_problem(error: ValidationError, model: type[BaseModel], positional: str) -> str:

@@ -1,145 +1,215 @@
-"""The commands about a run that is there already: report, export, tree and features."""
+"""The commands about a run that exists: report, export, tree and features."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.terminal import print_result
+from cyclopts import Parameter
+
+from flows.cli.options import PLAIN, Output, action, command_group, flag, option
+from flows.cli.terminal import print_result, terminal_display
 from flows.errors import UsageError
 
-REPORT_EXAMPLE = "example: python -m flows report runs/faces"
-EXPORT_EXAMPLE = "example: python -m flows export runs/faces --to wide-parquet,imagefolder --out exported"
-TREE_EXAMPLE = "example: python -m flows tree runs/faces --dot | dot -Tsvg > tree.svg"
-FEATURES_EXAMPLE = "example: python -m flows features runs/faces merge beard 'facial hair' --into beard"
+if TYPE_CHECKING:
+    from reports.finished_run import Run
+
 DONE = 0
+RunFolder = Annotated[str, option("RUN", "a run folder")]
+DatasetOption = Annotated[str | None, option("DATASET", "where the data set is now (default: where the run found it)")]
 
 
-class Command(Protocol):
-    def __call__(
-        self, name: str, about: str, example: str, run: Callable[[argparse.Namespace], int]
-    ) -> argparse.ArgumentParser: ...
+def report(
+    run: RunFolder,
+    /,
+    *,
+    out: Annotated[str | None, option("PATH", "the page to write (default: report.html in the run folder)")] = None,
+    target: Annotated[str | None, option("COLUMN", "predict this column of the data set from the features")] = None,
+    tagging: Annotated[str | None, option("RUN", "with --target: a tagging run for the control")] = None,
+    budget: Annotated[str | None, option("USD", "with --target: USD that a tagging run made for it may cost")] = None,
+    by: Annotated[str | None, option("COLUMN", "compare the groups that this column of the data set makes")] = None,
+    against: Annotated[str | None, option("RUN", "compare with another run, by features of the same names")] = None,
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> int:
+    if by is not None and against is not None:
+        raise UsageError("--by and --against do not go together: leave one out")
+    from flows.runs.report import describe, told
+    from flows.runs.report import report as write_report
 
-
-def add_run_commands(command: Command) -> None:
-    report = command("report", "write the report page of a run, with analyses if wanted", REPORT_EXAMPLE, _report)
-    _add_run(report)
-    report.add_argument("--out", metavar="FILE", help="the page to write (default: report.html in the run folder)")
-    report.add_argument("--target", metavar="COLUMN", help="predict this column of the data set from the features")
-    report.add_argument("--tagging", metavar="RUN", help="with --target: a tagging run for the control")
-    report.add_argument("--budget", metavar="USD", help="with --target: what a tagging run made for it may cost")
-    groups = report.add_mutually_exclusive_group()
-    groups.add_argument("--by", metavar="COLUMN", help="compare the groups that this column of the data set makes")
-    groups.add_argument("--against", metavar="RUN", help="compare with another run that has features of the same names")
-
-    export = command("export", "write a run's labels in forms that other programs load", EXPORT_EXAMPLE, _export)
-    _add_run(export)
-    export.add_argument(
-        "--to",
-        metavar="FORMAT,…",
-        action="append",
-        help="wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, huggingface, "
-        "card, tree-json, tree-dot, doubtful or all (the default)",
+    page = write_report(
+        _run_of(run),
+        dataset=dataset,
+        out=Path(out) if out else None,
+        target=target,
+        tagging=_run_of(tagging) if tagging else None,
+        budget=budget,
+        by=by,
+        against=_run_of(against) if against else None,
+        display=terminal_display(),
     )
-    export.add_argument("--out", metavar="FOLDER", help="where to (default: export in the run folder)")
-
-    tree = command("tree", "print which features of a run lie below which", TREE_EXAMPLE, _tree)
-    tree.add_argument("folder", metavar="RUN", help="a run folder")
-    tree.add_argument("--tolerance", type=float, metavar="SHARE", help="exceptions that are allowed (default: 0.1)")
-    tree.add_argument("--support", type=int, metavar="N", help="examples that must show it at least (default: 4)")
-    tree.add_argument("--dot", action="store_true", help="print it for Graphviz")
-
-    features = command("features", "list, rename, merge, split, drop or define features", FEATURES_EXAMPLE, _features)
-    _add_run(features)
-    features.add_argument("action", metavar="list|rename|merge|split|drop|define|undo|log", help="what to do")
-    features.add_argument(
-        "names", nargs="*", metavar="NAME", help="features; with rename OLD NEW, with split OLD NEW NEW"
-    )
-    features.add_argument("--into", metavar="NAME", help="with merge: the name afterwards (default: the first one's)")
-    features.add_argument(
-        "--definition", metavar="TEXT", action="append", help="with define, merge, split: in that order"
-    )
-    features.add_argument("--keep", action="store_true", help="with define: the labels stay, only the words change")
-    features.add_argument("--no-ask", action="store_true", help="leave labels empty that would have to be asked again")
-    features.add_argument("--yes", action="store_true", help="do it; without, it is only shown or asked about")
-    features.add_argument("--budget", metavar="USD", help="what asking again may cost")
-    features.add_argument("--store", metavar="STORE", help="URL or path of the store (default: the run's)")
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="RUN", help="a run folder")
-    parser.add_argument("--dataset", metavar="DATASET", help="where the data set is now, if not where the run found it")
-
-
-def _report(arguments: argparse.Namespace) -> int:
-    from flows.runs.report import describe, report, told
-
-    page = report(
-        _run_of(arguments.folder),
-        dataset=arguments.dataset,
-        out=Path(arguments.out) if arguments.out else None,
-        target=arguments.target,
-        tagging=_run_of(arguments.tagging) if arguments.tagging else None,
-        budget=arguments.budget,
-        by=arguments.by,
-        against=_run_of(arguments.against) if arguments.against else None,
-        display=_display(),
-    )
-    print_result(describe(page), told(page), json=arguments.json)
+    print_result(describe(page), told(page), json=output.json)
     return DONE
 
 
-def _export(arguments: argparse.Namespace) -> int:
-    from flows.runs.report import export
+def export(
+    run: RunFolder,
+    /,
+    *,
+    to: Annotated[
+        list[str] | None,
+        Parameter(
+            metavar="FORMAT,…",
+            help="wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
+            "huggingface, card, tree-json, tree-dot, doubtful or all (the default)",
+        ),
+    ] = None,
+    out: Annotated[str | None, option("PATH", "the folder to write (default: export in the run folder)")] = None,
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> int:
+    from flows.runs.report import export as write_export
 
-    out = Path(arguments.out) if arguments.out else None
-    run = _run_of(arguments.folder)
-    written = export(run, arguments.to or ["all"], dataset=arguments.dataset, out=out, display=_display())
-    print_result([str(path) for path in written], [str(path) for path in written], json=arguments.json)
+    files = write_export(
+        _run_of(run), to or ["all"], dataset=dataset, out=Path(out) if out else None, display=terminal_display()
+    )
+    written = [str(path) for path in files]
+    print_result(written, written, json=output.json)
     return DONE
 
 
-def _tree(arguments: argparse.Namespace) -> int:
+def tree(
+    run: RunFolder,
+    /,
+    *,
+    tolerance: Annotated[float | None, option("SHARE", "share of exceptions that is allowed (default: 0.1)")] = None,
+    support: Annotated[int | None, option("N", "examples that must show it at least (default: 4)")] = None,
+    dot: Annotated[bool, flag("print it for Graphviz")] = False,
+    output: Output = PLAIN,
+) -> int:
     from discovery.tree import as_dot, as_json, as_text
     from reports.page.problems import tree_of
 
-    chosen = {name: getattr(arguments, name) for name in ("tolerance", "support")}
-    findings = _run_of(arguments.folder).findings
-    tree = tree_of(findings, **{name: value for name, value in chosen.items() if value is not None})
-    print_result(as_json(tree), (as_dot(tree) if arguments.dot else as_text(tree)).split("\n"), json=arguments.json)
+    chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
+    found = tree_of(_run_of(run).findings, **{name: value for name, value in chosen.items() if value is not None})
+    print_result(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"), json=output.json)
     return DONE
 
 
-def _features(arguments: argparse.Namespace) -> int:
+features = command_group(
+    "features",
+    "features runs/faces merge beard 'facial hair' --into beard",
+    usage="Usage: python -m flows features RUN COMMAND [NAME…] [OPTIONS]",
+)
+Names = Annotated[str, option("NAME", "names of features")]
+Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it in order")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Changing:
+    """The options of every action that changes features."""
+
+    no_ask: Annotated[bool, flag("leave labels empty that would have to be asked again")] = False
+    yes: Annotated[bool, flag("do it; without, the change is only shown or asked about")] = False
+    budget: Annotated[str | None, option("USD", "USD that asking again may cost")] = None
+    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None
+    dataset: DatasetOption = None
+
+
+DEFAULT = Changing()
+
+
+def _action(example: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    name = example.partition(" ")[0]
+    usage = f"Usage: python -m flows features RUN {name} [NAME…] [OPTIONS]"
+    return action(features, f"features runs/faces {example}", name=name, usage=usage)
+
+
+@_action("list")
+def list_features(run: RunFolder, /, *, output: Output = PLAIN) -> int:
+    """List the features: how many examples have them, and their definitions."""
+    return _curate(run, "list", (), DEFAULT, output)
+
+
+@_action("rename backbone vertebrate --yes")
+def rename(run: RunFolder, /, *names: Names, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+    """Give a feature another name: RUN rename OLD NEW."""
+    return _curate(run, "rename", names, changing, output)
+
+
+@_action("merge beard 'facial hair' --into beard")
+def merge(
+    run: RunFolder,
+    /,
+    *names: Names,
+    into: Annotated[str | None, option("NAME", "the name afterwards (default: the first one's)")] = None,
+    definition: Definitions = None,
+    changing: Changing = DEFAULT,
+    output: Output = PLAIN,
+) -> int:
+    """Make one feature of several."""
+    return _curate(run, "merge", names, changing, output, into=into, definitions=definition or [])
+
+
+@_action("split airborne 'flying bird' 'flying insect' --no-ask")
+def split(
+    run: RunFolder,
+    /,
+    *names: Names,
+    definition: Definitions = None,
+    changing: Changing = DEFAULT,
+    output: Output = PLAIN,
+) -> int:
+    """Make several features of one: RUN split OLD NEW NEW."""
+    return _curate(run, "split", names, changing, output, definitions=definition or [])
+
+
+@_action("drop predator --yes")
+def drop(run: RunFolder, /, *names: Names, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+    """Remove features."""
+    return _curate(run, "drop", names, changing, output)
+
+
+@_action("define aquatic 'lives in water most of the time'")
+def define(
+    run: RunFolder,
+    /,
+    *names: Names,
+    definition: Definitions = None,
+    keep: Annotated[bool, flag("keep the labels and change only the words")] = False,
+    changing: Changing = DEFAULT,
+    output: Output = PLAIN,
+) -> int:
+    """Give a feature another definition: RUN define NAME DEFINITION."""
+    return _curate(run, "define", names, changing, output, keep=keep, definitions=definition or [])
+
+
+@_action("undo")
+def undo(run: RunFolder, /, *, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+    """Take back the last change."""
+    return _curate(run, "undo", (), changing, output)
+
+
+@_action("log")
+def log(run: RunFolder, /, *, output: Output = PLAIN) -> int:
+    """List the changes that were made."""
+    return _curate(run, "log", (), DEFAULT, output)
+
+
+def _curate(run: str, action: str, names: tuple[str, ...], changing: Changing, output: Output, **more: Any) -> int:
     from flows.runs.curate import CurationRequest, curate
 
-    request = CurationRequest(
-        arguments.action,
-        arguments.names,
-        into=arguments.into,
-        definitions=arguments.definition or [],
-        keep=arguments.keep,
-        ask=not arguments.no_ask,
-        confirmed=arguments.yes,
-        budget=arguments.budget,
-        store=arguments.store,
-        dataset=arguments.dataset,
-    )
-    result = curate(_run_of(arguments.folder), request, _display())
-    print_result(result.data, result.lines, json=arguments.json)
+    shared = {name: getattr(changing, name) for name in ("budget", "store", "dataset")}
+    request = CurationRequest(action, [*names], ask=not changing.no_ask, confirmed=changing.yes, **shared, **more)
+    result = curate(_run_of(run), request, terminal_display())
+    print_result(result.data, result.lines, json=output.json)
     return DONE
 
 
-def _display() -> Any:
-    from flows.cli.progress import TerminalDisplay
-    from flows.cli.terminal import messages
-
-    return TerminalDisplay(messages())
-
-
-def _run_of(folder: str) -> Any:
+def _run_of(folder: str) -> Run:
     from reports.finished_run import Run
 
     if not folder.strip():

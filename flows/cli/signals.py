@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from models.recorded import stopping
+from models.stopping import stopping
 
 INTERRUPTED, TERMINATED = 130, 143
 GRACE_SECONDS = 4.3
@@ -30,7 +30,7 @@ class Interruption:
     def __init__(self) -> None:
         self.status = INTERRUPTED
         self._ending = threading.Lock()
-        self._listening = False
+        self._listening = self._asked = False
 
     def listen(self) -> None:
         """From now on a signal raises KeyboardInterrupt in the main thread, and starts the clock."""

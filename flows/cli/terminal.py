@@ -1,31 +1,36 @@
-"""How anything gets on a terminal. Ids, names and paths may hold whatever somebody wrote: what would move the cursor,
-change colours or turn a line around is shown as an escape, in tables, lines and JSON alike.
+"""How anything gets on a terminal: results on stdout, messages on stderr.
 
-How results and messages are printed: tables on stdout, messages on stderr."""
+Ids, names and paths may hold any character: what would move the cursor, change colours or turn a line around is printed
+as an escape, in tables, lines and JSON alike."""
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterable
-from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cyclopts.help import PlainFormatter
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from flows.reviewing.server_log import printable_lines
-from models.oracle import MICRO
-from reports.finished_run import Run
+from flows.progress import Display
 from sources.printable import printable
-from store import Cost, Store, StoreError
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpEntry
+
+
+def printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def as_json(value: Any) -> str:
-    """For people and programs: the same value, with what a terminal would obey as JSON's own escapes."""
+    """The same value for people and programs: control characters are written as JSON's own escapes."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(
         letter if letter == "\n" or printable(letter) == letter else json.dumps(letter)[1:-1] for letter in text
@@ -37,12 +42,28 @@ def print_result(data: Any, lines: Iterable[str], *, json: bool) -> None:
     print(as_json(data) if json else "\n".join(map(printable, lines)))
 
 
+class PrintableFormatter(logging.Formatter):
+    """Log lines and tracebacks of libraries may quote a visitor or a file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
+
+
+PIPED_WIDTH = 160  # columns of a table
+HELP_INDENT = 28  # columns before what an option means
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"printable": {"()": PrintableFormatter, "format": "%(levelname)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "printable"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+}
+
+
 def print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
     """In place of Python's own, as `sys.excepthook`."""
     print(printable_lines("".join(traceback.format_exception(kind, error, where))), file=sys.stderr, end="")
-
-
-PIPED_WIDTH = 160
 
 
 class PlainConsole(Console):
@@ -63,69 +84,31 @@ def results() -> Console:
     return PlainConsole(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
-def print_features(run: Run) -> None:
-    summary, out = run.summary, results()
-    table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
-    for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
-        table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
-    examples = summary.dataset.compared
-    for row in run.features.itertuples():
-        marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
-        table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
-    out.print(table)
-    for row in run.features.itertuples():
-        if getattr(row, "twin", "") and isinstance(row.twin, str):
-            out.print(f"{row.name}: {row.twin}, by what it selects or by its words")
-    out.print(
-        f"{summary.features} features, {summary.interesting_distinct} interesting and distinct, from "
-        f"{summary.queries} queries; g {summary.g:.3f}; stopped because of {summary.stopped_because}",
-    )
-    if truth := summary.truth:
-        accuracy = truth.mean_balanced_accuracy
-        out.print(
-            f"truth: {truth.matched} of {truth.of} attributes matched"
-            + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
-        )
-    out.print(
-        f"{summary.paid_calls:,} calls paid, {summary.cached_calls:,} from the store, "
-        f"{summary.cost_usd:.4f} USD; written to {run.folder}",
-    )
+def terminal_display() -> Display:
+    """What shows on stderr how far a command is: the one place where a command gets its display."""
+    from flows.cli.progress import TerminalDisplay
+
+    return TerminalDisplay(messages())
 
 
-def print_estimate(estimate: dict[str, Any]) -> None:
-    out = results()
-    out.print(
-        f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
-        f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
-        f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
-    )
-    if "requests" in estimate:
-        out.print(
-            f"likely, if every comparison finds a feature and every label takes all its votes: "
-            f"{estimate['requests']:,} requests, {estimate['input_tokens']:,} tokens in, "
-            f"{estimate['output_tokens']:,} out, {estimate['usd_about']:.4f} USD",
-        )
+class PlainHelp(PlainFormatter):
+    """Help in two columns, without colours and boxes: what a pipe gets."""
 
+    def _format_parameter_entry(self, options: tuple[str, ...], desc: str, console: Console, entry: HelpEntry) -> None:
+        default = f" (default: {entry.default})" if entry.default is not None else ""
+        self._print_entry(", ".join(options), desc + default, console)
 
-def cost_rows(store: Store, which: str | None) -> list[Cost]:
-    rows = store.costs.lines(Path(which).name if which else None)
-    if which and not rows:
-        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
-    return rows
+    def _format_command_entry(
+        self, names: tuple[str, ...], shorts: tuple[str, ...], desc: str, console: Console
+    ) -> None:
+        self._print_entry(", ".join((*names, *shorts)), desc, console)
 
-
-def print_costs(rows: list[Cost]) -> None:
-    table = Table()
-    headings = ("run", "oracle", "kind", "questions", "paid", "cached", "tokens in", "tokens out", "USD", "USD saved")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < 3 else "right")
-    for row in rows:
-        counts = (row.questions, row.paid_calls, row.cached_calls, row.input_tokens, row.output_tokens)
-        table.add_row(
-            f"{row.name} {row.run_id[:8]}",
-            row.oracle,
-            row.kind,
-            *(f"{count:,}" for count in counts),
-            *(f"{amount / MICRO:.4f}" for amount in (row.paid, row.cached_worth)),
-        )
-    results().print(table)
+    def _print_entry(self, name: str, about: str, console: Console) -> None:
+        column, width = " " * HELP_INDENT, max(console.width, 2 * HELP_INDENT)
+        lines = textwrap.wrap(" ".join(about.split()), width, initial_indent=column, subsequent_indent=column)
+        if len(name) + 4 <= HELP_INDENT and lines:
+            lines[0] = f"  {name}".ljust(HELP_INDENT) + lines[0][HELP_INDENT:]
+        else:
+            lines.insert(0, f"  {name}")
+        for line in lines:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from models.local.chat_model import ChatModel, ContextOverflow, Generated, Prompt, device_and_dtype, explained
 from models.local.files import find_model
@@ -38,18 +38,18 @@ Asked = TypeVar("Asked", Compare, Label)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalVlmConfig:
     model: str  # a folder made by save_pretrained, or a hub id
-    revision: str | None = None
-    device: str = "auto"
-    dtype: str = "auto"
-    batch: int = 16  # questions at a time
-    longest_side: int = 768  # of a picture, in pixels; larger ones are scaled down
-    max_new_tokens: int = 256  # of an answer to a comparison
-    least_mass: float = 0.25  # probability on yes and no together below which a label is unreadable
-    feature_first: bool = False  # put the feature before the example: shares more where one feature meets many examples
-    share_prefix: bool = True
-    price_per_hour: float = 0.0  # USD for this machine
-    seconds_per_label: float | None = None  # at most; measured where a price is given and this is not
-    seconds_per_comparison: float | None = None
+    revision: Annotated[str | None, "of a model on the hub"] = None
+    device: Annotated[str, "cpu, cuda, mps or auto"] = "auto"
+    dtype: Annotated[str, "number format of the weights, e.g. bfloat16, or auto"] = "auto"
+    batch: Annotated[int, "questions at a time"] = 16
+    longest_side: Annotated[int, "pixels of the longer side of a picture; larger ones are scaled down"] = 768
+    max_new_tokens: Annotated[int, "tokens of the answer to a comparison"] = 256
+    least_mass: Annotated[float, "probability on yes and no together below which a label is unreadable"] = 0.25
+    feature_first: Annotated[bool, "put the feature first: faster where one feature meets many examples"] = False
+    share_prefix: Annotated[bool, "compute what prompts have in common once"] = True
+    price_per_hour: Annotated[float, "USD for an hour of this machine"] = 0.0
+    seconds_per_label: Annotated[float | None, "seconds at most, for the price (default: measured)"] = None
+    seconds_per_comparison: Annotated[float | None, "seconds at most, for the price (default: measured)"] = None
 
     def __post_init__(self) -> None:
         for name, least in (("batch", 1), ("longest_side", 16), ("max_new_tokens", 1), ("price_per_hour", 0)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -31,31 +31,31 @@ Output = Literal["auto", "decisions", "schema", "json", "text"]
 @dataclass(frozen=True, slots=True)
 class OpenAIConfig:
     model: str
-    base_url: str | None = None  # None is OpenAI itself
+    base_url: Annotated[str | None, "address of the server (default: OpenAI, or OPENAI_BASE_URL)"] = None
     api_key: SecretStr = field(default=SecretStr(""), repr=False)
-    timeout: float = 120.0  # seconds for one request
-    concurrency: int = 16  # requests in flight at once
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    image_size: int = 512  # pixels of the longer side of a picture that is sent
-    detail: Detail = "auto"
-    frames: int = 4  # of a moving picture
-    temperature: float | None = None  # None is the server's own
-    reasoning_effort: str | None = None
-    max_output_tokens: int | None = None  # of one reply; None fits it to the question
-    output: Output = "auto"  # the best that the server is found to do, or one of them
-    grouping: Grouping = "auto"  # which labels share a request
-    labels_per_request: int = 20
-    attempts: int = 6  # at one request, while the server fails
-    retry_delay: float = 0.5  # seconds before the second attempt; it doubles from there
-    asks: int = 4  # paid replies for one question, while they cannot be used
-    longest_wait: float = 120.0  # seconds that a server may ask us to wait
-    provider_batch: bool = False
-    batch_questions: int = 20_000  # labels in one batch
-    batch_wait: float = 900.0  # seconds to wait for a batch before the run ends and is to be run again
-    batch_poll: float = 20.0
-    price: Price | None = None
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    timeout: Annotated[float, "seconds for one request"] = 120.0
+    concurrency: Annotated[int, "requests in flight at once"] = 16
+    requests_per_minute: Annotated[int | None, "limit of your account"] = None
+    tokens_per_minute: Annotated[int | None, "limit of your account"] = None
+    image_size: Annotated[int, "pixels of the longer side of a picture that is sent"] = 512
+    detail: Annotated[Detail, "resolution at which the server looks at a picture"] = "auto"
+    frames: Annotated[int, "pictures sent of a film or an animation"] = 4
+    temperature: Annotated[float | None, "of the replies (default: the server's own)"] = None
+    reasoning_effort: Annotated[str | None, "how long a model thinks, in the server's words"] = None
+    max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None
+    output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
+    grouping: Annotated[Grouping, "which labels share a request"] = "auto"
+    labels_per_request: Annotated[int, "labels in one request at most"] = 20
+    attempts: Annotated[int, "tries of one request while the server fails"] = 6
+    retry_delay: Annotated[float, "seconds before the second attempt; it doubles from there"] = 0.5
+    asks: Annotated[int, "paid replies for one question while they cannot be used"] = 4
+    longest_wait: Annotated[float, "seconds that a server may ask us to wait"] = 120.0
+    provider_batch: Annotated[bool, "send labels through the Batch API"] = False
+    batch_questions: Annotated[int, "labels in one batch"] = 20_000
+    batch_wait: Annotated[float, "seconds to wait for a batch before the run ends and is to be run again"] = 900.0
+    batch_poll: Annotated[float, "seconds between two looks at a batch"] = 20.0
+    price: Annotated[Price | None, "USD per million tokens: INPUT,OUTPUT[,CACHED[,CACHE_WRITE]]"] = None
+    prices: Annotated[Mapping[str, Price], "JSON file with the prices of models"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_words(self)

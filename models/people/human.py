@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from models.keys import question_key
 from models.oracle import (
@@ -37,9 +37,9 @@ class HumanTerms:
 
     price: Money = 0  # per vote
     hourly: Money = 0  # per hour of work
-    deadline: float | None = None  # hours from when a question is first asked
-    priority: int = 0
-    skips: int = 2  # a question is given up when so many people have skipped it
+    deadline: Annotated[float | None, "hours after which a question is given up, from when it is first asked"] = None
+    priority: Annotated[int, "questions with a higher one are shown first"] = 0
+    skips: Annotated[int, "people who may skip a question before it is given up"] = 2
 
     def __post_init__(self) -> None:
         if self.price < 0 or self.hourly < 0:

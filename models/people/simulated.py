@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import islice
 from queue import SimpleQueue
+from typing import Annotated
 
 import numpy as np
 
@@ -37,13 +38,13 @@ ONE_REQUEST = Usage(requests=1)
 class Behaviour:
     """How the crowd errs, and what it costs. Shares are probabilities per answer."""
 
-    flip: float = 0.0  # a label is the opposite of the truth
-    wrong: float = 0.0  # a comparison is answered with a random feature
-    none: float = 0.0  # a comparison is answered NONE although there is an answer
-    refuse: float = 0.0  # any question is refused
-    latency: float = 0.0  # seconds per answer
+    flip: Annotated[float, "probability that a label is the opposite of the truth"] = 0.0
+    wrong: Annotated[float, "probability that a comparison is answered with a random feature"] = 0.0
+    none: Annotated[float, "probability that a comparison is answered NONE although there is an answer"] = 0.0
+    refuse: Annotated[float, "probability that a question is refused"] = 0.0
+    latency: Annotated[float, "seconds per answer"] = 0.0
     price: Money = 0  # micro-dollars per answer
-    width: int = 16  # answers at a time, where there is a latency
+    width: Annotated[int, "answers at a time, where there is a latency"] = 16
 
     def __post_init__(self) -> None:
         for name in ("flip", "wrong", "none", "refuse"):

@@ -14,7 +14,7 @@ import time
 import traceback
 from typing import Any
 
-from flows.__main__ import _explain
+from flows.cli.errors import explain
 from tests.crash import scenarios
 from tests.crash.boundaries import KillAt, watch
 from tests.crash.faults import Fault
@@ -69,7 +69,7 @@ def _work(job: dict[str, Any], report: int) -> None:
     except BaseException as error:
         told = {"ended": "failed", "trace": traceback.format_exc(), "boundaries": hook.passed}
         if isinstance(error, Exception):
-            told["status"], told["said"] = _explain(error)
+            told["status"], told["said"] = explain(error)
     os.write(report, json.dumps(told).encode())
     os._exit(0)
 

@@ -134,19 +134,6 @@ def test_fewer_than_three_examples_is_bad_input(
     assert "3" in bad_input(capsys, "discover", str(tmp_path / "texts"), "--oracle", "simulated", *fresh)
 
 
-def test_help_is_quick_and_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; from flows.__main__ import main\n"
-        "try: main(['discover', '--help'])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'openai', 'prefect', 'pandas', 'sqlalchemy'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "example: python -m flows discover" in done.stdout
-
-
 def test_estimate_says_calls_and_money_and_spends_nothing(capsys: pytest.CaptureFixture[str], fresh: list[str]) -> None:
     options = ["--oracle", "simulated?price=0.001", "--queries", "10", "--votes", "3", "--json", *fresh]
     assert main(["estimate", FACES, *options]) == 0

@@ -156,7 +156,7 @@ def test_a_discovery_ends_when_it_is_told_to_and_loses_nothing_that_was_under_wa
 
 @pytest.mark.parametrize(
     ("module", "how"),
-    [("flows.__main__", signal.SIGINT), ("flows.__main__", signal.SIGTERM), ("pydantic_core", signal.SIGINT)],
+    [("flows.__main__", signal.SIGINT), ("flows.__main__", signal.SIGTERM), ("cyclopts", signal.SIGINT)],
 )
 def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
     tmp_path: Path, module: str, how: signal.Signals
@@ -172,7 +172,7 @@ def test_while_the_program_is_being_imported_it_ends_without_a_traceback(
 @SIGNALS
 def test_what_a_command_imports_later_does_not_change_its_status(tmp_path: Path, how: signal.Signals) -> None:
     """Python itself would end by SIGINT: the interruption passes through `exec`, as in the import of a dataclass."""
-    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="flows.replicate"))
+    (tmp_path / "sitecustomize.py").write_text(HELD.format(module="flows.discover.preparation"))
     with started(tmp_path, *discovering(tmp_path), PYTHONPATH=str(tmp_path)) as command:
         command.wait_for_word("held")
         ended = command.end(how)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import build_parser, main
+from flows.__main__ import main
+from tests.support.command_line import options_of
 from tests.support.comparisons import feature_list, make_world
 from tests.support.made import few_faces
 
@@ -41,14 +42,8 @@ def test_the_commands_of_the_page_work(
 
 
 def test_every_option_is_on_the_page() -> None:
-    commands = build_parser()._subparsers
-    assert commands is not None
-    choices = commands._group_actions[0].choices
-    assert isinstance(choices, dict)
-    for action in choices["compare"]._actions:
-        for option in action.option_strings:
-            if option.startswith("--") and not option.startswith("--no-"):
-                assert option in PAGE or option in ("--help", "--json", "--debug"), option
+    for option in options_of("compare"):
+        assert option in PAGE, option
 
 
 @pytest.mark.parametrize(

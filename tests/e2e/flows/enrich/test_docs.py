@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from flows.__main__ import build_parser, main
+from flows.__main__ import main
 from tests.e2e.flows.runs.test_docs import ROOT, blocks_of
+from tests.support.command_line import options_of
 
 
 @pytest.mark.slow
@@ -35,12 +36,6 @@ def test_every_option_is_on_a_page() -> None:
     pages = "".join(
         (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("enrich.md", "scaling.md", "discover.md")
     )
-    commands = build_parser()._subparsers
-    assert commands is not None
-    choices = commands._group_actions[0].choices
-    assert isinstance(choices, dict)
     for command in ("enrich", "rediscover"):
-        for action in choices[command]._actions:
-            for option in action.option_strings:
-                if option.startswith("--") and not option.startswith("--no-") and option not in ("--help", "--debug"):
-                    assert option in pages, f"{command} {option} is on no page"
+        for option in {*options_of(command), "--json"}:
+            assert option in pages, f"{command} {option} is on no page"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.__main__ import build_parser, main
+from flows.__main__ import build_app, main
 from sources.load import load_dataset
 from store import Store
+from tests.support.command_line import options_of
 from tests.support.made import few_faces
 from tests.support.people import TruthfulPerson
 
@@ -65,7 +66,7 @@ def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pyt
         words = shlex.split(line)
         assert words[:3] == ["python", "-m", "flows"], line
         if words[3:] == ["review"] or "--host" in words:  # serves until it is ended: other tests do that
-            build_parser().parse_args(words[3:])
+            build_app().parse_args(words[3:])
             continue
         asks_people = words[3] == "discover"
         assert main(words[3:]) == (WAITING if asks_people else 0), line
@@ -80,15 +81,9 @@ def test_the_commands_of_the_page_work(prefect_url: str, here: Path, capsys: pyt
 
 
 def test_every_option_is_on_the_page() -> None:
-    commands = build_parser()._subparsers
-    assert commands is not None
-    choices = commands._group_actions[0].choices
-    assert isinstance(choices, dict)
     page = page_of("review.md")
-    for action in choices["review"]._actions:
-        for option in action.option_strings:
-            if option.startswith("--") and option not in ("--help", "--json", "--debug"):
-                assert option in page, f"review {option} is not on the page"
+    for option in options_of("review"):
+        assert option in page, f"review {option} is not on the page"
     for option in ("--labeller", "--escalate", "--spot-check", "--people", "--wait"):
         assert option in page
 

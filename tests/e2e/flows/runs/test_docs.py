@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
+from tests.support.command_line import options_of
 
 ROOT = Path(__file__).parents[4]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -46,17 +47,9 @@ def test_the_commands_of_the_pages_work(
 
 
 def test_every_option_of_the_commands_is_on_a_page() -> None:
-    from flows.__main__ import build_parser
-
     pages = "".join(
         (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("report.md", "export.md", "discover.md")
     )
-    commands = build_parser()._subparsers
-    assert commands is not None
-    choices = commands._group_actions[0].choices
-    assert isinstance(choices, dict)
     for command in ("report", "export", "tree", "features"):
-        for action in choices[command]._actions:
-            for option in action.option_strings:
-                if option.startswith("--") and option not in ("--help", "--json", "--debug"):
-                    assert option in pages, f"{command} {option} is on no page"
+        for option in options_of(command):
+            assert option in pages, f"{command} {option} is on no page"

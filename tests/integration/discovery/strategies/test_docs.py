@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from discovery.strategies import STRATEGIES
-from flows.__main__ import build_parser
+from flows.__main__ import build_app
 from flows.cli.options import read_options
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
@@ -27,7 +27,8 @@ def test_the_commands_of_the_page_work(command: str, tmp_path: Path, monkeypatch
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     words = shlex.split(command)
     assert words[:4] == ["python", "-m", "flows", "discover"]
-    settings = read_options(build_parser().parse_args([*words[3:], "--store", "store.sqlite"]), DiscoverSettings)
+    _, given, _ = build_app().parse_args([*words[3:], "--store", "store.sqlite"])
+    settings = read_options(given.arguments, DiscoverSettings)
     outcome = run_discovery(prepare(settings), run_id=str(uuid4()))
     assert outcome.summary().features > 5
 

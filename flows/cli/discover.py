@@ -1,0 +1,152 @@
+"""The commands discover, estimate, costs and server."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.table import Table
+
+from flows.cli.options import PLAIN, Output, StoreOption, option, takes
+from flows.cli.terminal import as_json, messages, results, terminal_display
+from flows.discover.settings import DiscoverSettings
+from models.oracle import MICRO
+
+if TYPE_CHECKING:
+    from reports.finished_run import Run
+    from store import Cost, Store
+
+DONE = 0
+
+
+@takes(DiscoverSettings, positional="dataset")
+def discover(settings: DiscoverSettings, output: Output) -> int:
+    from flows.discover.preparation import prepare
+
+    prepared = prepare(settings, terminal_display())
+    from flows.discover.flow import run_flow
+
+    run = run_flow(prepared)
+    if output.json:
+        print(as_json(run.summary.to_json()))
+    else:
+        _print_features(run)
+    return DONE
+
+
+@takes(DiscoverSettings, positional="dataset")
+def estimate(settings: DiscoverSettings, output: Output) -> int:
+    from flows.discover.preparation import forecast
+
+    estimated = forecast(settings, terminal_display())
+    if output.json:
+        print(as_json(estimated))
+    else:
+        _print_estimate(estimated)
+    return DONE
+
+
+def costs(
+    run: Annotated[str | None, option("RUN", "a run folder, its name or its id (default: all)")] = None,
+    /,
+    *,
+    store: StoreOption = None,
+    output: Output = PLAIN,
+) -> int:
+    from flows.settings import open_store
+
+    rows = _cost_rows(open_store(store, terminal_display()), run)
+    if output.json:
+        print(as_json([asdict(row) for row in rows]))
+    else:
+        _print_costs(rows)
+    return DONE
+
+
+def server(
+    *,
+    port: Annotated[int, option("PORT", "port to listen at")] = 4200,
+    output: Output = PLAIN,  # noqa: ARG001
+) -> int:
+    from flows.prefect_api import keep_server
+    from flows.settings import prefect_environment, state_folder
+
+    with (
+        terminal_display().waiting("starting a Prefect server"),
+        keep_server(state_folder(), prefect_environment(), port) as url,
+    ):
+        messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.")
+        signal.pause()
+    return DONE
+
+
+def _print_features(run: Run) -> None:
+    summary, out = run.summary, results()
+    table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
+    for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
+        table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
+    examples = summary.dataset.compared
+    for row in run.features.itertuples():
+        marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
+        table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
+    out.print(table)
+    for row in run.features.itertuples():
+        if getattr(row, "twin", "") and isinstance(row.twin, str):
+            out.print(f"{row.name}: {row.twin}, by what it selects or by its words")
+    out.print(
+        f"{summary.features} features, {summary.interesting_distinct} interesting and distinct, from "
+        f"{summary.queries} queries; g {summary.g:.3f}; stopped because of {summary.stopped_because}",
+    )
+    if truth := summary.truth:
+        accuracy = truth.mean_balanced_accuracy
+        out.print(
+            f"truth: {truth.matched} of {truth.of} attributes matched"
+            + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
+        )
+    out.print(
+        f"{summary.paid_calls:,} calls paid, {summary.cached_calls:,} from the store, "
+        f"{summary.cost_usd:.4f} USD; written to {run.folder}",
+    )
+
+
+def _print_estimate(estimate: dict[str, Any]) -> None:
+    out = results()
+    out.print(
+        f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
+        f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
+        f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
+    )
+    if "requests" in estimate:
+        out.print(
+            f"likely, if every comparison finds a feature and every label takes all its votes: "
+            f"{estimate['requests']:,} requests, {estimate['input_tokens']:,} tokens in, "
+            f"{estimate['output_tokens']:,} out, {estimate['usd_about']:.4f} USD",
+        )
+
+
+def _cost_rows(store: Store, which: str | None) -> list[Cost]:
+    from store import StoreError
+
+    rows = store.costs.lines(Path(which).name if which else None)
+    if which and not rows:
+        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
+    return rows
+
+
+def _print_costs(rows: list[Cost]) -> None:
+    table = Table()
+    headings = ("run", "oracle", "kind", "questions", "paid", "cached", "tokens in", "tokens out", "USD", "USD saved")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < 3 else "right")
+    for row in rows:
+        counts = (row.questions, row.paid_calls, row.cached_calls, row.input_tokens, row.output_tokens)
+        table.add_row(
+            f"{row.name} {row.run_id[:8]}",
+            row.oracle,
+            row.kind,
+            *(f"{count:,}" for count in counts),
+            *(f"{amount / MICRO:.4f}" for amount in (row.paid, row.cached_worth)),
+        )
+    results().print(table)

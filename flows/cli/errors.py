@@ -1,0 +1,78 @@
+"""What an error prints, and the exit status that it gives: one line that names the value and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from flows.errors import UsageError
+
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
+
+DONE, FAILED, BAD_INPUT, WAITING = 0, 1, 2, 75
+MAX_PATH_CHARS = 200  # of a path that an error line repeats
+_EXPECTED = {int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """The exit status and the line, without secrets and without what a terminal would obey."""
+    from flows.settings import Environment
+    from sources.printable import printable
+    from sources.secrets import redacted, without_secrets
+
+    text = without_secrets(redacted(" ".join(str(error).split()), Environment.read().secrets))
+    line = printable(text) or type(error).__name__
+    if isinstance(error, UsageError):
+        return BAD_INPUT, line
+    from discovery.questions import StrategyError
+    from flows.prefect_api import ServerError
+    from models.oracle import AnswersPending, OracleError, OracleLost
+    from reports.run.files import RunError
+    from sources.errors import DatasetError
+    from store import StoreError
+
+    if isinstance(error, AnswersPending):
+        return WAITING, line
+    if isinstance(error, OracleLost | ServerError):
+        return FAILED, line
+    if isinstance(error, StrategyError | OracleError | RunError | DatasetError | StoreError):
+        return BAD_INPUT, line
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        path = printable(str(error.filename))
+        path = path if len(path) <= MAX_PATH_CHARS else f"{path[:MAX_PATH_CHARS]}…"
+        return BAD_INPUT, f"cannot use {path!r} ({error.strerror.lower()}): give another path"
+    return FAILED, f"{type(error).__name__}: {line} (add --debug for the traceback)"
+
+
+def usage_error(error: CycloptsError) -> UsageError:
+    """What the parser found wrong, in our words."""
+    import cyclopts
+
+    chain = " ".join(("python -m flows", *(error.command_chain or ())))
+    see, argument = f"see {chain} --help", error.argument
+    name = ""
+    if argument is not None:
+        name = argument.name if argument.name.startswith("--") else argument.name.upper()
+    if isinstance(error, cyclopts.UnknownOptionError):
+        given = error.token.keyword or error.token.value
+        near = difflib.get_close_matches(given, [name for one in error.argument_collection for name in one.names], n=1)
+        return UsageError(f"unknown option {given}: {f'did you mean {near[0]}? ' if near else ''}{see}")
+    if isinstance(error, cyclopts.UnknownCommandError | cyclopts.UnusedCliTokensError) and error.unused_tokens:
+        commands = _commands_of(error)
+        if commands:
+            return UsageError(f"unknown command {error.unused_tokens[0]!r}: choose one of {', '.join(commands)}")
+        return UsageError(f"{error.unused_tokens[0]!r} is one word too many: {see}")
+    if isinstance(error, cyclopts.MissingArgumentError) and argument is not None:
+        if argument.tokens or error.keyword:
+            return UsageError(f"{error.keyword or name} needs a value: {see}")
+        return UsageError(f"{name} is missing: give {argument.parameter.help}")
+    if isinstance(error, cyclopts.CoercionError) and argument is not None and error.token is not None:
+        expected = _EXPECTED.get(error.target_type, "another value") if error.target_type else "another value"
+        return UsageError(f"{error.token.keyword or name} {error.token.value!r}: give {expected}")
+    return UsageError(f"{error} ({see})")
+
+
+def _commands_of(error: CycloptsError) -> list[str]:
+    app = error.app
+    return [name for name in app if not name.startswith("-")] if app is not None else []

@@ -1,0 +1,187 @@
+"""The help of every command: quick, plain where it is piped, in groups, with an example; what the parser refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flows import VERSION
+from flows.__main__ import COMMANDS, WITH_ACTIONS, main
+from flows.cli.options import GROUPS
+from tests.support.command_line import commands, options_of
+
+ROOT = Path(__file__).parents[4]
+HEAVY = {"torch", "transformers", "openai", "prefect", "pandas", "sqlalchemy"}
+Printed = pytest.CaptureFixture[str]
+
+
+def loaded_by(*words: str) -> tuple[str, set[str], float]:
+    """What a command prints, the modules it has loaded, and its seconds."""
+    code = f"import sys; from flows.__main__ import main; main({list(words)!r}); print(*sys.modules, file=sys.stderr)"
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout, set(done.stderr.split()), time.perf_counter() - began
+
+
+def test_the_help_of_everything_loads_no_command() -> None:
+    printed, modules, _ = loaded_by("--help")
+    assert not modules & (HEAVY | {"numpy", "pydantic", *(f"flows.cli.{module}" for module, _, _ in COMMANDS.values())})
+    for name, (_, about, _) in COMMANDS.items():
+        assert name in printed
+        assert about.split()[0] in printed
+
+
+@pytest.mark.slow
+def test_the_help_of_everything_takes_less_than_half_a_second() -> None:
+    assert min(loaded_by("--help")[2] for _ in range(5)) < 0.5
+
+
+@pytest.mark.parametrize(
+    "command", ["discover", "estimate", "enrich", "compare", "review", "store", "costs", "features"]
+)
+def test_the_help_of_a_command_loads_nothing_heavy(command: str) -> None:
+    printed, modules, _ = loaded_by(command, "--help")
+    assert not modules & HEAVY
+    assert "example: python -m flows " + command in printed
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_command_has_help_with_an_example_and_the_common_options(words: tuple[str, ...], capsys: Printed) -> None:
+    assert main([*words, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert f"example: python -m flows {words[0]}" in " ".join(printed.split())
+    assert not set("│╭╰\x1b") & set(printed), "piped help is plain text"
+    if len(words) > 1 or words[0] not in {"store", "features"}:
+        assert {"--json", "--debug"} <= set(printed.split())
+    for option in options_of(*words) if len(words) > 1 or words[0] not in WITH_ACTIONS else ():
+        assert option in printed
+
+
+def test_actions_are_found_where_people_put_them(capsys: Printed) -> None:
+    assert main(["features", "runs/faces", "merge", "--help"]) == 0
+    one = capsys.readouterr().out
+    assert main(["features", "merge", "--help"]) == 0
+    assert one == capsys.readouterr().out
+    assert "--into" in one
+    assert "--keep" not in one
+
+
+def test_an_action_may_follow_options(tmp_path: Path, capsys: Printed) -> None:
+    store = ["--store", str(tmp_path / "s.sqlite")]
+    assert main(["review", *store, "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert main(["store", "--json", *store, "check"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+
+
+@pytest.mark.parametrize("command", ["discover", "estimate"])
+def test_options_are_in_groups_and_those_that_matter_come_first(command: str, capsys: Printed) -> None:
+    assert main([command, "--help"]) == 0
+    printed = capsys.readouterr().out
+    titles = [line[:-1] for line in printed.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert titles == list(GROUPS)
+    first = printed.partition("What is asked:")[0]
+    words = ("DATASET", "--oracle", "--queries", "--budget", "--out")
+    assert [place for place in map(first.find, words) if place >= 0] == sorted(map(first.find, words))
+
+
+def test_every_grouped_option_is_a_setting_or_an_option_of_every_command() -> None:
+    from flows.compare.settings import CompareSettings
+    from flows.discover.settings import DiscoverSettings
+    from flows.enrich.settings import EnrichSettings, RediscoverSettings
+    from flows.replicate import ReplicateSettings
+
+    models = (DiscoverSettings, EnrichSettings, CompareSettings, RediscoverSettings, ReplicateSettings)
+    known = {name for model in models for name in model.model_fields} | {"config", "json", "debug"}
+    assert {name for names in GROUPS.values() for name in names} <= known
+
+
+def test_the_version_is_printed(capsys: Printed) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ([], "COMMAND is missing: choose one of discover, estimate"),
+        (["dance"], "unknown command 'dance': choose one of discover, estimate"),
+        (
+            ["discover", "--querys", "3"],
+            "unknown option --querys: did you mean --queries? see python -m flows discover",
+        ),
+        (["discover", "a", "b"], "'b' is one word too many: see python -m flows discover --help"),
+        (["discover", "--oracle"], "--oracle needs a value: see python -m flows discover --help"),
+        (["discover", "--oracle", "--json"], "--oracle needs a value: see python -m flows discover --help"),
+        (["store"], "the action of store is missing: choose one of check, backup, restore"),
+        (["store", "mend"], "unknown action 'mend': choose one of check, backup, restore"),
+        (["store", "backup"], "FILE is missing: give the new file to write"),
+        (["store", "check", "a"], "'a' is one word too many: see python -m flows store check --help"),
+        (["server", "--port", "x"], "--port 'x': give a whole number"),
+        (["review", "--checks", "x"], "--checks 'x': give a number"),
+        (["features", "runs/faces"], "the action of features is missing: choose one of list, rename"),
+        (["oracles", "crystal-ball"], "unknown oracle 'crystal-ball': choose one of "),
+        (["report", "r", "--by", "a", "--against", "b"], "--by and --against do not go together: leave one out"),
+    ],
+)
+def test_what_the_parser_refuses_is_one_line(command: list[str], line: str, capsys: Printed) -> None:
+    assert main(command) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"error: {line}")
+    assert printed.err.count("\n") == 1
+
+
+def test_an_option_given_twice_counts_as_it_was_given_last(tmp_path: Path, capsys: Printed) -> None:
+    faces = str(ROOT / "datasets" / "faces")
+    words = ["estimate", faces, "--oracle", "simulated", "--store", str(tmp_path / "s.sqlite"), "--json"]
+    assert main([*words, "--queries", "3", "--queries", "5"]) == 0
+    assert json.loads(capsys.readouterr().out)["calls"] == 5 * 101
+
+
+def test_a_reader_who_goes_away_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m flows oracles | head -1",
+        shell=True,
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Traceback" not in done.stderr
+
+
+class TestOracles:
+    def test_every_kind_is_listed_with_what_each_parameter_means(self, capsys: Printed) -> None:
+        from flows.oracles import BUILDERS
+
+        assert main(["oracles", "--json"]) == 0
+        listed = json.loads(capsys.readouterr().out)
+        assert set(listed) == set(BUILDERS)
+        assert all(one["about"] and one["type"] for kind in listed.values() for one in kind["parameters"])
+        assert "image_size" in {one["name"] for one in listed["openai"]["parameters"]}
+
+    @pytest.mark.parametrize("kind", ["contrastive", "openai:m", "vlm:m", "human", "simulated"])
+    def test_what_is_listed_is_what_the_oracle_takes(self, kind: str, tmp_path: Path, capsys: Printed) -> None:
+        name = kind.partition(":")[0]
+        assert main(["oracles", name, "--json"]) == 0
+        listed = {one["name"] for one in json.loads(capsys.readouterr().out)[name]["parameters"]}
+        faces, store = str(ROOT / "datasets" / "faces"), str(tmp_path / "s.sqlite")
+        assert main(["estimate", faces, "--oracle", f"{kind}?zebra=1", "--store", store]) == 2
+        taken = set(capsys.readouterr().err.strip().partition("choose among ")[2].split(", "))
+        assert taken <= listed
+        assert listed - taken <= {"price", "hourly", "seed"}
+
+    def test_a_table_is_printed_for_one_kind(self, capsys: Printed) -> None:
+        assert main(["oracles", "simulated"]) == 0
+        printed = capsys.readouterr().out
+        assert "simulated[:CROWD]" in printed
+        assert "flip" in printed
+        assert "openai:MODEL:" not in printed
