@@ -30,7 +30,7 @@ class Interruption:
     def __init__(self) -> None:
         self.status = INTERRUPTED
         self._ending = threading.Lock()
-        self._listening = self._asked = False
+        self._listening = False
 
     def listen(self) -> None:
         """From now on a signal raises KeyboardInterrupt in the main thread, and starts the clock."""
