@@ -25,7 +25,8 @@ from typing import Any
 
 from benchmarks.machine import heading
 from models.openai.bounds import Bounds
-from models.openai.config import Grouping, OpenAIConfig, Output
+from models.openai.config import OpenAIConfig, Output
+from models.openai.label_groups import Grouping
 from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Abilities, response_format
 from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect

@@ -1,1 +1,1 @@
-"""Who answers: one file per oracle, all behind `models.oracle`."""
+"""Oracles, all behind `models.oracle`: a folder for each kind of model or people, and what they share."""

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: asynchronous work for plain code, for any thread, and inside another loop."""
+"""An event loop in a thread of its own, for asynchronous work started from any thread or from inside another loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Background:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def at_close(self, work: Callable[[], Awaitable[None]]) -> None:
-        """To be done in the loop before it ends."""
+        """Run in the loop before it ends."""
         self._last.append(work)
 
     def close(self) -> None:

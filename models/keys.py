@@ -1,4 +1,4 @@
-"""The names under which answers are kept: who was asked and what, and nothing else."""
+"""The keys of stored answers: made of the oracle's identity and the question, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def question_key(identity: OracleIdentity, question: Question) -> str:
 
 
 class QuestionKeys:
-    """The keys of one oracle's questions: what is the same in all of them is written out once."""
+    """The keys of one oracle's questions; its identity is encoded only once."""
 
     def __init__(self, identity: OracleIdentity) -> None:
         self._who = canonical_json(identity.to_json())
@@ -25,5 +25,5 @@ class QuestionKeys:
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    """The key again, from what the store has kept of identity and question."""
+    """The same key, from the identity and the question as the store holds them."""
     return ledger_key(content, digest_of_content(canonical_json(identity), content))

@@ -1,4 +1,4 @@
-"""What tokens cost: genai-prices' table, which works offline, or what the user says.
+"""What tokens cost: by the table of genai-prices, which works offline, or by the user's own prices.
 
 A settled charge is usage × price, rounded once per request to the nearest micro-dollar; a bound is rounded up."""
 

@@ -27,6 +27,7 @@ from models.oracle import (
     ProbesServer,
     Question,
 )
+from models.stopping import stopping
 from store import AnswerRecord, Request, Store, new_owner
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
@@ -55,9 +56,6 @@ def record_of(
         identity=identity,
     )
 
-
-# Set by a signal handler: the process is to end, so nothing more is sent. It belongs to the process, as signals do.
-stopping = threading.Event()
 
 POLL_SECONDS = 0.1
 GROUP_COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together

@@ -1,4 +1,4 @@
-"""How close two names are in meaning, where the package with the sentence model is installed."""
+"""How close two names are in meaning, by a sentence model, if its package is installed."""
 
 from __future__ import annotations
 

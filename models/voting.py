@@ -1,6 +1,4 @@
-"""Labels by vote: independent votes are asked until the majority of each label is decided.
-
-Every planned vote, decided or not: what is wanted is how voters differ, not only what most of them say."""
+"""Labels by vote: a Panel asks until the majority of each label is decided, a Poll asks for every planned vote."""
 
 from __future__ import annotations
 
@@ -72,7 +70,9 @@ class Labelled:
 
 
 class Panel:
-    """Who is asked, about which examples, and how many times. A plain object: Prefect looks into anything else."""
+    """An oracle, the examples it is asked about, and the number of votes.
+
+    Not a dataclass: Prefect would copy it, field by field, whenever it is passed to a task."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Panel:
         return Elicited([answers.get(question) for question in questions], stopped)
 
     def label(self, features: Sequence[Feature]) -> Labelled:
-        """Vote on every feature for every example; what was counted is returned even if something ends it."""
+        """Vote on every feature for every example; what was counted is returned even if the oracle stops."""
         ballots = [Ballot.empty(feature, len(self.examples)) for feature in features]
         while places := self._next_votes(ballots):
             try:
@@ -111,7 +111,7 @@ class Panel:
         return Labelled(ballots)
 
     def _next_votes(self, ballots: list[Ballot]) -> dict[Question, tuple[Ballot, int]]:
-        """Example by example, so that an oracle that takes one example with many features meets them together."""
+        """Example by example, so that an oracle can group the features of one example."""
         cast = [ballot.yes + ballot.no + ballot.abstained for ballot in ballots]
         missing = np.array([ballot.missing(self.votes) for ballot in ballots])
         places: dict[Question, tuple[Ballot, int]] = {}
@@ -127,6 +127,8 @@ VALUES = {Verdict.YES: 1, Verdict.NO: 0}
 
 
 class Poll(Panel):
+    """Asks for every vote, decided or not, to compare voters."""
+
     def label(self, features: Sequence[Feature]) -> Labelled:
         """All votes on every feature and example. They are handed to `on_answer`; no ballots are returned."""
         questions = (

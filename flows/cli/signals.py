@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from models.stopping import stopping
+
 INTERRUPTED, TERMINATED = 130, 143
 GRACE_SECONDS = 4.3
 _SIGNALS = {int(signal.SIGINT): INTERRUPTED, int(signal.SIGTERM): TERMINATED}
@@ -28,7 +30,7 @@ class Interruption:
     def __init__(self) -> None:
         self.status = INTERRUPTED
         self._ending = threading.Lock()
-        self._listening = self._asked = False
+        self._listening = False
 
     def listen(self) -> None:
         """From now on a signal raises KeyboardInterrupt in the main thread, and starts the clock."""
@@ -46,10 +48,9 @@ class Interruption:
         raise KeyboardInterrupt
 
     def _note(self, number: int) -> None:
-        if not self._asked:
-            self._asked, self.status = True, _SIGNALS[number]
-            if stopping := getattr(sys.modules.get("models.recorded"), "stopping", None):  # if anything is being asked
-                stopping.set()
+        if not stopping.is_set():
+            self.status = _SIGNALS[number]
+            stopping.set()
 
     def _wait(self, reading: int) -> None:
         while (number := os.read(reading, 1)[0]) not in _SIGNALS:

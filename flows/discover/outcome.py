@@ -18,7 +18,8 @@ from discovery.twins import normalised
 from flows.discover.loop import Finding, Progress, StopReason
 from flows.discover.settings import DiscoverSettings
 from models.oracle import MICRO, Answer, Compare
-from models.people.mixed import Books, RecordedCrowd
+from models.people.mixed import RecordedCrowd
+from models.recorded import Recorded
 from models.voting import Ballot
 from reports.run.folder import write_run
 from reports.run.summary import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TruthScore
@@ -32,7 +33,7 @@ class Outcome:
     settings: DiscoverSettings
     dataset: Dataset
     rows: list[int]  # the examples that were compared
-    recorded: Books
+    recorded: Recorded | RecordedCrowd
     progress: Progress
     run_id: str
     seconds: float  # that the run took, waiting included

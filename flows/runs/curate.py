@@ -20,7 +20,7 @@ from flows.progress import SILENT, Display
 from flows.run_record import RunRecord, recorded_run
 from flows.runs.report import budget_of
 from models.oracle import MICRO, Feature, Label, Question, Verdict, connect, digest_of
-from models.people.mixed import Books, recorded_by
+from models.people.mixed import RecordedCrowd, recorded_by
 from models.recorded import Recorded
 from models.voting import Ballot, Panel
 from reports.curation.changes import Change, LabelRequest
@@ -139,7 +139,7 @@ class Relabelling:
     """Labels to be asked again, of the run's oracle, through its store."""
 
     prepared: Prepared
-    recorded: Books
+    recorded: Recorded | RecordedCrowd
     asks: list[LabelRequest]
     record: RunRecord
 

@@ -1,1 +1,1 @@
-"""contrastive."""
+"""CLIP and SigLIP models as oracles."""

@@ -1,6 +1,6 @@
-"""Vectors kept between runs: one file per model, from the digest of an example to its vector.
+"""Images and phrases as unit vectors of one CLIP or SigLIP model, each computed once.
 
-Pictures and phrases as unit vectors of one CLIP or SigLIP model, each computed once."""
+The vectors of images are cached between runs, in one file per model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Vector = NDArray[np.float32]
 
 
 class EmbeddingFile:
-    """It only saves time: a file that cannot be read counts as empty, one that cannot be written is left out."""
+    """A cache from digests to vectors. A file that cannot be read counts as empty; failures to write are ignored."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -130,9 +130,9 @@ class Embedder:
 
 
 class Embeddings:
-    """The vectors of examples and texts, from memory, from the file of an earlier run, or from the model.
+    """The vectors of examples and texts: from memory, from the file, or from the model.
 
-    Safe to use from several threads; the model is loaded when something is asked that no file holds."""
+    Safe to use from several threads; the model is loaded when a vector is needed that is not cached."""
 
     def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
         self._files = files

@@ -1,7 +1,7 @@
 """Any CLIP or SigLIP model as an oracle: it labels by similarity, and names features out of a vocabulary.
 
-Every picture is embedded once per model, every phrase once; a question is then a matter of a few dot products and
-costs nothing. Voters differ by how they say a phrase: its name, its paraphrases, then prompt templates."""
+Every image and every phrase is embedded once per model; a question is then a few dot products and costs nothing. Voters
+differ in the wording of a phrase: its name, its paraphrases, then prompt templates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sources.dataset import Example
 
 SHIPPED = Path(__file__).resolve().parents[1] / "faces"
 WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "merges.txt", "*processor*.json")
-THRESHOLD = 0.5  # how probable it must be that a named feature holds where it is said to, and only there
+THRESHOLD = 0.5  # least probability that a named feature holds for exactly the chosen examples
 SYNONYM = 0.9  # cosine from which two phrases count as one
 PROMPTS = "1"
 
@@ -149,7 +149,7 @@ class ContrastiveOracle:
         return phrases
 
     def _prompt(self, name: str, voter: int) -> str:
-        """What a voter says for a feature; ways to say it that the model does not understand are left out."""
+        """How a voter words a feature; wordings that the model does not understand are skipped."""
         if name not in self._sayable:
             phrase = self._vocabulary.phrase(name) if self._vocabulary else Phrase(name)
             prompts = (name, *phrase.prompts[1:])
@@ -158,7 +158,7 @@ class ContrastiveOracle:
         return ways[voter % len(ways)]
 
     def _allowed(self, phrases: Sequence[Phrase], known: Sequence[str]) -> NDArray[np.bool_]:
-        """Neither a known feature nor another way to say one."""
+        """Whether each phrase is neither a known feature nor a synonym of one."""
         taken = {fold(name) for name in known}
         allowed = np.array([taken.isdisjoint(map(fold, phrase.prompts)) for phrase in phrases])
         understood = [name for name in known if self._embeddings.problem_with(name) is None]
@@ -191,7 +191,7 @@ def _vocabulary(files: ModelFiles, wanted: Path | Sequence[str] | None) -> Vocab
 
 
 def _weights_digest(folder: Path) -> str:
-    """Of what decides a vector: weights, tokenizer and image processor, wherever the folder lies."""
+    """Of all files that decide a vector: weights, tokenizer and image processor. Independent of the folder's path."""
     whole = hashlib.sha256()
     for path in sorted({path for pattern in WEIGHT_FILES for path in folder.glob(pattern) if path.is_file()}):
         whole.update(path.name.encode())

@@ -1,6 +1,4 @@
-"""Which of the shown examples may have a feature, for each kind of comparison, and the phrase that fits one best.
-
-From similarities to log-odds: how likely it is, by a contrastive model, that a phrase holds for a picture."""
+"""From similarities to log-odds that a phrase holds for an image, and the phrase that answers a comparison best."""
 
 from __future__ import annotations
 

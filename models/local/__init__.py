@@ -1,1 +1,1 @@
-"""local."""
+"""Transformers models on this machine as oracles."""

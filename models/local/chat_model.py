@@ -1,8 +1,4 @@
-"""A tokenizer that reads a text once however often a batch repeats it.
-
-One feature is asked of many pictures in the same words, and a processor hands all of them to its tokenizer.
-
-A transformers chat model that sees and reads, or only reads: prompts in, tensors and replies out."""
+"""A transformers chat model for images and texts, or for texts only: prompts in, tensors and replies out."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class EachTextOnce:
-    """Stands in for a transformers tokenizer inside a processor; everything but the call is the tokenizer's own."""
+    """A tokenizer that encodes a text once, however often a batch repeats it; all else is the wrapped tokenizer's."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._wrapped = tokenizer
@@ -50,7 +46,7 @@ class EachTextOnce:
 
 
 PICTURES_KEPT = PROMPTS_KEPT = 64  # for the next question about the same
-Turns = tuple[tuple[str, tuple[str | None, ...]], ...]  # who says what; None is a picture
+Turns = tuple[tuple[str, tuple[str | None, ...]], ...]  # role and parts; None is an image
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
+    """A reply, and the tokens that were read and written for it."""
+
     text: str
     input_tokens: int
     output_tokens: int

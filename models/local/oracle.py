@@ -181,7 +181,7 @@ class LocalVlmOracle:
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
-        # Behind a feature no two labels begin alike; behind an example its features and voters do.
+        # With feature_first no prompts share a prefix; otherwise those about one example do.
         about = [place if self.config.feature_first else label.example.digest for place, label in enumerate(labels)]
         readings = reader.read(ready, about)
         return [self._vote(label, reading) for label, reading in zip(labels, readings, strict=True)]

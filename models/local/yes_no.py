@@ -1,7 +1,7 @@
 """P(yes) from a chat model's next token, for many prompts at once.
 
-Prompts are padded on the right: the model looks only to the left, so nobody sees the padding and every token keeps the
-position it has alone. What the prompts of a batch begin with is computed once and its keys and values are reused."""
+Prompts are padded on the right: attention is causal, so padding changes nothing and every token keeps its position.
+The common prefix of the prompts of a batch is computed once, and its keys and values are reused."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""openai."""
+"""OpenAI-compatible servers as oracles."""

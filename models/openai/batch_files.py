@@ -77,7 +77,7 @@ async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequ
 
 
 async def results_of(session: Session, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Results by the id they bear, in whatever order they come. Of two that differ neither is believed, but paid."""
+    """Results by custom_id, in any order. Of two different ones for a request neither is used, but one is charged."""
     found: dict[str, dict[str, Any]] = {}
     for name in ("output_file_id", "error_file_id"):
         for entry in await _entries(session, batch.get(name)):

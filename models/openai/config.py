@@ -1,4 +1,4 @@
-"""How to reach an OpenAI-compatible server and how to ask it. Read from nowhere: whoever builds it says everything."""
+"""How to reach an OpenAI-compatible server and how to ask it. Nothing is read from the environment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from models.openai.label_groups import Grouping
 from models.oracle import OracleError
 from models.prices import Price
 from sources.printable import quoted
@@ -25,7 +26,6 @@ _ABOVE_ZERO = (
 
 Detail = Literal["auto", "low", "high"]
 Output = Literal["auto", "decisions", "schema", "json", "text"]
-Grouping = Literal["auto", "example", "feature", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class OpenAIConfig:
 
     @property
     def refusals(self) -> int:
-        """How often a question must be declined to be recorded as refused: models decline by chance, too."""
+        """How often a question must be declined to be recorded as refused: some refusals are random."""
         return max(1, self.asks // 2)
 
     @property
@@ -77,12 +77,12 @@ class OpenAIConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must be cut out of everything that comes from the server."""
+        """What must be redacted from everything that the server sends."""
         return secret_forms(self.api_key.get_secret_value(), self.url)
 
     @property
     def host(self) -> str:
-        """Where the server is, for messages: an address may carry a password."""
+        """The server for messages, without a password that its address may hold."""
         parts = urlsplit(self.url)
         return parts.hostname + (f":{parts.port}" if parts.port else "") if parts.hostname else self.url
 

@@ -66,7 +66,7 @@ async def _body(session: Session, bills: Sequence[Bill]) -> dict[str, Any]:
 
 
 def answers_by_position(data: dict[str, Any], count: int) -> dict[int, dict[str, Any]]:
-    """Usable answers by the name they bear; by their order only where none bears one and none is missing."""
+    """Usable answers by their name; by their order only if none has a name and none is missing."""
     answers = data.get("answers")
     if not isinstance(answers, list):
         return {}

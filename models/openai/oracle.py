@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,7 +14,7 @@ from models.openai.client import Client
 from models.openai.config import OpenAIConfig
 from models.openai.dispatch import Dispatch
 from models.openai.errors import Fault
-from models.openai.probe import Abilities, probe, probe_key
+from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session
 from models.oracle import Answer, Forecast, Money, OracleError, OracleIdentity, OracleUnavailable, Question
@@ -31,7 +31,7 @@ class OpenAIOracle:
     def __init__(
         self,
         config: OpenAIConfig,
-        remembered: MutableMapping[str, Any] | None = None,
+        remembered: Remembered | dict[str, Any] | None = None,
         store: Store | None = None,
         budget: Money | None = None,
     ) -> None:
@@ -39,7 +39,7 @@ class OpenAIOracle:
         self.account = account_of(config)
         self._store = store
         self._budget = budget
-        self._remembered: MutableMapping[str, Any] = {} if remembered is None else remembered
+        self._remembered: Remembered | dict[str, Any] = {} if remembered is None else remembered
         self._lock = threading.Lock()
         self._background: Background | None = None
         self._session: Session | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,21 @@ from models.prices import Tokens
 from models.prompting.replies import json_objects
 
 
-class Remembered(MutableMapping[str, Any]):
-    """A small JSON file as a mapping. Losing it costs another probe."""
+class Remembered:
+    """A small JSON file, used like a dict. Losing it costs another probe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    def get(self, key: str) -> Any:
+        return self._read().get(key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            written = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
+            written.write_text(json.dumps({**self._read(), key: value}, indent=1), encoding="utf-8")
+            os.replace(written, self._path)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -33,33 +43,9 @@ class Remembered(MutableMapping[str, Any]):
             return {}
         return content if isinstance(content, dict) else {}
 
-    def _write(self, content: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # a folder that cannot be written only means another probe
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            written = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
-            written.write_text(json.dumps(content, indent=1), encoding="utf-8")
-            os.replace(written, self._path)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._read()[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self._write({**self._read(), key: value})
-
-    def __delitem__(self, key: str) -> None:
-        content = self._read()
-        del content[key]
-        self._write(content)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
-CHANCES = 3  # one bad reply must not decide what a server can do
+CHANCES = 3  # attempts: one bad reply must not decide what a server can do
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
 OPTIONAL = ("temperature", "seed", "reasoning_effort")
 _SCHEMA = {
@@ -83,7 +69,7 @@ class Abilities:
 
     @classmethod
     def from_json(cls, data: Any) -> Abilities | None:
-        """None for what `to_json` did not write."""
+        """None for anything that `to_json` did not write."""
         try:
             return cls(**(data | {"missing": tuple(data["missing"])}))
         except (TypeError, KeyError):
@@ -120,14 +106,14 @@ class _Probe:
         return Abilities(decisions, form, self._limit, tuple(sorted(self._missing)), self._thinks)
 
     async def _form(self) -> str:
-        """The strictest format that the server accepts and heeds; the last one is taken as it is."""
+        """The strictest format that the server accepts and enforces; the last one is not tested."""
         *strict, last = FORMATS.get(self._config.output, ("json_schema", "json_object", ""))
         for form in strict:
             for _ in range(CHANCES):
                 reply = await self._chat(form, may_fail=True)
                 if reply is None:
                     break
-                if _heeded(reply, form):
+                if _enforced(reply, form):
                     return form
         await self._chat(last, may_fail=False)
         return last
@@ -138,7 +124,7 @@ class _Probe:
                 send = partial(self._client.send, "chat", self._body(form), PROBE_TOKENS.input)
                 reply = await self._payer.pay("chat", send)
             except Unsupported as fault:
-                if self._can_do_without(fault):
+                if self._adapts_to(fault):
                     continue
                 if may_fail and fault.status in (400, 422):
                     return None
@@ -146,8 +132,8 @@ class _Probe:
             self._thinks |= reply.tokens is not None and reply.tokens.reasoning > 0
             return reply
 
-    def _can_do_without(self, fault: Unsupported) -> bool:
-        """Whether the server names a parameter that can be spelled differently or left out."""
+    def _adapts_to(self, fault: Unsupported) -> bool:
+        """Whether the server rejects a parameter that can be renamed or left out, which is done from now on."""
         named = next((name for name in ("max_completion_tokens", *OPTIONAL) if name in fault.about), None)
         if named is None or named in self._missing:
             return False
@@ -198,7 +184,7 @@ def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, A
     return {"type": form}
 
 
-def _heeded(reply: Reply, form: str) -> bool:
+def _enforced(reply: Reply, form: str) -> bool:
     found = json_objects(reply.message.text)
     if form == "json_schema":
         return any(item.get("word") == "twothirds" for item in found)
@@ -206,6 +192,6 @@ def _heeded(reply: Reply, form: str) -> bool:
 
 
 def probe_key(config: OpenAIConfig) -> str:
-    """Under which name the abilities are remembered: whatever could change them, and no secret."""
+    """The key of remembered abilities: all that could change them, and no secret."""
     asked = [config.url, config.model, config.output, config.temperature is not None, config.reasoning_effort]
     return digest_of(asked)

@@ -156,7 +156,7 @@ class Session:
         return [{"role": one.role, "content": await self._content(one, format)} for one in messages]
 
     async def _content(self, message: Message, format: PartFormat) -> str | list[dict[str, Any]]:
-        """Plain text where there are no pictures: some servers take nothing else from models that do not see."""
+        """Plain text if there are no images: some servers accept nothing else for text-only models."""
         if all(isinstance(part, str) for part in message.parts):
             return message.text
         parts: list[dict[str, Any]] = []
@@ -179,7 +179,7 @@ class Session:
         return part
 
     async def _urls(self, picture: ImagePart) -> tuple[str, ...]:
-        """Raises Declined for a picture that cannot be shown."""
+        """Raises Declined for an image that cannot be read."""
         cached = self.images.cached(picture.example)
         if cached is not None:
             return cached

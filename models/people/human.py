@@ -28,12 +28,12 @@ from store.review.items import ReviewQuestion, Standing, Vote
 from store.review.queue import Queue
 from store.review.votes import MOST_PAID_SECONDS
 
-AT_ONCE = 5_000  # questions that are entered together
+AT_ONCE = 5_000  # questions that are enqueued together
 
 
 @dataclass(frozen=True, slots=True)
 class HumanTerms:
-    """Under which people are asked. None of it is part of the oracle's identity: it changes no answer."""
+    """Pay and limits of the work. None of it is part of the oracle's identity: it changes no answer."""
 
     price: Money = 0  # per vote
     hourly: Money = 0  # per hour of work
@@ -49,7 +49,7 @@ class HumanTerms:
 
 
 class HumanOracle:
-    """Never waits: raises AnswersPending after all that has been answered was yielded. Asking again goes on."""
+    """Never waits: yields what has been answered, then raises AnswersPending. Asking again continues."""
 
     width = AT_ONCE
 
@@ -69,7 +69,7 @@ class HumanOracle:
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         listed = list(questions)
         digests = [self._digest(question) for question in listed]
-        standing = self._entered(listed, digests)
+        standing = self._enqueued(listed, digests)
         taken, answers = dict[int, str](), list[Answer]()
         for question, digest in zip(listed, digests, strict=True):
             answer, vote = _answer(question, standing[digest])
@@ -82,8 +82,8 @@ class HumanOracle:
         if len(answers) < len(listed):
             raise self._pending(standing)
 
-    def _entered(self, questions: Sequence[Question], digests: Sequence[str]) -> dict[str, Standing]:
-        """How far each question is; those that nobody was asked, or too few people, are entered."""
+    def _enqueued(self, questions: Sequence[Question], digests: Sequence[str]) -> dict[str, Standing]:
+        """The votes on each question so far; enqueues questions that are new or need more votes."""
         wanted: dict[str, int] = {}
         for question, digest in zip(questions, digests, strict=True):
             wanted[digest] = max(wanted.get(digest, 0), question.voter + 1)
@@ -109,7 +109,7 @@ class HumanOracle:
             queue=self._name,
             kind=question.kind.value,
             question=_content(question),
-            examples={example.digest: _shown(example) for example in examples},
+            examples={example.digest: _stored(example) for example in examples},
             page=_page(self._name, question),
             votes=votes,
             patience=terms.skips,
@@ -131,30 +131,30 @@ class HumanOracle:
 
 
 def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
-    """An attention check: a label whose answer is known, shown among others of its feature."""
+    """An attention check: a label whose answer is known, on a page among others of its feature."""
     return ReviewQuestion(
         digest=digest_of([queue, "check", _content(label)]),
         queue=queue,
         kind=label.kind.value,
         question=_content(label),
-        examples={label.example.digest: _shown(label.example)},
+        examples={label.example.digest: _stored(label.example)},
         page=_page(queue, label),
         expected=expected,
     )
 
 
 def _content(question: Question) -> dict[str, Any]:
-    """What is asked, whoever is asked."""
+    """The question without the voter: all voters answer one item of the queue."""
     return {name: value for name, value in question.content.items() if name != "voter"}
 
 
 def _page(queue: str, question: Question) -> str:
-    """Labels of one feature stand on one page; a comparison stands alone."""
+    """Labels of one feature share a page; a comparison has its own."""
     return digest_of([queue, question.content["feature"]]) if isinstance(question, Label) else ""
 
 
-def _shown(example: Example) -> dict[str, str | None]:
-    """As the store keeps it: the page reads the picture later, so an address that may not be kept is of no use."""
+def _stored(example: Example) -> dict[str, str | None]:
+    """As the store holds it. The page reads the image later, so its address must be storable."""
     if example.image is not None and example.image != (kept := without_secrets(example.image)):
         raise OracleError(
             f"the picture {kept!r} of example {example.id!r} is behind a secret, and the review page would have "
@@ -174,19 +174,19 @@ def _answer(question: Question, standing: Standing) -> tuple[Answer | None, Vote
 
 
 def _of_vote(question: Question, vote: Vote) -> Answer:
-    said = vote.answer
-    verdict = Verdict(said["verdict"])
+    given = vote.answer
+    verdict = Verdict(given["verdict"])
     named = verdict is Verdict.FEATURE
     return Answer(
         question,
         verdict,
         vote.by,
-        feature=Feature(said["name"], said.get("definition", "")) if named else None,
-        shown=tuple(said.get("shown", ())),
+        feature=Feature(given["name"], given.get("definition", "")) if named else None,
+        shown=tuple(given.get("shown", ())),
         cost=vote.cost,
         booked=vote.cost if vote.prepaid else 0,
         seconds=vote.seconds,
-        raw=canonical_json(said),
+        raw=canonical_json(given),
     )
 
 

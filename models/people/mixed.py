@@ -1,13 +1,12 @@
-"""A mixed crowd behind the same seam: one elicits, another labels, and people are asked where it matters.
+"""A mixed crowd: one oracle elicits, another labels, and people are asked about doubtful labels.
 
-Each member keeps its own answers and books under its own name, so what a model has answered alone is not paid again."""
+Answers are stored and booked under the identity of each member: what a model has answered alone is not paid again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from models.oracle import (
     Answer,
@@ -23,7 +22,7 @@ from models.oracle import (
 )
 from models.recorded import Recorded
 
-Place = tuple[str, str, str]  # a feature and an example
+Cell = tuple[str, str, str]  # a feature (name and definition) and an example
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Mixture:
 
 @dataclass
 class PeopleAsked:
-    """What became of the labels that went to people."""
+    """Counts of the labels that people were asked about."""
 
     escalated: int = 0
     checked: int = 0
@@ -44,7 +43,7 @@ class PeopleAsked:
 
 
 class MixedCrowd:
-    """What people say counts instead of what the labeller said, for all votes on a label once one is doubtful."""
+    """People's answers replace the labeller's, for all votes on a label as soon as one of them is doubtful."""
 
     def __init__(self, elicits: Oracle, labels: Oracle, people: Oracle | None, mixture: Mixture) -> None:
         self.elicits = elicits
@@ -52,7 +51,7 @@ class MixedCrowd:
         self.people = people
         self.mixture = mixture
         self.asked = PeopleAsked()
-        self._theirs: set[Place] = set()  # labels that people decide
+        self._by_people: set[Cell] = set()  # labels that people decide
         self._counted: set[Question] = set()
         self.width = labels.width
 
@@ -101,22 +100,22 @@ class MixedCrowd:
             yield from self._with_people(self.people, labels)
 
     def _with_people(self, people: Oracle, labels: Sequence[Label]) -> Iterator[Answer]:
-        said: dict[Place, list[Answer]] = {}
-        for answer in self.labels.ask([label for label in labels if _place(label) not in self._theirs]):
-            said.setdefault(_place(answer.question), []).append(answer)
+        by_cell: dict[Cell, list[Answer]] = {}
+        for answer in self.labels.ask([label for label in labels if _cell(label) not in self._by_people]):
+            by_cell.setdefault(_cell(answer.question), []).append(answer)
         first: dict[Question, Answer] = {}
-        for place, answers in said.items():
+        for cell, answers in by_cell.items():
             doubtful = self._is_doubtful(answers)
-            if not (doubtful or self._is_checked(place)):
+            if not (doubtful or self._is_checked(cell)):
                 yield from answers
                 continue
-            self._theirs.add(place)
+            self._by_people.add(cell)
             if doubtful:
                 self.asked.escalated += 1
             else:
                 first.update((answer.question, answer) for answer in answers)
-        theirs = [label for label in labels if _place(label) in self._theirs]
-        for answer in people.ask(theirs) if theirs else ():
+        escalated = [label for label in labels if _cell(label) in self._by_people]
+        for answer in people.ask(escalated) if escalated else ():
             if answer.question in first and answer.question not in self._counted:
                 self._counted.add(answer.question)
                 self.asked.checked += 1
@@ -131,32 +130,13 @@ class MixedCrowd:
         near = any(one.probability is not None and abs(one.probability - 0.5) <= margin for one in answers)
         return near or len(verdicts) > 1 or not verdicts <= {Verdict.YES, Verdict.NO}
 
-    def _is_checked(self, place: Place) -> bool:
+    def _is_checked(self, cell: Cell) -> bool:
         share = self.mixture.spot_check
-        return share is not None and int(digest_of(place)[:8], 16) < share * 2**32
-
-
-class Books(Protocol):
-    """Who was asked, and what it has cost so far."""
-
-    @property
-    def identity(self) -> OracleIdentity: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def scope(self) -> str: ...
-    @property
-    def cost(self) -> Money: ...
-    @property
-    def paid_calls(self) -> int: ...
-    @property
-    def cached_calls(self) -> int: ...
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]: ...
-    def estimate(self, questions: Sequence[Question]) -> list[Money]: ...
+        return share is not None and int(digest_of(cell)[:8], 16) < share * 2**32
 
 
 class RecordedCrowd(MixedCrowd):
-    """A mixed crowd each of whose members keeps and books its own answers, all under one budget."""
+    """A mixed crowd whose members each store and book their own answers, under one budget."""
 
     def __init__(self, crowd: MixedCrowd, record: Callable[[Oracle], Recorded]) -> None:
         self._books = {str(one.identity.to_json()): record(one) for one in crowd.members}
@@ -186,7 +166,7 @@ def recorded_by(oracle: Oracle, record: Callable[[Oracle], Recorded]) -> Recorde
     return RecordedCrowd(oracle, record) if isinstance(oracle, MixedCrowd) else record(oracle)
 
 
-def _place(question: Question) -> Place:
+def _cell(question: Question) -> Cell:
     if not isinstance(question, Label):
         raise TypeError(f"only a label is about one example, not {question.kind.value}")
     return question.feature.name, question.feature.definition, question.example.digest

@@ -1,8 +1,8 @@
-"""People who answered long ago: votes replayed from a table of who said what.
+"""Votes of people, replayed from a table.
 
 The table is a CSV file with the columns example, feature, worker and label (1 or 0, also yes or no; empty where the
 worker abstained). Voter k is the k-th worker in the table to have labelled that example with that feature. What is not
-in the table is refused: nothing is made up."""
+in the table is refused."""
 
 from __future__ import annotations
 

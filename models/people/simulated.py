@@ -30,7 +30,7 @@ from models.oracle import (
 )
 from sources.dataset import Example
 
-AT_ONCE = 512  # questions travel together where each is answered at once
+AT_ONCE = 512  # width of a crowd without latency
 ONE_REQUEST = Usage(requests=1)
 
 
@@ -100,18 +100,18 @@ class SimulatedOracle:
             return
         waiting = iter(questions)
         done: SimpleQueue[Future[Answer]] = SimpleQueue()
-        under_way = 0
+        in_flight = 0
         with ThreadPoolExecutor(self.width) as pool:
             try:
                 while True:
-                    # Twice the width is under way, so that a thread never waits for the next question to be pulled.
-                    for question in islice(waiting, 2 * self.width - under_way):
+                    # Twice the width is in flight, so that a thread never waits for the next question to be pulled.
+                    for question in islice(waiting, 2 * self.width - in_flight):
                         pool.submit(self._late_answer, question).add_done_callback(done.put)
-                        under_way += 1
-                    if not under_way:
+                        in_flight += 1
+                    if not in_flight:
                         return
                     answered = done.get()
-                    under_way -= 1
+                    in_flight -= 1
                     yield answered.result()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)

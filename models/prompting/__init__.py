@@ -1,1 +1,1 @@
-"""prompting."""
+"""What models are asked, and how their replies are read."""

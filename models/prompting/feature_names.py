@@ -1,4 +1,4 @@
-"""What a feature may be called. Whoever gives a name, it is checked."""
+"""Rules for the names of features, given by models or by people."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every word that is put to a model, in one place. Change a word and raise VERSION: it is part of every answer's key.
+"""Every prompt, in one place. After any change raise VERSION: it is part of every answer's key.
 
-The system message holds the instructions, the user message the material. Pictures stand by themselves; texts, feature
-names and definitions are JSON strings, so nothing that they say can end its own quotation marks or open a turn of the
-chat. No prompt holds a JSON object that would pass as an answer: a reply may repeat the prompt."""
+The system message holds the instructions, the user message the material. Images are parts of their own; texts, feature
+names and definitions are JSON strings, so that they can neither end their own quotation nor open a turn of the chat. No
+prompt holds a JSON object that would pass as an answer: a reply may repeat the prompt."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from models.oracle import Compare, Feature, Label
 from sources.dataset import Example
 
 VERSION = "1"
-TEXT_LIMIT = 12_000  # characters of an example's text that are shown
-REPLY_LIMIT = 2_000  # characters of an unusable reply that are shown again
+TEXT_LIMIT = 12_000  # characters of an example's text that are sent
+REPLY_LIMIT = 2_000  # characters of an unusable reply that are sent again
 NAME_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """The place of an example's image, or of the frames of a moving one; the adapter puts the pixels in."""
+    """Stands for an example's image, or the frames of a moving one; the adapter inserts the pixels."""
 
     example: Example
 
@@ -40,7 +40,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The words alone, without the pictures."""
+        """The text without the images."""
         return "".join(part for part in self.parts if isinstance(part, str))
 
 
@@ -127,7 +127,7 @@ _MARKERS = re.compile(
 
 
 def unmarked(text: str) -> str:
-    """The text with markers and what is invisible written as JSON escapes."""
+    """The text with chat markers and invisible characters as JSON escapes."""
     return _MARKERS.sub(_escaped, text)
 
 
@@ -151,7 +151,7 @@ def letter(position: int) -> str:
 
 
 def shown_order(question: Compare) -> tuple[int, ...]:
-    """For each place on the page, the position of its example in the question. The first voter sees them as asked.
+    """For each position in the prompt, the position of its example in the question. Voter 0 sees them as asked.
 
     Positions run through `examples` and then `without`; the two groups are never mixed."""
     first, second = list(range(len(question.examples))), list(range(len(question.without)))
@@ -192,7 +192,7 @@ def compare_schema(question: Compare) -> dict[str, Any]:
 
 
 def label_messages(labels: Sequence[Label]) -> list[Message]:
-    """Labels that travel together: one example with many features, or one feature with many examples; one voter."""
+    """Labels in one request: one example with many features, or one feature with many examples; one voter."""
     system = "\n".join([LABELLING[labels[0].voter % len(LABELLING)], MATERIAL, LABEL_SHAPE])
     parts: list[Part] = []
     if _share_example(labels):
@@ -204,7 +204,7 @@ def label_messages(labels: Sequence[Label]) -> list[Message]:
         for number, label in enumerate(labels, start=1):
             parts.extend(_example(f"Item {number}", label.example))
     else:
-        raise ValueError("labels that travel together share their example or their feature")
+        raise ValueError("labels in one request must share their example or their feature")
     parts.append(f"Answer in the JSON form given above, with the keys 1 to {len(labels)}.")
     return [Message("system", (system,)), Message("user", tuple(parts))]
 
@@ -215,7 +215,7 @@ def label_schema(count: int) -> dict[str, Any]:
 
 
 def arranged(labels: Sequence[Label]) -> list[Label]:
-    """The order in which labels stand in one request: the same for the same labels, another for another voter."""
+    """The order of labels in one request: the same for the same labels, different for each voter."""
     ordered = sorted(labels, key=lambda label: (label.feature.name, label.feature.definition, label.example.digest))
     if ordered[0].voter:
         random.Random(ordered[0].voter).shuffle(ordered)
@@ -245,14 +245,14 @@ def predicates(labels: Sequence[Label]) -> list[tuple[str, dict[str, str]]]:
     return [
         (
             PREDICATES[label.voter % len(PREDICATES)].format(it="the example" if alone else f"item {number}"),
-            {"name": _told(label.feature.name), "definition": _told(label.feature.definition)},
+            {"name": _json_text(label.feature.name), "definition": _json_text(label.feature.definition)},
         )
         for number, label in enumerate(labels, start=1)
     ]
 
 
-def _told(text: str) -> str:
-    """In a JSON object of its own, which the server writes out by its own rules."""
+def _json_text(text: str) -> str:
+    """For a JSON object that the server encodes by its own rules."""
     return unmarked(encodable(text)[:TEXT_LIMIT])
 
 

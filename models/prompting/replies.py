@@ -1,6 +1,6 @@
-"""What a model's reply says: parsed, checked against the rules of the question, and never trusted.
+"""Parse model replies and check them against the rules of the question.
 
-A reply that breaks a rule is UNREADABLE with the rule it broke, in words that can be put back to the model."""
+A reply that breaks a rule is UNREADABLE, with a problem text that can be sent back to the model."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def parse_feature(reply: str, question: Compare) -> Reading:
     problem = _definition_problem(definition)
     if problem:
         return _unreadable(problem, name)
-    shown = _who_has_it(data, question)
+    shown = _having(data, question)
     if isinstance(shown, str):
         return _unreadable(shown, name)
     return Reading(Verdict.FEATURE, Feature(name, definition), shown)
 
 
 def parse_labels(reply: str, count: int) -> dict[int, bool]:
-    """Positions (from 0) that the reply answers, by the key it gave: what it leaves out or garbles is left out."""
+    """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped."""
     keys = [str(number) for number in range(1, count + 1)]
     data = _object_with(reply, keys)
     if data is None:
@@ -124,7 +124,7 @@ def _object_with(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _without_thoughts(reply: str) -> str:
-    """Reasoning models may think aloud before they answer; what they consider there is not their answer."""
+    """Without the <think> block of a reasoning model, which may mention answers that it rejects."""
     return reply.rpartition("</think>")[2].partition("<think>")[0].strip()
 
 
@@ -156,7 +156,7 @@ def _definition_problem(definition: str) -> str:
     return ""
 
 
-def _who_has_it(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
+def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
     """Positions in `question.examples`, or what is wrong."""
     order = shown_order(question)
     have, lack = _positions(data.get("have"), order), _positions(data.get("lack"), order)

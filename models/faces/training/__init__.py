@@ -1,1 +1,1 @@
-"""training."""
+"""How the model that ships was trained."""

@@ -14,7 +14,7 @@ import pytest
 
 from flows.compare.flow import run_comparison
 from flows.errors import UsageError
-from models.oracle import AnswersPending, Feature
+from models.oracle import AnswersPending, Feature, connect
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
 from reports.compare.summary import ComparisonSummary
@@ -147,6 +147,7 @@ def test_an_oracle_that_is_lost_before_its_first_vote_is_a_column_of_nothing(
 ) -> None:
     model = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&attempts=1"
     ready = prepared(tmp_path, str(world / "world.csv"), model, PEOPLE, features=str(world / "features.csv"))
+    connect(ready.built[0])
     server.answers_left = 0
     found = run_comparison(ready, run_id="run")
     lost, people = found.study.contenders

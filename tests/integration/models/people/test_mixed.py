@@ -12,7 +12,18 @@ from discovery.questions import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Money, OracleIdentity, Question, Verdict
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    Compare,
+    Feature,
+    Label,
+    Money,
+    OracleIdentity,
+    Question,
+    Verdict,
+    connect,
+)
 from models.people.human import WaitingOracle
 from models.people.mixed import MixedCrowd, Mixture
 from models.voting import Panel
@@ -52,6 +63,21 @@ class Said:
 def labelled(crowd: MixedCrowd, votes: int) -> list[int]:
     (ballot,) = Panel(crowd, EXAMPLES, votes).label([BEARD]).ballots
     return [int(label) for label in ballot.labels]
+
+
+def test_a_crowd_connects_each_member_before_its_identity_is_known() -> None:
+    class Remote(Said):
+        connected = 0
+
+        def connect(self) -> None:
+            self.connected += 1
+
+    model, people = Remote("model", []), Said("people", [])
+    crowd = MixedCrowd(model, model, people, Mixture(escalate=0.1))
+    assert model.connected == 0
+    connect(crowd)
+    assert model.connected == 2  # as elicitor and as labeller: connecting is idempotent
+    assert str(crowd.identity) == "mixed:said:model+said:model+said:people"
 
 
 def test_one_elicits_and_the_other_labels() -> None:
