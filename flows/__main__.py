@@ -150,7 +150,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
     estimate = forecast(settings, TerminalDisplay(messages()))
     if arguments.json:
-        _print_json(estimate)
+        _print_json(estimate.to_json())
     else:
         print_estimate(estimate)
     return DONE

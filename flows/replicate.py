@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from flows.prefect_api import run_as_flow
 from flows.progress import SILENT, Display
+from flows.settings import FrozenSettings
 from reports.replicate.claim import FULL, QUICK, Finding, Job, Scale, Topic, processes, run_jobs
 from reports.replicate.page import TOPICS, write_page
 from reports.run.folder import check_writable
@@ -24,10 +25,8 @@ from tasks.replicate import replicate_topic
 DEFAULT_OUT = "docs/replication"
 
 
-class ReplicateSettings(BaseModel):
-    """The same model is the command line and the form in Prefect."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ReplicateSettings(FrozenSettings):
+    """The settings of one replication."""
 
     quick: bool = Field(False, description="fewer and smaller simulations: two minutes instead of up to an hour")
     out: str = Field(DEFAULT_OUT, description="folder of the page and its plots")

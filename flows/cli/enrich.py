@@ -56,9 +56,8 @@ def _enrich(arguments: argparse.Namespace) -> int:
     from flows.cli.progress import TerminalDisplay
     from flows.cli.terminal import messages
     from flows.enrich.flow import check, run_flow
-    from flows.enrich.summary import told
 
     folder, _ = check(settings)
     summary = run_flow(settings, TerminalDisplay(messages()))
-    print_result(summary, [*told(summary), f"written to {folder}"], json=arguments.json)
+    print_result(summary.to_json(), [*summary.lines(), f"written to {folder}"], json=arguments.json)
     return DONE

@@ -31,8 +31,9 @@ def add_mturk_options(review: argparse.ArgumentParser) -> None:
 
 
 def publish_command(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.money import read_usd
     from flows.reviewing.mturk.publish import plan_tasks, publish
-    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, HitTerms, usd
+    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, HitTerms
     from flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
 
     if not arguments.mturk:
@@ -40,8 +41,8 @@ def publish_command(arguments: argparse.Namespace, store: Any) -> None:
     if arguments.cap is None:
         raise UsageError("--cap is missing: give the USD that all tasks together may cost")
     terms = HitTerms(
-        reward=usd(arguments.reward, "--reward"),
-        cap=usd(arguments.cap, "--cap"),
+        reward=read_usd(arguments.reward, "--reward"),
+        cap=read_usd(arguments.cap, "--cap"),
         market=PRODUCTION if arguments.production else SANDBOX,
         assignments=arguments.assignments,
         lifetime_hours=arguments.lifetime_hours,
@@ -63,12 +64,13 @@ def publish_command(arguments: argparse.Namespace, store: Any) -> None:
 
 
 def collect_command(arguments: argparse.Namespace, store: Any) -> None:
+    from flows.money import read_usd
     from flows.reviewing.mturk.collect import collect
-    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, usd
+    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
     from flows.reviewing.page import resume
 
     market = PRODUCTION if arguments.production else SANDBOX
-    bonus = usd(arguments.bonus, "--bonus") if arguments.bonus else None
+    bonus = read_usd(arguments.bonus, "--bonus") if arguments.bonus else None
     if bonus is not None and (bonus <= 0 or bonus != round(bonus, 2)):
         raise UsageError(f"--bonus {arguments.bonus}: give whole cents, at least 0.01")
     if bonus is not None and not arguments.yes:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.discover.preparation import Prepared
+from flows.discover.preparation import Prepared, RunForecast
 from flows.reviewing.server_log import printable_lines
 from models.oracle import MICRO
 from reports.run.folder import Run
@@ -66,11 +66,11 @@ def results() -> Console:
 
 def say_what_is_kept(prepared: Prepared) -> None:
     estimate = prepared.estimate()
-    left = f"up to {estimate['calls_left']:,} to ask, at most {estimate['usd_left']:.2f} USD"
-    if estimate["kept"]:
-        messages().print(f"kept {estimate['kept']:,} answers, {left}")
+    left = f"up to {estimate.calls_left:,} to ask, at most {estimate.usd_left:.2f} USD"
+    if estimate.kept:
+        messages().print(f"kept {estimate.kept:,} answers, {left}")
     else:
-        messages().print(f"{estimate['examples']} examples, {estimate['oracle']}: {left}")
+        messages().print(f"{estimate.examples} examples, {estimate.oracle}: {left}")
 
 
 def print_features(run: Run) -> None:
@@ -102,18 +102,18 @@ def print_features(run: Run) -> None:
     )
 
 
-def print_estimate(estimate: dict[str, Any]) -> None:
+def print_estimate(estimate: RunForecast) -> None:
     out = results()
     out.print(
-        f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
-        f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
-        f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
+        f"{estimate.dataset} ({estimate.examples} examples) with {estimate.oracle}: at most "
+        f"{estimate.calls:,} calls and {estimate.usd:.4f} USD; {estimate.kept:,} answers are kept, "
+        f"{estimate.calls_left:,} calls and {estimate.usd_left:.4f} USD are left",
     )
-    if "requests" in estimate:
+    if estimate.requests is not None:
         out.print(
             f"likely, if every comparison finds a feature and every label takes all its votes: "
-            f"{estimate['requests']:,} requests, {estimate['input_tokens']:,} tokens in, "
-            f"{estimate['output_tokens']:,} out, {estimate['usd_about']:.4f} USD",
+            f"{estimate.requests:,} requests, {estimate.input_tokens:,} tokens in, "
+            f"{estimate.output_tokens:,} out, {estimate.usd_about:.4f} USD",
         )
 
 

@@ -59,7 +59,7 @@ def run_comparison(
     """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()
-    contenders = tuple(asking.contender(asked, features, discovered.get(asked.place)) for asked in prepared.oracles)
+    contenders = tuple(asking.contender(asked, features, discovered.get(asked.index)) for asked in prepared.oracles)
     if asking.pending:
         raise waits_for(asking.pending)
     settings, dataset = prepared.settings, prepared.dataset

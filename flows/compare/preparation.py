@@ -33,10 +33,10 @@ PEOPLE = ("human", "recorded", "simulated")  # which kind stands for people, whe
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparedOracle:
     """One oracle of a comparison."""
 
-    place: int
+    index: int
     name: str
     oracle: Oracle
     votes: int
@@ -47,7 +47,7 @@ class Asked:
 class PreparedComparison:
     settings: CompareSettings
     dataset: Dataset
-    oracles: list[Asked]
+    oracles: list[ComparedOracle]
     store: Store
     folder: Path
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
@@ -84,11 +84,11 @@ class PreparedComparison:
             found[tuple(sorted(rng.choice(n, 3, replace=False).tolist()))] = None
         return list(found)
 
-    def discovery(self, asked: Asked) -> Prepared:
+    def discovery(self, asked: ComparedOracle) -> Prepared:
         """A discovery by one oracle on the sample, as `discover` would run it."""
         settings = DiscoverSettings(
             dataset=self.settings.dataset,
-            oracle=self.settings.oracles[asked.place],
+            oracle=self.settings.oracles[asked.index],
             queries=self.settings.queries,
             votes=min(asked.votes, MOST_VOTES),
             budget=self.settings.budget,
@@ -96,10 +96,10 @@ class PreparedComparison:
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
         )
-        folder = self.folder / f"discovery-{asked.place + 1}"
+        folder = self.folder / f"discovery-{asked.index + 1}"
         return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)
 
-    def scope(self, asked: Asked) -> str:
+    def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
         return digest_of(["compare", self.dataset.digest, asked.oracle.identity.to_json(), asked.votes, chosen])
 
@@ -136,12 +136,12 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     return PreparedComparison(settings, dataset, oracles, store, folder, features, origin, display)
 
 
-def _asked(settings: CompareSettings, built: list[Oracle]) -> list[Asked]:
+def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:
     short = [str(oracle.identity) for oracle in built]
     counts = Counter(short)
     people = _people(settings, built)
     return [
-        Asked(
+        ComparedOracle(
             place,
             name if counts[name] == 1 else settings.oracles[place],
             oracle,

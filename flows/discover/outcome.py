@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class Outcome:
                 "interesting": interesting(finding.labels),
                 "distinct": flag,
                 "consistent": finding.consistent,
-                "twin": finding.twin,
+                "twin": str(finding.twin or ""),
                 "cost_usd": finding.cost / MICRO,
             }
             for order, (finding, flag, labels) in enumerate(
@@ -114,7 +115,7 @@ class Outcome:
         for ballot in self.rest:
             yield from map(self._row, sorted(ballot.answers, key=_place))
 
-    def write(self, folder: Any) -> Run:
+    def write(self, folder: Path) -> Run:
         return write_run(
             folder,
             summary=self.summary(),

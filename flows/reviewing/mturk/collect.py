@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from flows.money import micro
 from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
 from models.oracle import MICRO
 from store import AnswerRecord, Request, Store
@@ -139,11 +140,11 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
     key = _bonus_key(name)
     if store.lookup([key]):
         return 0
-    cost = int(bonus * BONUS_FEE * MICRO) if hit.terms["market"] == "production" else 0
+    cost = micro(bonus * BONUS_FEE) if hit.terms["market"] == "production" else 0
     run = next(row for row in store.run_overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
     asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
-    limit = None if budget is None else int(float(budget) * MICRO)
+    limit = None if budget is None else micro(Decimal(str(budget)))
     claimed = store.claim(hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=limit)
     if claimed.refused:
         return 0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol
 
 from flows.errors import UsageError
+from flows.money import micro
 from flows.reviewing.mturk.terms import HitTerms, external_question
 from models.oracle import MICRO, Money
 from review.access import SECRET, TASK, Signer
@@ -68,7 +70,7 @@ def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: i
         for start in range(0, len(items), page_size)
     ]
     plan = Plan(terms, tuple(tasks))
-    if plan.cost > terms.cap * MICRO:
+    if plan.cost > micro(terms.cap):
         raise UsageError(f"{plan}, which is more than --cap {terms.cap}: raise it, or ask fewer questions")
     return plan
 
@@ -119,7 +121,7 @@ def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
         requests,
         owner=OWNER,
         lease_seconds=3600 * terms.lifetime_hours + 60 * DAY,
-        budget=None if budget is None else int(float(budget) * MICRO),
+        budget=None if budget is None else micro(Decimal(str(budget))),
     )
     if claimed.refused:
         store.release(OWNER, claimed.granted)
