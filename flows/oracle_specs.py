@@ -56,7 +56,7 @@ def secret_in(text: str) -> str:
     """What is secret in an oracle's parameters, in words that do not repeat it; empty if nothing is."""
     for name, value in parse_qsl(text.partition("?")[2], keep_blank_values=True):
         if is_secret_name(name):
-            return "a key is no parameter, for those are kept and logged: set OPENAI_API_KEY instead"
+            return "parameters are kept and logged, so a key must not be one: set OPENAI_API_KEY instead"
         if held := secret_of(value):
             return f"its address holds {held}, and parameters are kept and logged: set OPENAI_BASE_URL instead"
     return ""

@@ -65,7 +65,7 @@ def _replicate(settings: ReplicateSettings, display: Display) -> list[dict[str, 
 def run_replication(
     settings: ReplicateSettings, scale: Scale, *, test: Test = lambda _, work: work(), display: Display = SILENT
 ) -> list[dict[str, Any]]:
-    """The whole replication as plain Python; the flow hands in a task, tests hand in nothing."""
+    """The whole replication as plain Python; the flow passes a task, tests nothing."""
     folder = Path(settings.out)
     check_writable(folder)
     planned = [(topic, topic.plan(scale, settings.seed)) for topic in TOPICS]

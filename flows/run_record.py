@@ -22,7 +22,7 @@ class Spent(Protocol):
 
 @dataclass
 class RunRecord:
-    """What the store is told at the end of a run."""
+    """What the store records at the end of a run."""
 
     status: str = "failed"
     spent: Spent | None = None

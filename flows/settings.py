@@ -95,7 +95,7 @@ APP = "twothirds"
 
 
 def default_store() -> str:
-    """TWOTHIRDS_STORE, for an address with a password has no place among parameters; else in the user's data folder."""
+    """TWOTHIRDS_STORE, which may hold a password as parameters may not; else a file in the user's data folder."""
     return os.environ.get("TWOTHIRDS_STORE") or f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
 
 
@@ -134,7 +134,7 @@ class Environment:
 
 
 def prefect_environment() -> dict[str, str]:
-    """History written promptly, nothing reported to anybody; whatever the user has set wins."""
+    """Write history promptly and send no analytics; variables that the user has set win."""
     wanted = {
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",

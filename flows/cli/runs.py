@@ -74,7 +74,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from flows.runs.report import describe, report, told
+    from flows.runs.report import describe, page_lines, report
 
     page = report(
         _run_of(arguments.folder, told=True),
@@ -87,7 +87,7 @@ def _report(arguments: argparse.Namespace) -> int:
         against=_run_of(arguments.against) if arguments.against else None,
         display=_display(),
     )
-    print_result(describe(page), told(page), json=arguments.json)
+    print_result(describe(page), page_lines(page), json=arguments.json)
     return DONE
 
 

@@ -40,8 +40,7 @@ def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
 
 @dataclass
 class Asking:
-    """One comparison under way. What must wait for people, and who cannot be reached any more, is noted, and everybody
-    else is asked nevertheless."""
+    """One comparison in progress. An oracle that must wait for people or is unavailable is noted; the others go on."""
 
     prepared: PreparedComparison
     run_id: str
@@ -52,7 +51,7 @@ class Asking:
 
     def features(self) -> tuple[tuple[Feature, ...], dict[int, Discovered]]:
         """What is labelled, and the discoveries that were made: by the first oracle where nothing was given, and by
-        everybody where that is wanted."""
+        all of them on request."""
         prepared = self.prepared
         discovered: dict[int, Discovered] = {}
         features = prepared.features

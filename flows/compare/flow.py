@@ -56,7 +56,7 @@ def _compare(prepared: PreparedComparison) -> dict[str, Any] | State[Any]:
 def run_comparison(
     prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
 ) -> Comparison:
-    """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
+    """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()
     contenders = tuple(asking.contender(asked, features, discovered.get(asked.index)) for asked in prepared.oracles)

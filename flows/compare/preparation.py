@@ -29,7 +29,7 @@ from sources.load import load_dataset
 from store import Store
 
 MOST_VOTES = 99  # of a discovery
-PEOPLE = ("human", "recorded", "simulated")  # which kind stands for people, where nobody says
+PEOPLE = ("human", "recorded", "simulated")  # the kinds that stand for people by default, first match
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PreparedComparison:
 
     @cached_property
     def rows(self) -> list[int]:
-        """The sample, the same for everybody and for every discovery."""
+        """The sample, the same for every oracle and every discovery."""
         return self.discovery(self.oracles[0]).rows
 
     @cached_property
@@ -109,10 +109,10 @@ class PreparedComparison:
         if truth is None:
             return None
         found = np.full((len(features), len(self.rows)), UNKNOWN, np.int8)
-        for place, feature in enumerate(features):
+        for index, feature in enumerate(features):
             column = _column(feature.name, truth.columns)
             if column is not None:
-                found[place] = truth.matrix[self.rows, column]
+                found[index] = truth.matrix[self.rows, column]
         return found if (found != UNKNOWN).any() else None
 
 
@@ -142,13 +142,13 @@ def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracl
     people = _people(settings, built)
     return [
         ComparedOracle(
-            place,
-            name if counts[name] == 1 else settings.oracles[place],
+            index,
+            name if counts[name] == 1 else settings.oracles[index],
             oracle,
-            settings.votes_of(place),
-            place == people,
+            settings.votes_of(index),
+            index == people,
         )
-        for place, (name, oracle) in enumerate(zip(short, built, strict=True))
+        for index, (name, oracle) in enumerate(zip(short, built, strict=True))
     ]
 
 
@@ -172,4 +172,4 @@ def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[tuple[Fea
 def _column(name: str, columns: tuple[str, ...]) -> int | None:
     if name in columns:
         return columns.index(name)
-    return next((place for place, column in enumerate(columns) if same_name(name, column)), None)
+    return next((index for index, column in enumerate(columns) if same_name(name, column)), None)

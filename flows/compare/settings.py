@@ -40,7 +40,7 @@ class CompareSettings(RunSettings):
     people_sample: int | None = Field(
         None, ge=1, description="people label only so many of these; shares of all are then corrected by the model"
     )
-    comparisons: int = Field(20, ge=0, description="triples that everybody is asked to compare")
+    comparisons: int = Field(20, ge=0, description="triples that every oracle is asked to compare")
     own_discovery: bool = Field(False, description="every oracle also discovers features by itself")
     queries: int = Field(35, ge=1, description="comparisons of each discovery at most")
     accuracy: float = Field(0.95, gt=0, le=1, description="how often labels should be right, for the advice")
@@ -77,9 +77,9 @@ class CompareSettings(RunSettings):
             raise ValueError(f"--people {self.people!r} is none of the --oracles: repeat one of them exactly")
         return self
 
-    def votes_of(self, place: int) -> int:
+    def votes_of(self, index: int) -> int:
         numbers = [int(part) for part in self.votes.split(",")]
-        return numbers[place] if len(numbers) > 1 else numbers[0]
+        return numbers[index] if len(numbers) > 1 else numbers[0]
 
     @property
     def run_name(self) -> str:

@@ -76,7 +76,7 @@ def run_discovery(
     label: Callable[[Panel, list[Feature]], Labelled] = Panel.label,
     on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
 ) -> Outcome:
-    """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
+    """The whole discovery as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     settings, store, display = prepared.settings, prepared.store, prepared.display
     started = time.monotonic()
     with recorded_run(

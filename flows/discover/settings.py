@@ -75,7 +75,7 @@ class DiscoverSettings(OracleSettings):
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
     beyond: bool | None = Field(
-        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair if told to)"
+        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair on request)"
     )
     ask: Literal["left-right", "two-of-three"] | None = Field(
         None, description="put comparisons as left-right questions, or a pair as two two-of-three questions"
@@ -103,7 +103,7 @@ class DiscoverSettings(OracleSettings):
     spot_check: float | None = Field(None, gt=0, le=1, description="share of the labels that people check")
     people: OracleText = Field("human", description="who is asked by --escalate and --spot-check")
     wait: bool = Field(
-        False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
+        False, description="wait for answers that take their time, e.g. people's, instead of ending with status 75"
     )
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
 

@@ -54,8 +54,8 @@ class BatchLabels:
 
 
 class BatchLost(OracleUnavailable):
-    """Nobody answers any more. `found` is what came of the batch until then; it is no argument, so that the error can
-    travel between processes."""
+    """The oracle is unavailable. `found` is what came of the batch until then; as an attribute, not an argument, it is
+    pickled with the error."""
 
     found: BatchLabels
 

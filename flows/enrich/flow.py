@@ -121,7 +121,7 @@ def enrich_with(
     submit: Submit | None = None,
     display: Display = SILENT,
 ) -> EnrichSummary:
-    """The whole enrichment as plain Python; the flow hands in tasks on a cluster, benchmarks and tests nothing."""
+    """The whole enrichment as plain Python; the flow passes tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
     with (
         locked(folder),

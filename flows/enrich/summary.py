@@ -74,7 +74,7 @@ class EnrichSummary(BaseModel):
             raise RunError(f"{path} cannot be read ({error.strerror}): enrich the data set first") from None
         except ValidationError as error:
             where = ".".join(map(str, error.errors()[0]["loc"])) or "JSON"
-            raise RunError(f"{path} is damaged ({where}): enrich again, which writes it anew") from None
+            raise RunError(f"{path} is damaged ({where}): enrich again, which replaces it") from None
 
     def lines(self) -> list[str]:
         """The summary in words."""

@@ -119,7 +119,7 @@ def describe(page: Page) -> dict[str, Any]:
     }
 
 
-def told(page: Page) -> list[str]:
+def page_lines(page: Page) -> list[str]:
     """The same in words, for people."""
     lines: list[str] = []
     if page.target:

@@ -16,7 +16,7 @@ from review.access import SECRET, TASK, Signer
 from store import Request, Store
 from store.review.queue import Hit
 
-OWNER = "mturk"  # no process: tasks outlive whoever posted them
+OWNER = "mturk"  # not a process: tasks outlive the one that posted them
 DAY = 86_400.0
 ALREADY_THERE = "HITAlreadyExists"
 
@@ -107,7 +107,7 @@ def _run_for(store: Store, items: Sequence[int], terms: HitTerms) -> str:
 
 
 def claim_keys(hit: Hit) -> list[str]:
-    """One claim per assignment: what it may cost is reserved until it is paid or nobody takes it."""
+    """One claim per assignment: what it may cost is reserved until it is paid, or the task expires."""
     return [f"mturk/{hit.token}/{number}" for number in range(hit.terms["people"])]
 
 
@@ -177,6 +177,6 @@ def _listed(client: TurkClient) -> dict[str, str]:
 
 
 def explained(error: Exception) -> UsageError:
-    """What Amazon said, in one line with a remedy."""
-    said = " ".join(str(error).split())
-    return UsageError(f"Mechanical Turk: {said}: what was planned is kept; correct it and run the same command again")
+    """Amazon's error, in one line with a remedy."""
+    text = " ".join(str(error).split())
+    return UsageError(f"Mechanical Turk: {text}: what was planned is kept; correct it and run the same command again")
