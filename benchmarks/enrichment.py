@@ -120,7 +120,7 @@ def timed(dataset: Path, features: int, *, added: int) -> dict[str, float]:
         out=str(folder / "out"),
     )
     began, used = time.perf_counter(), time.process_time()
-    summary = enrich_with(settings)
+    summary = enrich_with(settings).to_json()
     seconds, processor = time.perf_counter() - began, time.process_time() - used
     assert summary["added"] == added, summary
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -3,8 +3,8 @@
     python -m benchmarks.openai_throughput [--labels 1000] [--latency 0.05] [--concurrency 16]
 
 The server is the one of the tests, in a process of its own, and answers after a fixed time. The bare loop sends the
-request bodies that the oracle sends. Then: tokens per label of each way to group labels into requests, at equal answers,
-by the server's own count of one token for four characters and 85 for a picture."""
+request bodies that the oracle sends. Then: tokens per label of each way to group labels into requests, at equal
+answers, by the server's own count of one token for four characters and 85 for a picture."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def report(
 ) -> int:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
-    from flows.runs.report import describe, told
+    from flows.runs.report import describe, page_lines
     from flows.runs.report import report as write_report
 
     page = write_report(
@@ -50,7 +50,7 @@ def report(
         against=_run_of(against) if against else None,
         display=terminal_display(),
     )
-    print_result(describe(page), told(page), json=output.json)
+    print_result(describe(page), page_lines(page), json=output.json)
     return DONE
 
 

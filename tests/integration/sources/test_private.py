@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from review.media import BrowserPictures
 from models.people.human import _stored
+from review.media import BrowserPictures
 from sources.errors import DatasetError
 from sources.load import load_dataset
 from sources.private_hosts import VARIABLE, is_public
