@@ -15,6 +15,7 @@ from flows.discover.settings import DiscoverSettings
 from models.oracle import MICRO
 
 if TYPE_CHECKING:
+    from flows.discover.preparation import RunForecast
     from reports.finished_run import Run
     from store import Cost, Store
 
