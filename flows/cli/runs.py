@@ -59,9 +59,9 @@ def export(
     *,
     to: Annotated[
         list[str] | None,
-        Parameter(
-            metavar="FORMAT,…",
-            help="wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
+        option(
+            "FORMAT,…",
+            "wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
             "huggingface, card, tree-json, tree-dot, doubtful or all (the default)",
         ),
     ] = None,

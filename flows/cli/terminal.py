@@ -75,6 +75,10 @@ class PlainConsole(Console):
     def render_str(self, text: str, **named: Any) -> Text:
         return super().render_str(printable_lines(text), **named)
 
+    def on_broken_pipe(self) -> None:
+        """Left to `main`, in place of an exit with status 1."""
+        raise BrokenPipeError
+
 
 def messages() -> Console:
     return PlainConsole(stderr=True)
