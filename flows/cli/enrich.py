@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from flows.cli.options import Output, takes
-from flows.cli.terminal import print_result, showing
+from flows.cli.terminal import showing
 from flows.enrich.settings import EnrichSettings
-
-DONE = 0
 
 
 @takes(EnrichSettings, positional="dataset")
-def enrich(settings: EnrichSettings, output: Output) -> int:
+def enrich(settings: EnrichSettings, output: Output) -> None:
     with showing():
         from flows.enrich.flow import check, run_flow
         from flows.enrich.summary import told
@@ -18,5 +16,4 @@ def enrich(settings: EnrichSettings, output: Output) -> int:
         folder, _ = check(settings)
         summary = run_flow(settings)
     lines = told(summary) if "waits_for" in summary else [*told(summary), f"written to {folder}"]
-    print_result(summary, lines, json=output.json)
-    return DONE
+    output.print(summary, lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from flows.settings import NOT_REPEATED
 
 Settings = TypeVar("Settings", bound=BaseModel)
+Function = TypeVar("Function", bound=Callable[..., int | None])
 
 # The groups of the help in their order; a setting that is not listed is advanced.
 GROUPS = {
@@ -34,6 +35,7 @@ GROUPS = {
 }
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(GROUPS)}
 OUTPUT = _GROUPS["Output"]
+STORE_HELP = "URL or path of the store (default: TWOTHIRDS_STORE, or your own)"
 
 
 class UsageError(Exception):
@@ -48,9 +50,6 @@ def flag(about: str) -> Parameter:
     return Parameter(help=about, negative="", show_default=False)
 
 
-StoreOption = Annotated[str | None, option("STORE", "URL or path of the store (default: TWOTHIRDS_STORE, or your own)")]
-
-
 def command_group(name: str, example: str, usage: str | None = None) -> App:
     """A command with actions, each of which is a command of its own."""
     return App(
@@ -62,10 +61,13 @@ def command_group(name: str, example: str, usage: str | None = None) -> App:
     )
 
 
-def action(app: App, example: str, **more: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def action(app: App, example: str, **more: Any) -> Callable[[Function], Function]:
     """Adds an action, which the help lists below those added before."""
     about, place = f"example: python -m flows {example}", sum(1 for _ in app)
     return lambda run: app.command(run, help_epilogue=about, sort_key=place, **more)
+
+
+DatasetOption = Annotated[str | None, option("DATASET", "where the data set is now (default: where the run found it)")]
 
 
 @Parameter(name="*")
@@ -76,8 +78,35 @@ class Output:
     json: Annotated[bool, flag("print the result as JSON"), Parameter(group=OUTPUT)] = False
     debug: Annotated[bool, flag("show the traceback of an error"), Parameter(group=OUTPUT)] = False
 
+    def print(self, data: Any, lines: Iterable[str]) -> None:
+        """Results go to stdout: as JSON, or as lines."""
+        from flows.cli.terminal import as_json
+        from sources.location import printable
 
-PLAIN = Output()
+        print(as_json(data) if self.json else "\n".join(map(printable, lines)))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class StoreOutput(Output):
+    """The options of a command that reads or writes the store."""
+
+    store: Annotated[str | None, option("STORE", STORE_HELP)] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Changing(Output):
+    """The options of every action that changes features."""
+
+    no_ask: Annotated[bool, flag("leave labels empty that would have to be asked again")] = False
+    yes: Annotated[bool, flag("do it; without, the change is only shown or asked about")] = False
+    budget: Annotated[str | None, option("USD", "USD that asking again may cost")] = None
+    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None
+    dataset: DatasetOption = None
+
+
+PLAIN, STORE, CHANGING = Output(), StoreOutput(), Changing()
 
 
 def group_of(name: str) -> Group:
@@ -86,7 +115,7 @@ def group_of(name: str) -> Group:
 
 def takes(
     model: type[Settings], positional: str = ""
-) -> Callable[[Callable[[Settings, Output], int]], Callable[..., int]]:
+) -> Callable[[Callable[[Settings, Output], None]], Callable[..., None]]:
     """A command whose options are the fields of a settings model, and --config."""
     named = sorted(model.model_fields.items(), key=lambda item: item[0] != positional)
     parameters = [_parameter(name, field, first=name == positional) for name, field in named]
@@ -97,10 +126,10 @@ def takes(
     parameters.append(inspect.Parameter("output", keyword, annotation=Output, default=PLAIN))
     signature = inspect.Signature(parameters)
 
-    def decorate(run: Callable[[Settings, Output], int]) -> Callable[..., int]:
-        def command(*words: Any, **options: Any) -> int:
+    def decorate(run: Callable[[Settings, Output], None]) -> Callable[..., None]:
+        def command(*words: Any, **options: Any) -> None:
             given = signature.bind(*words, **options).arguments
-            return run(read_options(given, model, positional), given.get("output", PLAIN))
+            run(read_options(given, model, positional), given.get("output", PLAIN))
 
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__doc__, command.__name__ = run.__doc__, run.__name__

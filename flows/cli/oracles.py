@@ -10,8 +10,6 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from flows.cli.options import PLAIN, Output, UsageError, choices_of, option
 from flows.cli.terminal import as_json, results
 
-DONE = 0
-
 
 @dataclass(frozen=True)
 class ParameterDoc:
@@ -63,7 +61,7 @@ KINDS = {
 }
 
 
-def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> int:
+def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> None:
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown oracle {kind!r}: choose one of {', '.join(KINDS)}")
     chosen = {name: one for name, one in KINDS.items() if kind in (None, name)}
@@ -75,7 +73,6 @@ def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None
         print(as_json(data))
     else:
         _print(list(chosen.values()))
-    return DONE
 
 
 def _print(kinds: list[OracleKind]) -> None:

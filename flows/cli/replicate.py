@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from flows.cli.options import Output, takes
-from flows.cli.terminal import print_result, showing
+from flows.cli.terminal import showing
 from flows.replicate import ReplicateSettings, run_flow
-
-DONE = 0
 
 
 @takes(ReplicateSettings)
-def replicate(settings: ReplicateSettings, output: Output) -> int:
+def replicate(settings: ReplicateSettings, output: Output) -> None:
     with showing():
         summary = run_flow(settings)
     lines = [f"{row['verdict']}: {row['claim']} ({row['runs']:,} runs)" for row in summary]
-    print_result(summary, [*lines, f"written to {settings.out}"], json=output.json)
-    return DONE
+    output.print(summary, [*lines, f"written to {settings.out}"])

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from flows.cli.options import PLAIN, Output, UsageError, action, command_group, flag, option
-from flows.cli.terminal import print_result, showing
+from flows.cli.options import (
+    CHANGING,
+    PLAIN,
+    Changing,
+    DatasetOption,
+    Output,
+    UsageError,
+    action,
+    command_group,
+    flag,
+    option,
+)
+from flows.cli.terminal import showing
 
 if TYPE_CHECKING:
     from reports.run.folder import Run
 
-DONE = 0
 RunFolder = Annotated[str, option("RUN", "a run folder")]
-DatasetOption = Annotated[str | None, option("DATASET", "where the data set is now (default: where the run found it)")]
 
 
 def report(
@@ -32,7 +38,7 @@ def report(
     against: Annotated[str | None, option("RUN", "compare with another run, by features of the same names")] = None,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
-) -> int:
+) -> None:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
     from flows.runs.report import describe, told
@@ -49,8 +55,7 @@ def report(
             by=by,
             against=_run_of(against) if against else None,
         )
-    print_result(describe(page), told(page), json=output.json)
-    return DONE
+    output.print(describe(page), told(page))
 
 
 def export(
@@ -68,14 +73,13 @@ def export(
     out: Annotated[str | None, option("PATH", "the folder to write (default: export in the run folder)")] = None,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
-) -> int:
+) -> None:
     from flows.runs.report import export as write_export
 
     with showing():
         files = write_export(_run_of(run, whole=True), to or ["all"], dataset=dataset, out=Path(out) if out else None)
     written = [str(path) for path in files]
-    print_result(written, written, json=output.json)
-    return DONE
+    output.print(written, written)
 
 
 def tree(
@@ -86,14 +90,13 @@ def tree(
     support: Annotated[int | None, option("N", "examples that must show it at least (default: 4)")] = None,
     dot: Annotated[bool, flag("print it for Graphviz")] = False,
     output: Output = PLAIN,
-) -> int:
+) -> None:
     from discovery.tree import as_dot, as_json, as_text
     from reports.page.problems import tree_of
 
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
     found = tree_of(_run_of(run).findings, **{name: value for name, value in chosen.items() if value is not None})
-    print_result(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"), json=output.json)
-    return DONE
+    output.print(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"))
 
 
 features = command_group(
@@ -102,40 +105,25 @@ features = command_group(
     usage="Usage: python -m flows features RUN COMMAND [NAME…] [OPTIONS]",
 )
 Names = Annotated[str, option("NAME", "names of features")]
-Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it in order")]
+Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it for the next")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Changing:
-    """The options of every action that changes features."""
-
-    no_ask: Annotated[bool, flag("leave labels empty that would have to be asked again")] = False
-    yes: Annotated[bool, flag("do it; without, the change is only shown or asked about")] = False
-    budget: Annotated[str | None, option("USD", "USD that asking again may cost")] = None
-    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None
-    dataset: DatasetOption = None
-
-
-DEFAULT = Changing()
-
-
-def _action(example: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _action(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     name = example.partition(" ")[0]
     usage = f"Usage: python -m flows features RUN {name} [NAME…] [OPTIONS]"
     return action(features, f"features runs/faces {example}", name=name, usage=usage)
 
 
 @_action("list")
-def list_features(run: RunFolder, /, *, output: Output = PLAIN) -> int:
+def list_features(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """List the features: how many examples have them, and their definitions."""
-    return _curate(run, "list", (), DEFAULT, output)
+    _change(run, "list", (), output)
 
 
 @_action("rename backbone vertebrate --yes")
-def rename(run: RunFolder, /, *names: Names, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+def rename(run: RunFolder, /, *names: Names, output: Changing = CHANGING) -> None:
     """Give a feature another name: RUN rename OLD NEW."""
-    return _curate(run, "rename", names, changing, output)
+    _change(run, "rename", names, output)
 
 
 @_action("merge beard 'facial hair' --into beard")
@@ -145,30 +133,22 @@ def merge(
     *names: Names,
     into: Annotated[str | None, option("NAME", "the name afterwards (default: the first one's)")] = None,
     definition: Definitions = None,
-    changing: Changing = DEFAULT,
-    output: Output = PLAIN,
-) -> int:
+    output: Changing = CHANGING,
+) -> None:
     """Make one feature of several."""
-    return _curate(run, "merge", names, changing, output, into=into, definitions=definition or [])
+    _change(run, "merge", names, output, into=into, definitions=definition or [])
 
 
 @_action("split airborne 'flying bird' 'flying insect' --no-ask")
-def split(
-    run: RunFolder,
-    /,
-    *names: Names,
-    definition: Definitions = None,
-    changing: Changing = DEFAULT,
-    output: Output = PLAIN,
-) -> int:
+def split(run: RunFolder, /, *names: Names, definition: Definitions = None, output: Changing = CHANGING) -> None:
     """Make several features of one: RUN split OLD NEW NEW."""
-    return _curate(run, "split", names, changing, output, definitions=definition or [])
+    _change(run, "split", names, output, definitions=definition or [])
 
 
 @_action("drop predator --yes")
-def drop(run: RunFolder, /, *names: Names, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+def drop(run: RunFolder, /, *names: Names, output: Changing = CHANGING) -> None:
     """Remove features."""
-    return _curate(run, "drop", names, changing, output)
+    _change(run, "drop", names, output)
 
 
 @_action("define aquatic 'lives in water most of the time'")
@@ -178,34 +158,32 @@ def define(
     *names: Names,
     definition: Definitions = None,
     keep: Annotated[bool, flag("keep the labels and change only the words")] = False,
-    changing: Changing = DEFAULT,
-    output: Output = PLAIN,
-) -> int:
+    output: Changing = CHANGING,
+) -> None:
     """Give a feature another definition: RUN define NAME DEFINITION."""
-    return _curate(run, "define", names, changing, output, keep=keep, definitions=definition or [])
+    _change(run, "define", names, output, keep=keep, definitions=definition or [])
 
 
 @_action("undo")
-def undo(run: RunFolder, /, *, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+def undo(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """Take back the last change."""
-    return _curate(run, "undo", (), changing, output)
+    _change(run, "undo", (), output)
 
 
 @_action("log")
-def log(run: RunFolder, /, *, output: Output = PLAIN) -> int:
+def log(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """List the changes that were made."""
-    return _curate(run, "log", (), DEFAULT, output)
+    _change(run, "log", (), output)
 
 
-def _curate(run: str, action: str, names: tuple[str, ...], changing: Changing, output: Output, **more: Any) -> int:
+def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **more: Any) -> None:
     from flows.runs.curate import Wishes, curate
 
-    shared = {name: getattr(changing, name) for name in ("budget", "store", "dataset")}
-    wishes = Wishes(action, [*names], ask=not changing.no_ask, sure=changing.yes, **shared, **more)
+    shared: dict[str, Any] = {key: getattr(output, key) for key in ("budget", "store", "dataset")}
+    wishes = Wishes(name, [*names], ask=not output.no_ask, sure=output.yes, **shared, **more)
     with showing():
         result = curate(_run_of(run), wishes)
-    print_result(result.data, result.lines, json=output.json)
-    return DONE
+    output.print(result.data, result.lines)
 
 
 def _run_of(folder: str, *, whole: bool = False) -> Run:

@@ -10,7 +10,6 @@ import logging
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -35,11 +34,6 @@ def as_json(value: Any) -> str:
     return "".join(
         letter if letter == "\n" or printable(letter) == letter else json.dumps(letter)[1:-1] for letter in text
     )
-
-
-def print_result(data: Any, lines: Iterable[str], *, json: bool) -> None:
-    """Results go to stdout: as JSON, or as lines."""
-    print(as_json(data) if json else "\n".join(map(printable, lines)))
 
 
 class PrintableFormatter(logging.Formatter):
