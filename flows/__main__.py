@@ -4,6 +4,7 @@ Only the module of the command that runs is imported, so that help and errors co
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from flows import VERSION
 from flows.cli.signals import Interruption
-from flows.cli.terminal import PlainHelp, print_traceback
+from flows.cli.terminal import PlainConsole, PlainHelp, print_traceback
 
 DONE, WAITING = 0, 75
 WITH_ACTIONS = ("features", "review", "store")
@@ -63,6 +64,7 @@ def build_app() -> App:
         help="Discover named, labelled features in a data set.",
         help_epilogue="example: python -m flows discover datasets/faces --oracle simulated; "
         "python -m flows COMMAND --help describes a command",
+        console=PlainConsole(),
         help_format="plaintext",
         help_formatter="default" if sys.stdout.isatty() else PlainHelp(),
         help_flags=["--help", "-h"],
@@ -89,7 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         interruption.end()
         return interruption.status
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader has gone: nothing is left to say, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return DONE
     except Exception as error:
         if "--debug" in argv:
@@ -108,7 +111,9 @@ def _run(argv: list[str]) -> int:
             from flows.errors import UsageError
 
             raise UsageError(f"COMMAND is missing: choose one of {', '.join(COMMANDS)}")
-        return app(_action_first(app, argv)) or DONE
+        status: int = app(_action_first(app, argv)) or DONE
+        sys.stdout.flush()
+        return status
     except CycloptsError as error:
         from flows.cli.errors import usage_error
 

@@ -9,11 +9,9 @@ from flows.cli.options import Output, takes
 from flows.cli.terminal import as_json, results, terminal_display
 from flows.compare.settings import CompareSettings
 
-DONE = 0
-
 
 @takes(CompareSettings, positional="dataset")
-def compare(settings: CompareSettings, output: Output) -> int:
+def compare(settings: CompareSettings, output: Output) -> None:
     from flows.compare.preparation import prepare_comparison
 
     prepared = prepare_comparison(settings, terminal_display())
@@ -24,7 +22,6 @@ def compare(settings: CompareSettings, output: Output) -> int:
         print(as_json(json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))))
     else:
         _print(result)
-    return DONE
 
 
 def _print(result: dict[str, Any]) -> None:

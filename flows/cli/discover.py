@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 
-from flows.cli.options import PLAIN, Output, StoreOption, option, takes
+from flows.cli.options import PLAIN, STORE, Output, StoreOutput, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
 from flows.discover.settings import DiscoverSettings
 from models.oracle import MICRO
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from reports.finished_run import Run
     from store import Cost, Store
 
-DONE = 0
-
 
 @takes(DiscoverSettings, positional="dataset")
-def discover(settings: DiscoverSettings, output: Output) -> int:
+def discover(settings: DiscoverSettings, output: Output) -> None:
     from flows.discover.preparation import prepare
 
     prepared = prepare(settings, terminal_display())
@@ -34,11 +32,10 @@ def discover(settings: DiscoverSettings, output: Output) -> int:
         print(as_json(run.summary.to_json()))
     else:
         _print_features(run)
-    return DONE
 
 
 @takes(DiscoverSettings, positional="dataset")
-def estimate(settings: DiscoverSettings, output: Output) -> int:
+def estimate(settings: DiscoverSettings, output: Output) -> None:
     from flows.discover.preparation import forecast
 
     estimated = forecast(settings, terminal_display())
@@ -46,41 +43,34 @@ def estimate(settings: DiscoverSettings, output: Output) -> int:
         print(as_json(estimated.to_json()))
     else:
         _print_estimate(estimated)
-    return DONE
 
 
 def costs(
     run: Annotated[str | None, option("RUN", "a run folder, its name or its id (default: all)")] = None,
     /,
     *,
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+    output: StoreOutput = STORE,
+) -> None:
     from flows.settings import open_store
 
-    rows = _cost_rows(open_store(store, terminal_display()), run)
+    rows = _cost_rows(open_store(output.store, terminal_display()), run)
     if output.json:
         print(as_json([asdict(row) for row in rows]))
     else:
         _print_costs(rows)
-    return DONE
 
 
 def server(
     *,
     port: Annotated[int, option("PORT", "port to listen at")] = 4200,
     output: Output = PLAIN,  # noqa: ARG001
-) -> int:
+) -> None:
     from flows.prefect_api import keep_server
     from flows.settings import prefect_environment, state_folder
 
-    with (
-        terminal_display().waiting("starting a Prefect server"),
-        keep_server(state_folder(), prefect_environment(), port) as url,
-    ):
+    with keep_server(state_folder(), prefect_environment(), port) as url:
         messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.")
         signal.pause()
-    return DONE
 
 
 def _print_features(run: Run) -> None:

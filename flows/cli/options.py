@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -19,6 +19,7 @@ from flows.errors import UsageError
 from flows.settings import NOT_REPEATED
 
 Settings = TypeVar("Settings", bound=BaseModel)
+Function = TypeVar("Function", bound=Callable[..., int | None])
 
 # The groups of the help in their order; a setting that is not listed is advanced.
 GROUPS = {
@@ -35,6 +36,7 @@ GROUPS = {
 }
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(GROUPS)}
 OUTPUT = _GROUPS["Output"]
+STORE_HELP = "URL or path of the store (default: TWOTHIRDS_STORE, or your own)"
 
 
 def option(metavar: str, about: str) -> Parameter:
@@ -43,9 +45,6 @@ def option(metavar: str, about: str) -> Parameter:
 
 def flag(about: str) -> Parameter:
     return Parameter(help=about, negative="", show_default=False)
-
-
-StoreOption = Annotated[str | None, option("STORE", "URL or path of the store (default: TWOTHIRDS_STORE, or your own)")]
 
 
 def command_group(name: str, example: str, usage: str | None = None) -> App:
@@ -59,10 +58,13 @@ def command_group(name: str, example: str, usage: str | None = None) -> App:
     )
 
 
-def action(app: App, example: str, **more: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def action(app: App, example: str, **more: Any) -> Callable[[Function], Function]:
     """Adds an action, which the help lists below those added before."""
     about, place = f"example: python -m flows {example}", sum(1 for _ in app)
     return lambda run: app.command(run, help_epilogue=about, sort_key=place, **more)
+
+
+DatasetOption = Annotated[str | None, option("DATASET", "where the data set is now (default: where the run found it)")]
 
 
 @Parameter(name="*")
@@ -73,8 +75,35 @@ class Output:
     json: Annotated[bool, flag("print the result as JSON"), Parameter(group=OUTPUT)] = False
     debug: Annotated[bool, flag("show the traceback of an error"), Parameter(group=OUTPUT)] = False
 
+    def print(self, data: Any, lines: Iterable[str]) -> None:
+        """Results go to stdout: as JSON, or as lines."""
+        from flows.cli.terminal import as_json
+        from sources.printable import printable
 
-PLAIN = Output()
+        print(as_json(data) if self.json else "\n".join(map(printable, lines)))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class StoreOutput(Output):
+    """The options of a command that reads or writes the store."""
+
+    store: Annotated[str | None, option("STORE", STORE_HELP)] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Changing(Output):
+    """The options of every action that changes features."""
+
+    no_ask: Annotated[bool, flag("leave labels empty that would have to be asked again")] = False
+    yes: Annotated[bool, flag("do it; without, the change is only shown or asked about")] = False
+    budget: Annotated[str | None, option("USD", "USD that asking again may cost")] = None
+    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None
+    dataset: DatasetOption = None
+
+
+PLAIN, STORE, CHANGING = Output(), StoreOutput(), Changing()
 
 
 def group_of(name: str) -> Group:
@@ -83,7 +112,7 @@ def group_of(name: str) -> Group:
 
 def takes(
     model: type[Settings], positional: str = ""
-) -> Callable[[Callable[[Settings, Output], int]], Callable[..., int]]:
+) -> Callable[[Callable[[Settings, Output], None]], Callable[..., None]]:
     """A command whose options are the fields of a settings model, and --config."""
     named = sorted(model.model_fields.items(), key=lambda item: item[0] != positional)
     parameters = [_parameter(name, field, first=name == positional) for name, field in named]
@@ -94,10 +123,10 @@ def takes(
     parameters.append(inspect.Parameter("output", keyword, annotation=Output, default=PLAIN))
     signature = inspect.Signature(parameters)
 
-    def decorate(run: Callable[[Settings, Output], int]) -> Callable[..., int]:
-        def command(*words: Any, **options: Any) -> int:
+    def decorate(run: Callable[[Settings, Output], None]) -> Callable[..., None]:
+        def command(*words: Any, **options: Any) -> None:
             given = signature.bind(*words, **options).arguments
-            return run(read_options(given, model, positional), given.get("output", PLAIN))
+            run(read_options(given, model, positional), given.get("output", PLAIN))
 
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__doc__, command.__name__ = run.__doc__, run.__name__

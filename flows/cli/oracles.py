@@ -11,8 +11,6 @@ from flows.cli.options import PLAIN, Output, choices_of, option
 from flows.cli.terminal import as_json, results
 from flows.errors import UsageError
 
-DONE = 0
-
 
 @dataclass(frozen=True)
 class ParameterDoc:
@@ -64,7 +62,7 @@ KINDS = {
 }
 
 
-def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> int:
+def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> None:
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown oracle {kind!r}: choose one of {', '.join(KINDS)}")
     chosen = {name: one for name, one in KINDS.items() if kind in (None, name)}
@@ -76,7 +74,6 @@ def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None
         print(as_json(data))
     else:
         _print(list(chosen.values()))
-    return DONE
 
 
 def _print(kinds: list[OracleKind]) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from flows.cli.options import Output, takes
-from flows.cli.terminal import print_result, terminal_display
+from flows.cli.terminal import terminal_display
 from flows.enrich.rediscover import PROPOSALS, run_flow
 from flows.enrich.settings import RediscoverSettings
 
-DONE = 0
-
 
 @takes(RediscoverSettings, positional="dataset")
-def rediscover(settings: RediscoverSettings, output: Output) -> int:
+def rediscover(settings: RediscoverSettings, output: Output) -> None:
     rows = run_flow(settings, terminal_display())
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
-    print_result(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"], json=output.json)
-    return DONE
+    output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])

@@ -8,15 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.options import PLAIN, Output, StoreOption, action, command_group, flag, option
-from flows.cli.terminal import messages, print_result
+from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
+from flows.cli.terminal import messages
 from flows.errors import UsageError
 from flows.money import read_usd
 
 if TYPE_CHECKING:
     from store import Store
 
-DONE = 0
 review = command_group("review", "review invite Ann; python -m flows review")
 BaseUrl = Annotated[str | None, option("URL", "address under which people reach the page, if not host and port")]
 Queue = Annotated[str | None, option("QUEUE", "only the questions of --oracle human:QUEUE")]
@@ -41,14 +40,13 @@ def serve(
     repeats: Annotated[float, option("SHARE", "share of questions that are asked twice")] = 0.05,
     pass_mark: Annotated[float, option("SHARE", "share of attention checks to pass")] = 0.8,
     days: Days = 14.0,
-    store: StoreOption = None,
-    output: Output = PLAIN,  # noqa: ARG001
-) -> int:
+    output: StoreOutput = STORE,
+) -> None:
     """Serve the page on which people answer (the default)."""
     from flows.reviewing.page import PageSettings, invite
     from flows.reviewing.page import serve as serve_page
 
-    opened = _open(store)
+    opened = _open(output.store)
     settings = PageSettings(
         host=host, port=port, base_url=base_url, queue=queue, page_size=page_size,
         lease_minutes=lease_minutes, checks=checks, repeats=repeats, pass_mark=pass_mark,
@@ -58,7 +56,6 @@ def serve(
     _say(f"overview: {invite(opened, 'admin', days=days, admin=True, address=settings.address)}")
     serve_page(opened, settings)
     _say("the page has ended: every answer is kept; run the same command again to go on")
-    return DONE
 
 
 @action(review, "review invite Ann --days 3")
@@ -67,73 +64,60 @@ def invite(
     days: Days = 14.0,
     admin: Annotated[bool, flag("to the view of the whole review")] = False,
     base_url: BaseUrl = None,
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+    output: StoreOutput = STORE,
+) -> None:
     """Print a link for each person who may answer."""
     from flows.reviewing.page import invite as make_link
 
-    opened = _named("invite", names, store)
+    opened = _named("invite", names, output.store)
     links = {name: make_link(opened, name, days=days, admin=admin, address=base_url) for name in names}
     lines = [link if len(links) == 1 else f"{name}: {link}" for name, link in links.items()]
-    print_result(links, lines, json=output.json)
-    return DONE
+    output.print(links, lines)
 
 
 @action(review, "review revoke Ann")
-def revoke(*names: People, store: StoreOption = None, output: Output = PLAIN) -> int:
+def revoke(*names: People, output: StoreOutput = STORE) -> None:
     """End the invitations of people."""
     from flows.reviewing.page import revoke as end_invitations
 
-    opened = _named("revoke", names, store)
+    opened = _named("revoke", names, output.store)
     ended = {name: end_invitations(opened, name) for name in names}
-    print_result(ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()], json=output.json)
-    return DONE
+    output.print(ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()])
 
 
 @action(review, "review withdraw Ann")
-def withdraw(*names: People, store: StoreOption = None, output: Output = PLAIN) -> int:
+def withdraw(*names: People, output: StoreOutput = STORE) -> None:
     """Set aside all answers of people."""
     from flows.reviewing.page import withdraw as set_aside
 
-    opened = _named("withdraw", names, store)
+    opened = _named("withdraw", names, output.store)
     counts = {name: set_aside(opened, name) for name in names}
-    print_result(counts, [f"{name}: {count} answers set aside" for name, count in counts.items()], json=output.json)
-    return DONE
+    output.print(counts, [f"{name}: {count} answers set aside" for name, count in counts.items()])
 
 
 @action(review, "review status")
-def status(*, store: StoreOption = None, output: Output = PLAIN) -> int:
+def status(*, output: StoreOutput = STORE) -> None:
     """Show how many questions wait and how many votes were given."""
-    states = _open(store).queue.records.states()
+    states = _open(output.store).queue.records.states()
     lines = [
         f"{one.queue}: {one.questions} {one.kind} questions {one.state}, {one.given} of {one.wanted} votes given"
         for one in states
     ]
-    print_result([asdict(one) for one in states], lines or ["no question has been asked yet"], json=output.json)
-    return DONE
+    output.print([asdict(one) for one in states], lines or ["no question has been asked yet"])
 
 
 @action(review, "review export answers.csv")
-def export(
-    file: Annotated[str, option("FILE", "the CSV file to write")],
-    /,
-    *,
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+def export(file: Annotated[str, option("FILE", "the CSV file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Write all answers of people to a CSV file."""
     from flows.reviewing.page import export as write_answers
 
     path = Path(file)
-    opened = _open(store)
     try:
-        write_answers(opened, path)
+        write_answers(_open(output.store), path)
     except OSError as error:
         remedy = "give a file in a folder that can be written"
         raise UsageError(f"cannot write {path} ({error.strerror}): {remedy}") from None
-    print_result(str(path), [str(path)], json=output.json)
-    return DONE
+    output.print(str(path), [str(path)])
 
 
 @action(review, "review checks datasets/faces checks.csv --queue main")
@@ -143,15 +127,13 @@ def checks(
     /,
     *,
     queue: Annotated[str, option("QUEUE", "the queue of --oracle human:QUEUE")] = "main",
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+    output: StoreOutput = STORE,
+) -> None:
     """Add attention checks: labels whose answer is known."""
     from flows.reviewing.page import add_checks
 
-    count = add_checks(_open(store), dataset, Path(file), queue)
-    print_result(count, [f"{count} attention checks in queue {queue}"], json=output.json)
-    return DONE
+    count = add_checks(_open(output.store), dataset, Path(file), queue)
+    output.print(count, [f"{count} attention checks in queue {queue}"])
 
 
 @action(review, "review publish --mturk --reward 0.05 --cap 20")
@@ -171,9 +153,8 @@ def publish(
     page_size: PageSize = 12,
     base_url: BaseUrl = None,
     yes: Yes = False,
-    store: StoreOption = None,
-    output: Output = PLAIN,  # noqa: ARG001
-) -> int:
+    output: StoreOutput = STORE,
+) -> None:
     """Post the questions that wait as paid tasks."""
     from flows.reviewing.mturk.publish import plan_tasks
     from flows.reviewing.mturk.publish import publish as post
@@ -184,7 +165,7 @@ def publish(
         raise UsageError("review publish: say where: --mturk")
     if cap is None:
         raise UsageError("--cap is missing: give the USD that all tasks together may cost")
-    opened = _open(store)
+    opened = _open(output.store)
     terms = HitTerms(
         reward=read_usd(reward, "--reward"),
         cap=read_usd(cap, "--cap"),
@@ -204,7 +185,6 @@ def publish(
         address = base_url or opened.queue.people.remembered(ADDRESS) or DEFAULT_ADDRESS
         posted = post(opened, client_of(terms.market.endpoint), plan, address)
         print(f"{posted} tasks posted; collect their answers with: python -m flows review collect")
-    return DONE
 
 
 @action(review, "review collect --bonus 0.10 --yes")
@@ -213,27 +193,25 @@ def collect(
     production: Production = False,
     bonus: Annotated[str | None, option("USD", "USD for every assignment that is approved")] = None,
     yes: Yes = False,
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+    output: StoreOutput = STORE,
+) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
     from flows.reviewing.mturk.collect import collect as take_in
     from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
     from flows.reviewing.page import resume
 
-    opened, market = _open(store), PRODUCTION if production else SANDBOX
+    opened, market = _open(output.store), PRODUCTION if production else SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None
     if amount is not None and (amount <= 0 or amount != round(amount, 2)):
         raise UsageError(f"--bonus {bonus}: give whole cents, at least 0.01")
     if amount is not None and not yes:
         people = sum(hit.terms["people"] for hit in opened.queue.mturk.hits() if hit.terms["market"] == market.name)
         print(f"a bonus of {amount:.2f} USD each for at most {people} assignments: add --yes to pay it")
-        return DONE
+        return
     result = take_in(opened, client_of(market.endpoint), market.name, bonus=amount)
     if opened.queue.waits.ready_runs():
         resume(opened.queue)
-    print_result(vars(result), result.lines(), json=output.json)
-    return DONE
+    output.print(vars(result), result.lines())
 
 
 def client_of(endpoint: str) -> Any:

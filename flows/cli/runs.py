@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from flows.cli.options import PLAIN, Output, action, command_group, flag, option
-from flows.cli.terminal import print_result, terminal_display
+from flows.cli.options import (
+    CHANGING,
+    PLAIN,
+    Changing,
+    DatasetOption,
+    Output,
+    action,
+    command_group,
+    flag,
+    option,
+)
+from flows.cli.terminal import terminal_display
 from flows.errors import UsageError
 
 if TYPE_CHECKING:
     from reports.finished_run import Run
 
-DONE = 0
 RunFolder = Annotated[str, option("RUN", "a run folder")]
-DatasetOption = Annotated[str | None, option("DATASET", "where the data set is now (default: where the run found it)")]
 
 
 def report(
@@ -33,7 +38,7 @@ def report(
     against: Annotated[str | None, option("RUN", "compare with another run, by features of the same names")] = None,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
-) -> int:
+) -> None:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
     from flows.runs.report import describe, page_lines
@@ -50,8 +55,7 @@ def report(
         against=_run_of(against) if against else None,
         display=terminal_display(),
     )
-    print_result(describe(page), page_lines(page), json=output.json)
-    return DONE
+    output.print(describe(page), page_lines(page))
 
 
 def export(
@@ -60,24 +64,23 @@ def export(
     *,
     to: Annotated[
         list[str] | None,
-        Parameter(
-            metavar="FORMAT,…",
-            help="wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
+        option(
+            "FORMAT,…",
+            "wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
             "huggingface, card, tree-json, tree-dot, doubtful or all (the default)",
         ),
     ] = None,
     out: Annotated[str | None, option("PATH", "the folder to write (default: export in the run folder)")] = None,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
-) -> int:
+) -> None:
     from flows.runs.report import export as write_export
 
     files = write_export(
         _run_of(run), to or ["all"], dataset=dataset, out=Path(out) if out else None, display=terminal_display()
     )
     written = [str(path) for path in files]
-    print_result(written, written, json=output.json)
-    return DONE
+    output.print(written, written)
 
 
 def tree(
@@ -88,13 +91,12 @@ def tree(
     support: Annotated[int | None, option("N", "examples that must show it at least (default: 4)")] = None,
     dot: Annotated[bool, flag("print it for Graphviz")] = False,
     output: Output = PLAIN,
-) -> int:
+) -> None:
     from discovery.tree import as_dot, as_json, as_text
 
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
     found = _run_of(run).findings.tree(**{name: value for name, value in chosen.items() if value is not None})
-    print_result(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"), json=output.json)
-    return DONE
+    output.print(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"))
 
 
 features = command_group(
@@ -103,40 +105,25 @@ features = command_group(
     usage="Usage: python -m flows features RUN COMMAND [NAME…] [OPTIONS]",
 )
 Names = Annotated[str, option("NAME", "names of features")]
-Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it in order")]
+Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it for the next")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Changing:
-    """The options of every action that changes features."""
-
-    no_ask: Annotated[bool, flag("leave labels empty that would have to be asked again")] = False
-    yes: Annotated[bool, flag("do it; without, the change is only shown or asked about")] = False
-    budget: Annotated[str | None, option("USD", "USD that asking again may cost")] = None
-    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None
-    dataset: DatasetOption = None
-
-
-DEFAULT = Changing()
-
-
-def _action(example: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _action(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     name = example.partition(" ")[0]
     usage = f"Usage: python -m flows features RUN {name} [NAME…] [OPTIONS]"
     return action(features, f"features runs/faces {example}", name=name, usage=usage)
 
 
 @_action("list")
-def list_features(run: RunFolder, /, *, output: Output = PLAIN) -> int:
+def list_features(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """List the features: how many examples have them, and their definitions."""
-    return _curate(run, "list", (), DEFAULT, output)
+    _change(run, "list", (), output)
 
 
 @_action("rename backbone vertebrate --yes")
-def rename(run: RunFolder, /, *names: Names, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+def rename(run: RunFolder, /, *names: Names, output: Changing = CHANGING) -> None:
     """Give a feature another name: RUN rename OLD NEW."""
-    return _curate(run, "rename", names, changing, output)
+    _change(run, "rename", names, output)
 
 
 @_action("merge beard 'facial hair' --into beard")
@@ -146,30 +133,22 @@ def merge(
     *names: Names,
     into: Annotated[str | None, option("NAME", "the name afterwards (default: the first one's)")] = None,
     definition: Definitions = None,
-    changing: Changing = DEFAULT,
-    output: Output = PLAIN,
-) -> int:
+    output: Changing = CHANGING,
+) -> None:
     """Make one feature of several."""
-    return _curate(run, "merge", names, changing, output, into=into, definitions=definition or [])
+    _change(run, "merge", names, output, into=into, definitions=definition or [])
 
 
 @_action("split airborne 'flying bird' 'flying insect' --no-ask")
-def split(
-    run: RunFolder,
-    /,
-    *names: Names,
-    definition: Definitions = None,
-    changing: Changing = DEFAULT,
-    output: Output = PLAIN,
-) -> int:
+def split(run: RunFolder, /, *names: Names, definition: Definitions = None, output: Changing = CHANGING) -> None:
     """Make several features of one: RUN split OLD NEW NEW."""
-    return _curate(run, "split", names, changing, output, definitions=definition or [])
+    _change(run, "split", names, output, definitions=definition or [])
 
 
 @_action("drop predator --yes")
-def drop(run: RunFolder, /, *names: Names, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+def drop(run: RunFolder, /, *names: Names, output: Changing = CHANGING) -> None:
     """Remove features."""
-    return _curate(run, "drop", names, changing, output)
+    _change(run, "drop", names, output)
 
 
 @_action("define aquatic 'lives in water most of the time'")
@@ -179,33 +158,31 @@ def define(
     *names: Names,
     definition: Definitions = None,
     keep: Annotated[bool, flag("keep the labels and change only the words")] = False,
-    changing: Changing = DEFAULT,
-    output: Output = PLAIN,
-) -> int:
+    output: Changing = CHANGING,
+) -> None:
     """Give a feature another definition: RUN define NAME DEFINITION."""
-    return _curate(run, "define", names, changing, output, keep=keep, definitions=definition or [])
+    _change(run, "define", names, output, keep=keep, definitions=definition or [])
 
 
 @_action("undo")
-def undo(run: RunFolder, /, *, changing: Changing = DEFAULT, output: Output = PLAIN) -> int:
+def undo(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """Take back the last change."""
-    return _curate(run, "undo", (), changing, output)
+    _change(run, "undo", (), output)
 
 
 @_action("log")
-def log(run: RunFolder, /, *, output: Output = PLAIN) -> int:
+def log(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """List the changes that were made."""
-    return _curate(run, "log", (), DEFAULT, output)
+    _change(run, "log", (), output)
 
 
-def _curate(run: str, action: str, names: tuple[str, ...], changing: Changing, output: Output, **more: Any) -> int:
+def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **more: Any) -> None:
     from flows.runs.curate import CurationRequest, curate
 
-    shared = {name: getattr(changing, name) for name in ("budget", "store", "dataset")}
-    request = CurationRequest(action, [*names], ask=not changing.no_ask, confirmed=changing.yes, **shared, **more)
+    shared: dict[str, Any] = {key: getattr(output, key) for key in ("budget", "store", "dataset")}
+    request = CurationRequest(name, [*names], ask=not output.no_ask, confirmed=output.yes, **shared, **more)
     result = curate(_run_of(run), request, terminal_display())
-    print_result(result.data, result.lines, json=output.json)
-    return DONE
+    output.print(result.data, result.lines)
 
 
 def _run_of(folder: str) -> Run:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from flows.cli.options import PLAIN, Output, StoreOption, action, command_group, option
-from flows.cli.terminal import print_result, terminal_display
+from flows.cli.options import STORE, StoreOutput, action, command_group, option
+from flows.cli.terminal import terminal_display
 
 if TYPE_CHECKING:
     from store import Store
@@ -18,16 +18,16 @@ store = command_group("store", "store check")
 
 
 @action(store, "store check --store sqlite:///answers.sqlite")
-def check(*, store: StoreOption = None, output: Output = PLAIN) -> int:
+def check(*, output: StoreOutput = STORE) -> int:
     """Recompute every key, checksum and sum, and list what is wrong (status 1)."""
     from flows.store_check import check as check_store
     from store.errors import DamagedStore
 
     try:
-        with _existing(store) as opened:
+        with _existing(output.store) as opened:
             found, name = check_store(opened, terminal_display()), opened.name
     except DamagedStore as damaged:
-        print_result({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)], json=output.json)
+        output.print({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)])
         return WRONG
     lines = [*found.problems, *found.notes]
     if found.problems:
@@ -35,45 +35,31 @@ def check(*, store: StoreOption = None, output: Output = PLAIN) -> int:
     else:
         lines.append(f"store {name}: {found.answers:,} answers; every key, checksum and sum is right")
     data = {"answers": found.answers, "problems": found.problems, "notes": found.notes}
-    print_result(data, lines, json=output.json)
+    output.print(data, lines)
     return WRONG if found.problems else DONE
 
 
 @action(store, "store backup answers-2026-11-16.sqlite")
-def backup(
-    file: Annotated[str, option("FILE", "the new file to write")],
-    /,
-    *,
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+def backup(file: Annotated[str, option("FILE", "the new file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Copy the store to a new file while runs go on."""
     from store.backup import backup as copy
 
-    with _existing(store) as opened, _percent("copied") as progress:
+    with _existing(output.store) as opened, _percent("copied") as progress:
         copy(opened, Path(file), progress)
-    print_result(str(Path(file)), [str(Path(file))], json=output.json)
-    return DONE
+    output.print(str(Path(file)), [str(Path(file))])
 
 
 @action(store, "store restore answers-2026-11-16.sqlite --store new.sqlite")
-def restore(
-    file: Annotated[str, option("FILE", "the backup to read")],
-    /,
-    *,
-    store: StoreOption = None,
-    output: Output = PLAIN,
-) -> int:
+def restore(file: Annotated[str, option("FILE", "the backup to read")], /, *, output: StoreOutput = STORE) -> None:
     """Make a new store from a backup."""
     from flows.settings import default_store
     from store.backup import restore as copy
     from store.connection import store_name
 
-    url = store or default_store()
+    url = output.store or default_store()
     with _percent("restored") as progress:
         copy(Path(file), url, progress)
-    print_result(store_name(url), [store_name(url)], json=output.json)
-    return DONE
+    output.print(store_name(url), [store_name(url)])
 
 
 def _existing(url: str | None) -> Store:
@@ -92,6 +78,7 @@ def _existing(url: str | None) -> Store:
 @contextmanager
 def _percent(detail: str) -> Iterator[Callable[[int, int], None]]:
     """Shows how far a copy is, in percent of what is counted."""
+
     display = terminal_display()
     with display.counting(100, "%"):
         yield lambda done, total: display.update(100 * done // max(total, 1), detail)

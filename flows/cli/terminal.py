@@ -10,7 +10,6 @@ import logging
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +34,6 @@ def as_json(value: Any) -> str:
     return "".join(
         letter if letter == "\n" or printable(letter) == letter else json.dumps(letter)[1:-1] for letter in text
     )
-
-
-def print_result(data: Any, lines: Iterable[str], *, json: bool) -> None:
-    """Results go to stdout: as JSON, or as lines."""
-    print(as_json(data) if json else "\n".join(map(printable, lines)))
 
 
 class PrintableFormatter(logging.Formatter):
@@ -74,6 +68,10 @@ class PlainConsole(Console):
 
     def render_str(self, text: str, **named: Any) -> Text:
         return super().render_str(printable_lines(text), **named)
+
+    def on_broken_pipe(self) -> None:
+        """Left to `main`, in place of an exit with status 1."""
+        raise BrokenPipeError
 
 
 def messages() -> Console:
