@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
 
-CLOSE = 0.01  # difference in accuracy that counts as none
+NEGLIGIBLE_LOSS = 0.01  # of accuracy
 
 
 def chance_of_right(
@@ -60,11 +60,11 @@ def enough(curve: dict[int, float]) -> int | None:
     if not curve:
         return None
     most = curve[max(curve)]
-    return min(votes for votes, accuracy in curve.items() if accuracy >= most - CLOSE)
+    return min(votes for votes, accuracy in curve.items() if accuracy >= most - NEGLIGIBLE_LOSS)
 
 
 Floats = NDArray[np.float64]
-STEPS = 40  # points of a curve at most
+MAX_THRESHOLDS = 40  # of a curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ def escalated(model: Side, model_votes: int, people: Side, doubt: Floats, kind: 
     if not len(doubt):
         return []
     thresholds = np.unique(doubt)[::-1]
-    if len(thresholds) > STEPS:
-        thresholds = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, STEPS).astype(int))]
+    if len(thresholds) > MAX_THRESHOLDS:
+        thresholds = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, MAX_THRESHOLDS).astype(int))]
     base = model.right[model_votes]
     settings = []
     for votes, chances in people.right.items():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discovery.questions import UNKNOWN, Labels
 from discovery.statistics.intervals import Z_95, Estimate, share
 
-FEWEST = 10  # people's labels, below which the normal interval means nothing
+MIN_LABELS_OF_PEOPLE = 10  # people's labels, below which the normal interval means nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,6 @@ def _saved(y: NDArray[np.float64], variance: float, n: int) -> Estimate:
 
 
 def _why_not(n: int, others: int) -> str:
-    if n < FEWEST:
-        return f"people and model both labelled {n} examples, and it takes {FEWEST}"
+    if n < MIN_LABELS_OF_PEOPLE:
+        return f"people and model both labelled {n} examples, and it takes {MIN_LABELS_OF_PEOPLE}"
     return "" if others else "people labelled every example that the model did: nothing is left to estimate"

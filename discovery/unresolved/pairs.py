@@ -16,7 +16,7 @@ from discovery.unresolved.packed_labels import PackedLabels
 Pair = tuple[int, ...]
 SCORED_EXACTLY = 2_000  # up to so many examples every pair is scored by `least_resolved`
 PAIR_SAMPLE = 1 << 18  # random pairs that are scored above that
-BLOCK = 1 << 22  # pairs of patterns compared at once
+PATTERN_PAIRS_AT_ONCE = 1 << 22  # compared
 
 
 class UnresolvedPairs:
@@ -114,7 +114,7 @@ def _confused_patterns(
     """For each pattern the examples of other patterns that it is confused with: one of the two must be incomplete."""
     others = np.zeros(first.size, np.int64)
     rows = np.flatnonzero(incomplete)
-    step = max(1, BLOCK // first.size)
+    step = max(1, PATTERN_PAIRS_AT_ONCE // first.size)
     for start in range(0, rows.size, step):
         block = rows[start : start + step]
         confused = np.ones((block.size, first.size), np.bool_)
