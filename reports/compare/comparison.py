@@ -82,16 +82,6 @@ class OracleComparison:
 
 def compare_oracles(study: Study) -> OracleComparison:
     reference = reference_of(study)
-    return OracleComparison(
-        study,
-        reference,
-        agreements(study),
-        all_together(study),
-        qualities(study, reference),
-        versus(study),
-        advice(study, reference),
-        same_questions(study),
-        yields(study),
-        matched(study),
-        disagreements(study),
-    )
+    labels = agreements(study), all_together(study), qualities(study, reference), versus(study)
+    named = same_questions(study), yields(study), matched(study)
+    return OracleComparison(study, reference, *labels, advice(study, reference), *named, disagreements(study))

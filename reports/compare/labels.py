@@ -108,22 +108,10 @@ def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
     single_each, single = _accuracy(study, chances_of_right(one, reference.labels, 1))
     majority_each, majority = _accuracy(study, chances_of_right(one, reference.labels, max(curve, default=1)))
     consensus_each, consensus = _consensus(study, one, reference.labels)
-    return Quality(
-        one.name,
-        among,
-        among_each,
-        right | brier,
-        [a | b for a, b in zip(right_each, brier_each, strict=True)],
-        calibration(one.sheet.chances.ravel(), reference.labels.ravel()),
-        single,
-        single_each,
-        majority,
-        majority_each,
-        consensus,
-        consensus_each,
-        curve,
-        enough(curve),
-    )
+    both = [a | b for a, b in zip(right_each, brier_each, strict=True)]
+    calibrated = calibration(one.sheet.chances.ravel(), reference.labels.ravel())
+    scores = single, single_each, majority, majority_each, consensus, consensus_each
+    return Quality(one.name, among, among_each, right | brier, both, calibrated, *scores, curve, enough(curve))
 
 
 def _why_no_score(reference: Reference, one: Contender) -> str:

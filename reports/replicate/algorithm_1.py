@@ -44,16 +44,8 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
         shares.append(mean([run["found"] / run["findable"] for run in runs]))
         stuck = proportion(sum(run["for_ever"] for run in runs), len(runs))
         found, findable, queries = (mean([run[what] for run in runs]) for what in ("found", "findable", "queries"))
-        rows.append(
-            (
-                f"{like}-like",
-                str(len(runs)),
-                f"{queries.value:.1f}",
-                f"{found.value:.1f} of {findable.value:.1f}",
-                percent(shares[-1]),
-                percent(stuck),
-            )
-        )
+        counts = f"{queries.value:.1f}", f"{found.value:.1f} of {findable.value:.1f}"
+        rows.append((f"{like}-like", str(len(runs)), *counts, percent(shares[-1]), percent(stuck)))
     incomplete = all(share.high < 1 for share in shares)
     return ClaimResult(
         title="Algorithm 1: when no triple is unresolved, the features are found",

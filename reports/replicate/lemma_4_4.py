@@ -95,16 +95,10 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     leaves = scale.of(8, 16, 32)
     degrees = sorted({case["degree"] for case in cases})
     least = {degree: least_answered(degree, leaves) for degree in degrees}
-    exact = [
-        (
-            str(degree),
-            str(worst),
-            number(float(share)),
-            number(1 / (3 * degree**2)),
-            number(float(share) * 3 * degree**2),
-        )
-        for degree, (share, worst) in least.items()
-    ]
+    exact = []
+    for degree, (share, worst) in least.items():
+        bound = 1 / (3 * degree**2)
+        exact.append((str(degree), str(worst), number(float(share)), number(bound), number(float(share) / bound)))
     within = all(share * 3 * degree**2 >= 1 for degree, (share, _) in least.items())
     return ClaimResult(
         title="Lemma 4.4: random triples find a first feature in 3D² ln(1/δ) queries",

@@ -59,16 +59,10 @@ def _judge_homogeneous(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_homogeneous(scale)
     shares = [proportion(sum(runs), len(runs)) for runs in results_of(cases, results)]
     bounded = [i for i, case in enumerate(cases) if case["examples"] == _examples_below(case["features"])]
-    rows = [
-        (
-            str(cases[i]["features"]),
-            str(cases[i]["examples"]),
-            "50 %",
-            percent(shares[i]),
-            number(_halfway(cases[i]["features"])),
-        )
-        for i in bounded
-    ]
+    rows = []
+    for i in bounded:
+        features, examples = cases[i]["features"], cases[i]["examples"]
+        rows.append((str(features), str(examples), "50 %", percent(shares[i]), number(_halfway(features))))
     worst = max((shares[i] for i in bounded), key=lambda share: share.high)
     verdict = ClaimVerdict.FAILS if any(shares[i].low > 0.5 for i in bounded) else ClaimVerdict.UNDECIDED
     return ClaimResult(
@@ -159,17 +153,8 @@ def _judge_identifiable(scale: Scale, results: list[Any]) -> ClaimResult:
         if not as_printed:
             right.append((demanded, share))
         name = "printed" if as_printed else "with the factor 3"
-        rows.append(
-            (
-                number(case["frequency"]),
-                str(case["features"]),
-                name,
-                number(tau),
-                f"{examples_needed(tau):,}",
-                f"{100 * max(demanded, 0):.1f} %",
-                percent(share),
-            )
-        )
+        needed = f"{examples_needed(tau):,}", f"{100 * max(demanded, 0):.1f} %"
+        rows.append((number(case["frequency"]), str(case["features"]), name, number(tau), *needed, percent(share)))
     holds = all(share.high >= demanded for demanded, share in right)
     expected = {features: identifying_triples(features) for features in (25, 50, 100, 200, 400)}
     refuted = min(expected.values()) < 0.01

@@ -135,16 +135,8 @@ def _judge_fixed(scale: Scale, results: list[Any]) -> ClaimResult:
         bound = _bound(features, crowd)
         shares.append(proportion(sum(queries <= bound for queries in taken), len(taken)))
         medians[design, crowd, features] = median(taken)
-        rows.append(
-            (
-                f"{design} triples",
-                crowd,
-                str(features),
-                number(math.floor(bound)),
-                percent(shares[-1]),
-                with_interval(median(taken)),
-            )
-        )
+        figures = number(math.floor(bound)), percent(shares[-1]), with_interval(median(taken))
+        rows.append((f"{design} triples", crowd, str(features), *figures))
     return ClaimResult(
         title="Proposition 4.2: any order of triples fixed beforehand needs Ω(M²) queries, Ω(M³) with generalists",
         claim="With at most M²/12 queries (M³/24 if generalists answer) chosen beforehand on anonymous examples, all M "
