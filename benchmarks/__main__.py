@@ -1,6 +1,6 @@
 """`make bench`: run every benchmark alone, one after the other, and write what they print to docs/benchmarks.md.
 
-python -m benchmarks                                          all; a section that needs what is not given is kept
+python -m benchmarks                                          all; a section whose input is not given is kept
 python -m benchmarks triples strategies                       only these; the other sections are kept
 python -m benchmarks strategies --matrices MATRIX.csv ...     the strategies on further matrices"""
 
@@ -51,7 +51,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
         parser.error(f"unknown benchmark {min(unknown)!r}: choose among {', '.join(names)}")
-    console, short = Console(stderr=True), list[str]()
+    console, missed = Console(stderr=True), list[str]()
     sections = sections_of(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
     for title, command in BENCHMARKS.items():
         wanted = not arguments.names or command[0].partition(".")[2] in arguments.names
@@ -61,21 +61,21 @@ def main() -> None:
         if not wanted:
             continue
         with console.status(f"{title} …"):
-            text, complaint = printed(command)
-        if complaint:
-            console.print(f"{title}: {complaint}", markup=False)
-            short.append(title)
+            text, problem = printed(command)
+        if problem:
+            console.print(f"{title}: {problem}", markup=False)
+            missed.append(title)
         if text:
             sections[title] = text
     texts = [f"## {title}\n\n{sections[title]}\n" for title in BENCHMARKS if title in sections]
     PAGE.write_text("\n".join([HEAD, *texts]), encoding="utf-8")
     console.print(f"written to {PAGE}", markup=False)
-    if short:
-        raise SystemExit(f"error: not all went as wanted: {'; '.join(short)}: see above")
+    if missed:
+        raise SystemExit(f"error: missed targets: {'; '.join(missed)}: see above")
 
 
 def printed(command: list[str]) -> tuple[str, str]:
-    """What a benchmark prints, with its complaint where it misses what is wanted; nothing of one that breaks."""
+    """What a benchmark prints, and its error if it misses a target; no text if it crashes."""
     done = subprocess.run(
         [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=PAGE.parents[1]
     )
@@ -83,8 +83,8 @@ def printed(command: list[str]) -> tuple[str, str]:
         return done.stdout.strip(), ""
     if "Traceback" in done.stderr:
         return "", done.stderr
-    complaint = done.stderr.strip().splitlines()[-1]
-    return f"{done.stdout.strip()}\n\nNot as wanted: {complaint}.", complaint
+    problem = done.stderr.strip().splitlines()[-1]
+    return f"{done.stdout.strip()}\n\nTarget missed: {problem}.", problem
 
 
 if __name__ == "__main__":

@@ -5,15 +5,13 @@ python -m benchmarks.ablation MATRIX.csv ...      other matrices too: an id colu
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, at_least_one, found, made_up, of_matrix, table
+from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, matrix_arguments, of_matrix, table
 from benchmarks.machine import heading
 from discovery.simulation.rehearsal import Labelling
 from discovery.simulation.worlds import SKEWED
@@ -92,10 +90,7 @@ def agreement(cases: Sequence[Case], seeds: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=at_least_one, default=24)
-    chosen = parser.parse_args(arguments)
+    chosen = matrix_arguments("benchmarks.ablation", __doc__).parse_args(arguments)
     matrices, worlds, seeds = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]], made_up(), chosen.seeds
     given = " MATRIX.csv …" if chosen.matrices else ""
     print(heading(f"python -m benchmarks.ablation{given} --seeds {seeds}"))

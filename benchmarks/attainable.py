@@ -1,23 +1,21 @@
-"""How much could be found by someone who knows what no strategy can know, to judge the strategies by.
+"""Upper bounds for strategies: how much a chooser finds that knows what no strategy can know.
 
     python -m benchmarks.attainable                     the matrices that ship
     python -m benchmarks.attainable MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
 
-One knows every feature and how salient it is, and only not whom chance lets answer. The other knows half of the
-features, and is to find the other half. Both ask what is most likely to bring a feature that counts."""
+One chooser knows every feature and its salience, but not which one a random member of the crowd will name. The other
+knows half of the features and has to find the other half. Both ask what most likely finds a feature that counts."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, at_least_one, found, of_matrix, table
+from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, found, matrix_arguments, of_matrix, table
 from benchmarks.machine import heading
 from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Labels
@@ -32,8 +30,8 @@ OTHERS = [Variant(name, name) for name in ("auto", "adaptive-triple")]
 
 
 class Seer:
-    """Asks for the features it believes in. With their saliences these are all there are, and one of them answers;
-    without, they only resemble those to be found, and count less when a question that they answer brought another."""
+    """A strategy that believes in given features. With saliences they are the true ones, and one of them is the answer;
+    without, they only resemble the true ones, and weigh less after a question that they answer found another."""
 
     unresolved = 1.0
 
@@ -86,7 +84,7 @@ class Seer:
 
 @dataclass(frozen=True)
 class Seeing:
-    """A seer as a competitor of the strategies."""
+    """Runs a Seer in place of a strategy."""
 
     believed: Callable[[int], Matrix]  # by seed
     certain: bool
@@ -131,17 +129,14 @@ def _both(figures: NDArray[np.float64], digits: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.attainable", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=at_least_one, default=24)
-    chosen = parser.parse_args(arguments)
+    chosen = matrix_arguments("benchmarks.attainable", __doc__).parse_args(arguments)
     cases = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]]
     given = " MATRIX.csv …" if chosen.matrices else ""
     print(heading(f"python -m benchmarks.attainable{given} --seeds {chosen.seeds}"))
     print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
     print("First beside a chooser that knows every feature and its salience:\n")
     print(compare([(case, all_knowing(case)) for case in cases], "knows all features", chosen.seeds), flush=True)
-    print("Half of the features are to be found, drawn anew for each seed, beside a chooser that knows the other half,")
+    print("Half of the features are to be found, drawn for each seed, beside a chooser that knows the other half,")
     print("and so how many examples features tend to have and which examples tend to share them:\n")
     print(compare([half_knowing(case) for case in cases], "knows the other half", chosen.seeds), flush=True)
 

@@ -1,4 +1,4 @@
-"""What strategies are measured on: attribute matrices, made-up worlds, and a salience-weighted crowd for each."""
+"""What benchmarks run on: attribute matrices and synthetic worlds, with a salience-weighted crowd for each."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def made_up() -> list[Case]:
 def found(asker: Asker, case: Case, seeds: int) -> NDArray[np.float64]:
     """Interesting and distinct features after SHORT and after LONG queries, one row per seed.
 
-    Judged by the truth, whatever the labels say: noise makes duplicates look distinct."""
+    Judged by the truth, not by the labels: noise makes duplicates look distinct."""
     counted = []
     for seed in range(seeds):
         history, truth = asker.run(case, seed), case.world(seed).truth
@@ -132,6 +132,24 @@ def found(asker: Asker, case: Case, seeds: int) -> NDArray[np.float64]:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_world(folder: Path, truth: Matrix) -> list[str]:
+    """A data set of short texts with this truth, as world.csv and truth.csv; returns the names of its features."""
+    names = [f"trait {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(truth.shape[1])]
+    ids = [f"e{number}" for number in range(len(truth))]
+    with (folder / "world.csv").open("w", newline="") as world, (folder / "truth.csv").open("w", newline="") as labels:
+        csv.writer(world).writerows([("id", "text"), *((name, f"example {name}") for name in ids)])
+        csv.writer(labels).writerows([("id", *names), *((ids[row], *truth[row].tolist()) for row in range(len(ids)))])
+    return names
+
+
+def matrix_arguments(module: str, doc: str | None) -> argparse.ArgumentParser:
+    """The command line of a benchmark of strategies on matrices."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=(doc or "").split("\n")[0])
+    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
+    parser.add_argument("--seeds", type=at_least_one, default=24)
+    return parser
 
 
 def at_least_one(text: str) -> int:

@@ -1,7 +1,7 @@
 """What a comparison of two oracles takes beyond their own time: 1,000 examples × 30 features × 5 votes.
 
 The oracles' own time is that of asking both directly, with no store, no budget and no statistics. While an oracle takes
-its time, answers are kept beside; where it answers at once, keeping them is what takes time."""
+its time, answers are stored in parallel; where it answers at once, storing them takes the time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 
+from benchmarks.cases import write_world
 from benchmarks.machine import heading
 from flows.compare.flow import run_comparison
 from flows.compare.preparation import PreparedComparison, prepare_comparison
@@ -28,18 +28,6 @@ QUESTIONS = EXAMPLES * FEATURES * VOTES
 LATENCY, WIDTH = 0.016, 16  # 1,000 answers a second: more than any service gives one user
 SLOWLY = f"&latency={LATENCY}&width={WIDTH}"
 MODEL, PEOPLE = "simulated?flip=0.1&seed=1", "simulated?flip=0.2&seed=2&price=0.01"
-
-
-def write_world(folder: Path) -> list[str]:
-    rng = np.random.default_rng(SEED)
-    ids = [f"e{number}" for number in range(EXAMPLES)]
-    names = [f"trait {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(FEATURES)]
-    truth = pd.DataFrame((rng.random((EXAMPLES, FEATURES)) < 0.35).astype(int), columns=names)
-    truth.insert(0, "id", ids)
-    pd.DataFrame({"id": ids, "text": [f"example {name}" for name in ids]}).to_csv(folder / "world.csv", index=False)
-    truth.to_csv(folder / "truth.csv", index=False)
-    pd.DataFrame({"name": names}).to_csv(folder / "features.csv", index=False)
-    return names
 
 
 def prepared_for(folder: Path, name: str, oracles: tuple[str, str]) -> PreparedComparison:
@@ -76,7 +64,8 @@ def whole(prepared: PreparedComparison) -> tuple[float, OracleComparison]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        names = write_world(folder)
+        names = write_world(folder, (np.random.default_rng(SEED).random((EXAMPLES, FEATURES)) < 0.35).astype(np.int8))
+        (folder / "features.csv").write_text("\n".join(["name", *names]))
         slow = prepared_for(folder, "slow", (MODEL + SLOWLY, PEOPLE + SLOWLY))
         waited = 2 * QUESTIONS * LATENCY / WIDTH  # what the oracles need at least
         with_slow, comparison = whole(slow)

@@ -3,8 +3,8 @@
     python -m benchmarks.openai_throughput [--labels 1000] [--latency 0.05] [--concurrency 16]
 
 The server is the one of the tests, in a process of its own, and answers after a fixed time. The bare loop sends the
-request bodies that the oracle sends. Then: tokens per label of each form in which labels can travel, at equal answers,
-by the server's own count of one token for four characters and 85 for a picture."""
+request bodies that the oracle sends. Then: tokens per label of each way to group labels into requests, at equal
+answers, by the server's own count of one token for four characters and 85 for a picture."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def main() -> None:
         pictures = [picture(Path(folder), word, number) for word in features for number in range(20)]
         tokens_per_label(url, "pictures", pictures)
     if ratio < WANTED:
-        raise SystemExit(f"the oracle is at {ratio:.2f} of the bare loop; {WANTED} is wanted")
+        raise SystemExit(f"the oracle is at {ratio:.2f} of the bare loop; the target is {WANTED}")
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def throughput(url: str, count: int, concurrency: int, rounds: int) -> float:
 
 
 def timed_bare(url: str, questions: list[Label], concurrency: int) -> float:
-    """What anybody would write: a semaphore, gather, and the SDK."""
+    """The obvious program: a semaphore, gather, and the SDK."""
     from openai import AsyncOpenAI
 
     bodies = [body_of(question) for question in questions]
@@ -181,7 +181,7 @@ REMEMBERED: dict[Output, dict[str, Any]] = {}
 
 
 def memory(url: str, output: Output) -> dict[str, Any]:
-    """Finding out about the server is not counted."""
+    """The probes of the server are not counted."""
     known = REMEMBERED.setdefault(output, {})
     with OpenAIOracle(settings(url, output, "none"), known) as oracle:
         oracle.connect()

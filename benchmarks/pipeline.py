@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import pandas as pd
 from prefect import get_client
 
+from benchmarks.cases import write_world
 from benchmarks.machine import heading
 from discovery.strategies import make_strategy
 from flows.discover.flow import _discover, discover_flow
@@ -29,18 +29,6 @@ from models.voting import Panel
 EXAMPLES, FEATURES, VOTES, SEED = 100, 20, 5, 0
 REPETITIONS = 3
 ORACLE = "simulated:heterogeneous?latency=0.05&width=16&flip=0.1"
-
-
-def write_world(folder: Path) -> None:
-    """Independent features with probability one half, more than are asked for."""
-    rng = np.random.default_rng(SEED)
-    ids = [f"e{number}" for number in range(EXAMPLES)]
-    truth = pd.DataFrame(
-        rng.integers(0, 2, (EXAMPLES, 60)), columns=[f"trait {chr(65 + i // 26)}{chr(65 + i % 26)}" for i in range(60)]
-    )
-    truth.insert(0, "id", ids)
-    pd.DataFrame({"id": ids, "text": [f"example {i}" for i in ids]}).to_csv(folder / "world.csv", index=False)
-    truth.to_csv(folder / "truth.csv", index=False)
 
 
 def bare(prepared: Prepared) -> tuple[float, int]:
@@ -93,7 +81,7 @@ def main() -> None:
     seconds: dict[str, list[float]] = {"bare loop": [], "whole pipeline": [], "fully cached repetition": []}
     with tempfile.TemporaryDirectory() as name, prefect_api(state_folder(), prefect_environment()):
         folder = Path(name)
-        write_world(folder)
+        write_world(folder, np.random.default_rng(SEED).integers(0, 2, (EXAMPLES, 60)).astype(np.int8))
         for repetition in range(REPETITIONS):
             prepared = in_folder(folder, f"run-{repetition}")
             alone, calls = bare(prepared)

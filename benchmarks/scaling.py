@@ -19,7 +19,7 @@ from models.oracle import MICRO, Feature, Label
 from sources.load import load_dataset
 
 MODELS = ("gpt-4o-mini", "gpt-4.1-mini", "gpt-4.1-nano")
-SAMPLE = 4  # pictures whose cost is forecast; all of a data set cost about the same
+SAMPLE_PICTURES = 4  # whose cost is forecast; all of a data set cost about the same
 FACES = Path(__file__).parents[1] / "datasets" / "faces"
 
 
@@ -49,19 +49,19 @@ def main() -> None:
     parser.add_argument("--processor", type=float, default=0.2, help="milliseconds of a core per label")
     parser.add_argument("--requests", type=int, default=10_000, help="that the provider allows in a minute")
     options = parser.parse_args()
-    examples = load_dataset(str(FACES)).examples[:SAMPLE]
+    examples = load_dataset(str(FACES)).examples[:SAMPLE_PICTURES]
     features = [
         Feature(f"feature {n}", f"The picture shows what feature {n} is about.") for n in range(options.features)
     ]
     questions = [Label(feature, example) for example in examples for feature in features]
     print(heading("python -m benchmarks.scaling"))
     print(f"{options.images:,} images, {options.features} features, one vote each.\n")
-    print("| model | how labels travel | calls | USD | hours at the provider's limit |\n|---|---|---:|---:|---:|")
+    print("| model | labels per call | calls | USD | hours at the provider's limit |\n|---|---|---:|---:|---:|")
     for model in MODELS:
         for way in ways(model, options.features):
             forecast = Bounds.of(way.config, Abilities(format="json_schema")).forecast(questions)
-            calls = forecast.requests * options.images // SAMPLE
-            dollars = forecast.cost / MICRO * options.images / SAMPLE
+            calls = forecast.requests * options.images // SAMPLE_PICTURES
+            dollars = forecast.cost / MICRO * options.images / SAMPLE_PICTURES
             hours = "up to 24 per batch" if way.config.provider_batch else f"{calls / options.requests / 60:,.0f}"
             print(f"| {model} | {way.name} | {calls:,} | {dollars:,.0f} | {hours} |")
     labels = options.images * options.features

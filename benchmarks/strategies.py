@@ -8,10 +8,8 @@ Columns with other values are left out. Crowds are salience-weighted. Every figu
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +22,7 @@ from benchmarks.cases import (
     at_least_one,
     found,
     made_up,
+    matrix_arguments,
     of_matrix,
     parts_of,
     table,
@@ -62,9 +61,7 @@ def compare(cases: Sequence[Case], seeds: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.strategies", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=at_least_one, default=24)
+    parser = matrix_arguments("benchmarks.strategies", __doc__)
     parser.add_argument("--no-worlds", action="store_true", help="leave the made-up worlds out")
     parser.add_argument("--subsets", type=at_least_one, default=0, metavar="K", help="instead K random parts of each")
     chosen = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 """How good a set of discovered features is (Section 7 of the paper).
 
 A matrix of labels has one row per feature, in the order of discovery, and one column per example. A missing label is
-never evidence: it makes no feature interesting, sets no two features apart and tells no two examples apart."""
+never evidence: it neither makes a feature interesting nor tells features or examples apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strategy asks and what it learns. Examples are row numbers here: who they are is another layer's business."""
+"""What a strategy asks and what it learns. Examples are row numbers here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StrategyError(ValueError):
 
 
 class Strategy(Protocol):
-    """Chooses what to ask next from what was learned. Nothing else knows how."""
+    """Chooses what to ask next from what was learned."""
 
     @property
     def unresolved(self) -> float:

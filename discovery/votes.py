@@ -1,9 +1,8 @@
-"""The majority of several votes on one label, asked for no longer than needed (Section 7 of the paper takes five).
+"""The majority of several votes on a label, asked for only until it is decided, and the table of an oracle's votes.
 
-A vote is yes, no or an abstention (a refusal, an unreadable reply). An abstention uses up a planned vote and counts for
-neither side, so a majority that stops when decided always equals the majority of all the planned votes.
-
-Every vote that one oracle cast: who said what of which example, feature by feature."""
+Section 7 of the paper takes five votes. A vote is yes, no or an abstention (a refusal, an unreadable reply). An
+abstention uses up a planned vote and counts for neither side, so a majority that stops when decided always equals the
+majority of all the planned votes."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def votes_to_ask(yes: ArrayLike, no: ArrayLike, abstained: ArrayLike, planned: A
 
 
 def majority_labels(yes: ArrayLike, no: ArrayLike) -> Labels:
-    """1 where yes leads, 0 where no leads, UNKNOWN on a tie, which is also what is left when everybody abstains."""
+    """1 where yes leads, 0 where no leads, UNKNOWN on a tie, and where all votes are abstentions."""
     lead = np.asarray(yes, np.int64) - np.asarray(no, np.int64)
     return np.select([lead > 0, lead < 0], [np.int8(1), np.int8(0)], np.int8(UNKNOWN)).astype(np.int8)
 
@@ -111,14 +110,10 @@ class VoteSheet:
         means: NDArray[np.float64] = np.divide(sums, counts, out=shares, where=counts > 0)
         return means
 
-    @property
-    def gives_probabilities(self) -> bool:
-        return bool((~np.isnan(self.probability)).any())
-
     @cached_property
     def named(self) -> bool:
-        """Whether votes are told apart by who gave them. A model that votes under one name is told apart by the
-        number of the vote."""
+        """Whether the names tell the votes on a label apart. Those of a model, which votes under one name, are told
+        apart by their number."""
         known = np.sort(np.where(self.who == NOBODY, -1 - np.arange(self.who.shape[-1]), self.who), axis=-1)
         return not bool((np.diff(known, axis=-1) == 0).any())
 

@@ -52,7 +52,7 @@ def _of_csv(path: Path) -> list[Feature]:
                 if (name := (row["name"] or "").strip())
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or "it is no CSV table in UTF-8"
+        reason = getattr(error, "strerror", None) or "it is not a CSV table in UTF-8"
         raise UsageError(f"--features {str(path)!r} cannot be read ({reason}): {REMEDY}") from None
 
 

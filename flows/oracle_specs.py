@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote
 
 from models.oracle import OracleError
 from sources.secrets import is_secret_name, secret_of
 
-if TYPE_CHECKING:
-    pass
-
-
-LONGEST = 10_000
-
-
-SHOWN = 300  # characters of a spec that an error line repeats
+MAX_SPEC_CHARS = 10_000
+MAX_QUOTED_CHARS = 300  # of a spec, in an error line
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +41,22 @@ class OracleSpec:
 
 
 def _unusable(text: str) -> str:
-    if len(text) > LONGEST:
-        return f"it is longer than {LONGEST} characters: shorten it"
+    if len(text) > MAX_SPEC_CHARS:
+        return f"it is longer than {MAX_SPEC_CHARS} characters: shorten it"
     if not unquote(text).isprintable():
         return "it holds a character that cannot be printed: remove it"
     return ""
 
 
 def shown(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+    return repr(text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…")
 
 
 def secret_in(text: str) -> str:
-    """What is secret about an oracle's parameters, in words that do not repeat it; empty where nothing is."""
+    """What is secret in an oracle's parameters, in words that do not repeat it; empty if nothing is."""
     for name, value in parse_qsl(text.partition("?")[2], keep_blank_values=True):
         if is_secret_name(name):
-            return "a key is no parameter, for those are kept and logged: set OPENAI_API_KEY instead"
+            return "parameters are kept and logged, so a key must not be one: set OPENAI_API_KEY instead"
         if held := secret_of(value):
             return f"its address holds {held}, and parameters are kept and logged: set OPENAI_BASE_URL instead"
     return ""

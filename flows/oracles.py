@@ -1,6 +1,4 @@
-"""`KIND[:MODEL][?name=value&…]`: how an oracle is named on the command line, read and written.
-
-From `KIND[:MODEL][?name=value&…]` on the command line to an oracle: the only place that tells oracles apart."""
+"""From `KIND[:MODEL][?name=value&…]` on the command line to an oracle: the only place that tells oracles apart."""
 
 from __future__ import annotations
 
@@ -12,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from flows.discover.settings import DiscoverSettings
+from flows.money import micro, parse_usd
 from flows.oracle_specs import OracleSpec, by_provider_batch, shown
 from flows.settings import Environment
 from models.openai.probe import Remembered
-from models.oracle import MICRO, Money, Oracle, OracleError
+from models.oracle import Money, Oracle, OracleError
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
@@ -26,8 +25,8 @@ Config = TypeVar("Config")
 
 
 @dataclass(frozen=True)
-class Spec:
-    """What was asked for, and all that an oracle may be built from."""
+class BuildContext:
+    """The oracle that was asked for, and all that it may be built from."""
 
     text: str
     model: str
@@ -68,7 +67,9 @@ def build_oracle(
     if spec.kind not in BUILDERS:
         raise OracleError(f"unknown oracle {shown(text)}: choose one of {', '.join(BUILDERS)}")
     parameters = dict(spec.parameters)
-    return BUILDERS[spec.kind](Spec(text, spec.model, parameters, dataset, seed, environment, store, budget, growing))
+    return BUILDERS[spec.kind](
+        BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, growing)
+    )
 
 
 def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
@@ -91,7 +92,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> O
     return MixedCrowd(elicits, labels, people, Mixture(settings.escalate, settings.spot_check))
 
 
-def _simulated(spec: Spec) -> Oracle:
+def _simulated(spec: BuildContext) -> Oracle:
     from discovery.simulation.crowds import CROWDS
     from models.people.simulated import Behaviour, SimulatedOracle
 
@@ -118,13 +119,13 @@ def _simulated(spec: Spec) -> Oracle:
     )
 
 
-def _usd(spec: Spec, name: str) -> int:
+def _usd(spec: BuildContext, name: str) -> int:
     """A sum of money taken out of the parameters; 0 where it is not given."""
     text = spec.parameters.pop(name, "0")
     try:
-        return round(float(text) * MICRO)
-    except (ValueError, OverflowError):
-        raise OracleError(f"oracle {spec.text!r}: {name}={text!r} is not a sum in USD") from None
+        return micro(parse_usd(text))
+    except ValueError as error:
+        raise OracleError(f"oracle {spec.text!r}: {name}={error}") from None
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class _ContrastiveParameters:
     revision: Annotated[str | None, "of a model on the hub"] = None
 
 
-def _contrastive(spec: Spec) -> Oracle:
+def _contrastive(spec: BuildContext) -> Oracle:
     from models.contrastive.oracle import ContrastiveOracle
 
     chosen = spec.config(_ContrastiveParameters, {})
@@ -153,7 +154,7 @@ def _contrastive(spec: Spec) -> Oracle:
     )
 
 
-def _openai(spec: Spec) -> Oracle:
+def _openai(spec: BuildContext) -> Oracle:
     from models.openai.config import OpenAIConfig
     from models.openai.oracle import OpenAIOracle
     from models.prices import parse_price, read_prices
@@ -170,7 +171,7 @@ def _openai(spec: Spec) -> Oracle:
     return OpenAIOracle(spec.config(OpenAIConfig, given), remembered, spec.store, spec.budget)
 
 
-def _vlm(spec: Spec) -> Oracle:
+def _vlm(spec: BuildContext) -> Oracle:
     from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 
     if not spec.model:
@@ -178,7 +179,7 @@ def _vlm(spec: Spec) -> Oracle:
     return LocalVlmOracle(spec.config(LocalVlmConfig, {"model": spec.model}))
 
 
-def _human(spec: Spec) -> Oracle:
+def _human(spec: BuildContext) -> Oracle:
     from models.people.human import HumanOracle, HumanTerms
 
     if spec.store is None:
@@ -187,19 +188,20 @@ def _human(spec: Spec) -> Oracle:
     return HumanOracle(spec.store.queue, spec.model, spec.config(HumanTerms, money))
 
 
-def _recorded(spec: Spec) -> Oracle:
+def _recorded(spec: BuildContext) -> Oracle:
     from models.people.recorded_votes import RecordedVotes
     from reports.run.csv_cells import restore
 
     if not spec.model:
         raise OracleError("oracle 'recorded' names no file: say which, as in recorded:votes.csv")
     price = _usd(spec, "price")
-    for name in spec.parameters:
+    if spec.parameters:
+        name = next(iter(spec.parameters))
         raise OracleError(f"oracle {spec.text!r}: unknown parameter {name!r}: it takes price only")
     return RecordedVotes(Path(spec.model), price=price, cell=restore)
 
 
-BUILDERS: dict[str, Callable[[Spec], Oracle]] = {
+BUILDERS: dict[str, Callable[[BuildContext], Oracle]] = {
     "simulated": _simulated,
     "contrastive": _contrastive,
     "openai": _openai,

@@ -36,8 +36,8 @@ from flows.settings import prefect_environment, state_folder
 from models.oracle import AnswersPending
 
 WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again
-PATIENCE_SECONDS = 20.0  # a busy machine may take so long; where history is there, nobody waits
-HURRIED_SECONDS = 1.0  # where somebody waits for the end
+PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete
+HURRIED_SECONDS = 1.0  # after Ctrl-C
 
 
 def send_history(patience: float = PATIENCE_SECONDS) -> None:
@@ -198,7 +198,7 @@ def _end_with_parent() -> None:
 
 
 def _bound(port: int) -> socket.socket:
-    """A socket with that port, or with any for 0: nobody can take it in the seconds until the server listens."""
+    """A socket with that port, or with any for 0: no other program can take it before the server listens."""
     own = socket.socket()
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does so only for sockets that it has made

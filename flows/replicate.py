@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from flows.prefect_api import run_as_flow
 from flows.progress import SILENT, Display
+from flows.settings import FrozenSettings
 from reports.replicate.claim import FULL, QUICK, ClaimResult, Job, Scale, Topic, processes, run_jobs
 from reports.replicate.page import TOPICS, write_page
 from reports.run.files import check_writable
@@ -24,10 +25,8 @@ from tasks.replicate import replicate_topic
 DEFAULT_OUT = "docs/replication"
 
 
-class ReplicateSettings(BaseModel):
-    """The same model is the command line and the form in Prefect."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class ReplicateSettings(FrozenSettings):
+    """The settings of one replication."""
 
     quick: bool = Field(False, description="fewer and smaller simulations: two minutes instead of up to an hour")
     out: str = Field(DEFAULT_OUT, description="folder of the page and its plots")
@@ -66,7 +65,7 @@ def _replicate(settings: ReplicateSettings, display: Display) -> list[dict[str, 
 def run_replication(
     settings: ReplicateSettings, scale: Scale, *, test: Test = lambda _, work: work(), display: Display = SILENT
 ) -> list[dict[str, Any]]:
-    """The whole replication as plain Python; the flow hands in a task, tests hand in nothing."""
+    """The whole replication as plain Python; the flow passes a task, tests nothing."""
     folder = Path(settings.out)
     check_writable(folder)
     planned = [(topic, topic.plan(scale, settings.seed)) for topic in TOPICS]

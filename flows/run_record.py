@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol
-
 from pydantic import BaseModel
 
-from models.oracle import AnswersPending, Money, OracleIdentity
-from store import Store
+from models.oracle import AnswersPending, OracleIdentity
+from store import ActiveRun, Store
 
 
-class Spent(Protocol):
-    @property
-    def paid_calls(self) -> int: ...
-    @property
-    def cost(self) -> Money: ...
-
-
-@dataclass
-class RunRecord:
-    """What the store is told at the end of a run."""
-
-    status: str = "failed"
-    spent: Spent | None = None
-
-
-@contextmanager
 def recorded_run(
     store: Store,
     run_id: str,
@@ -39,16 +18,9 @@ def recorded_run(
     dataset: str,
     oracle: OracleIdentity,
     settings: BaseModel,
-) -> Iterator[RunRecord]:
-    """Enter a run in the store. Its status is "failed", or "waiting" for people, unless the block sets another."""
+) -> ActiveRun:
+    """Begin a run in the store, to be used with `with`. What waits for people ends with the status "waiting"."""
     kept = settings.model_dump(mode="json")
-    store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=str(oracle), settings=kept)
-    record = RunRecord()
-    try:
-        yield record
-    except AnswersPending:
-        record.status = "waiting"
-        raise
-    finally:
-        spent = record.spent
-        store.runs.end(run_id, record.status, {"paid_calls": spent.paid_calls, "cost": spent.cost} if spent else {})
+    run = store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=str(oracle), settings=kept)
+    run.pending = AnswersPending
+    return run

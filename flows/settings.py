@@ -1,6 +1,6 @@
-"""Settings are kept: in run.json, in the store, and by Prefect as parameters. What is secret is refused before that.
+"""What the settings of all flows share, and the one place that reads the environment.
 
-The settings of a run, and the one place that reads the environment."""
+Settings are kept: in run.json, in the store, and by Prefect as parameters. Text with a secret in it is refused."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import platformdirs
-from pydantic import AfterValidator, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
+from flows.money import Usd, micro
 from flows.oracle_specs import secret_in
 from flows.progress import SILENT, Display
+from models.oracle import Money
+from sources.find import name_of
 from sources.secrets import has_store_password, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store
 
-NOT_REPEATED = "secret"  # the type of an error whose input is not shown
+NOT_REPEATED = "secret"  # the type of an error whose message must not repeat the input
 
 
 def _oracle(text: str) -> str:
@@ -53,11 +56,46 @@ StoreText = Annotated[str, AfterValidator(_store)]
 DatasetText = Annotated[str, AfterValidator(_dataset)]
 
 
+class FrozenSettings(BaseModel):
+    """Settings of a flow: the same model is the command line, the form in Prefect and what the results repeat."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class RunSettings(FrozenSettings):
+    """What every run on a data set is given."""
+
+    dataset: DatasetText = Field(
+        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+    )
+    seed: int = Field(0, ge=0, description="seed of every random choice")
+    budget: Usd | None = Field(None, description="USD that it may cost in all, interrupted attempts included")
+    store: StoreText | None = Field(
+        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+    )
+
+    @property
+    def budget_micro(self) -> Money | None:
+        return None if self.budget is None else micro(self.budget)
+
+
+class OracleSettings(RunSettings):
+    """What every run with one oracle is given."""
+
+    oracle: OracleText = Field(description="who answers, as in discover")
+    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+
+    @property
+    def run_name(self) -> str:
+        """Of its flow run."""
+        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
+
+
 APP = "twothirds"
 
 
 def default_store() -> str:
-    """TWOTHIRDS_STORE, for an address with a password has no place among parameters; else in the user's data folder."""
+    """TWOTHIRDS_STORE, which may hold a password as parameters may not; else a file in the user's data folder."""
     return os.environ.get("TWOTHIRDS_STORE") or f"sqlite:///{Path(platformdirs.user_data_dir(APP)) / 'store.sqlite'}"
 
 
@@ -96,7 +134,7 @@ class Environment:
 
 
 def prefect_environment() -> dict[str, str]:
-    """History written promptly, nothing reported to anybody; whatever the user has set wins."""
+    """Write history promptly and send no analytics; variables that the user has set win."""
     wanted = {
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",

@@ -1,4 +1,4 @@
-"""Whether a store is still what was written to it: keys computed anew, texts against their checksums, the books."""
+"""Check a store: keys are computed again, texts compared with their checksums, the books added up."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from store import Store
 from store.ledger.answers import identity_digest
 from store.ledger.check import StoredAnswer
 
-SHOWN = 20  # lines of one kind of problem; the rest is counted
+MAX_PROBLEM_LINES = 20  # lines of one kind of problem; the rest is counted
 
 
 @dataclass
-class Findings:
-    """What a check has found: problems are lines that say what is wrong, notes are good to know."""
+class CheckResult:
+    """Problems are lines that say what is wrong, notes are worth knowing."""
 
     answers: int = 0
     problems: list[str] = field(default_factory=list)
@@ -33,18 +33,18 @@ class Findings:
 
     def add(self, kind: str, line: str) -> None:
         self._counts[kind] += 1
-        if self._counts[kind] <= SHOWN:
+        if self._counts[kind] <= MAX_PROBLEM_LINES:
             self.problems.append(line)
 
     def say_how_many_more(self) -> None:
         for kind, count in self._counts.items():
-            if count > SHOWN:
-                self.problems.append(f"{count - SHOWN:,} more: {kind}")
+            if count > MAX_PROBLEM_LINES:
+                self.problems.append(f"{count - MAX_PROBLEM_LINES:,} more: {kind}")
 
 
-def check(store: Store, display: Display = SILENT) -> Findings:
+def check(store: Store, display: Display = SILENT) -> CheckResult:
     """Read the whole store and change nothing in it."""
-    found = Findings()
+    found = CheckResult()
     with display.waiting("reading the file and adding up the books"):
         for line in store.check.problems():
             found.add("of the file or the books", line)

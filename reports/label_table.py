@@ -150,7 +150,7 @@ def read_table(folder: Path) -> GrowingTable:
 
 
 def read_file(path: Path) -> GrowingTable:
-    """Row group by row group. Raises RunError for a file that is no such table."""
+    """Row group by row group. Raises RunError for a file that enrich did not write."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -162,7 +162,7 @@ def read_file(path: Path) -> GrowingTable:
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise RunError(
-            f"{path} is no table that enrich wrote ({reason}): move it away, or restore {PREVIOUS}"
+            f"{path} is not a table that enrich wrote ({reason}): move it away, or restore {PREVIOUS}"
         ) from None
     ids = [name for part in parts for name in part[0]]
     table = GrowingTable(meaning, ids)
@@ -183,7 +183,7 @@ def write_table(folder: Path, table: GrowingTable) -> None:
 
 
 def keep_previous(path: Path, previous: Path) -> None:
-    """A second name for the same file, so that there is never a moment without a table."""
+    """A second name for the same file, so that there is always a table."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{previous.name}.")
     os.close(handle)
     os.unlink(name)

@@ -1,6 +1,4 @@
-"""All answers of a review as CSV, line by line.
-
-What the answers of a review tell about the people who gave them, and about the features they are on."""
+"""The answers of a review: as CSV, and what they say about the reviewers and the features."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ def _storable(cell: Any) -> Any:
 
 
 Record = Mapping[str, Any]
-SIGNIFICANT = 0.001  # so unlikely must a row of equal answers be before it is remarked upon
+SIGNIFICANT = 0.001  # probability of a row of equal answers below which it is reported
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class ReviewedFeature:
     votes: int
     alpha: float  # Krippendorff's, NaN where there is nothing to compare
     differing: int | None  # labels on which Dawid and Skene's estimate differs from the majority
-    why_not: str  # there is no such estimate
+    why_not: str  # why there is no such estimate
 
 
 @dataclass(frozen=True)
@@ -200,7 +198,7 @@ def _warnings(one: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> I
 
 
 def _always_the_same(name: str, labels: Iterable[Record], terms: QualityTerms) -> str:
-    """ "yes" or "no" where a row of equal answers is no chance, given how often others say so of the same examples."""
+    """ "yes" or "no" where a row of equal answers is too unlikely, given others' answers on the same examples."""
     mine = {row["item"]: row["answer"]["verdict"] for row in labels if row["by"] == name}
     verdicts = set(mine.values())
     if len(mine) < terms.fewest_answers or len(verdicts) > 1:

@@ -1,4 +1,4 @@
-"""Who may see what. A signed link opens a session; every request is checked, and refusal is the default."""
+"""Who may see what: a signed link opens a session, every request is checked, and the default is to refuse."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 from itsdangerous import BadData, URLSafeSerializer
 
 from review.forms import Form, read_form
@@ -16,7 +16,7 @@ from store.review.people import Invitation, Person
 from store.review.queue import Queue
 
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
-LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # what a signature is good for
+LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # purposes of a signature
 SECRET = "links"  # noqa: S105 - the name under which the store keeps it
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -31,12 +31,12 @@ class Refusal(Exception):
         self.message = message
 
 
-NO_LINK = Refusal(403, "This page opens only with a personal link. Ask whoever invited you for a new one.")
+NO_LINK = Refusal(403, "This page opens only with a personal link. Ask the person who invited you for a new one.")
 
 
 def for_role(role: str) -> Callable[[Endpoint], Endpoint]:
-    """Say who may use an endpoint; one that does not say refuses everybody. Whether the invitation still holds is asked
-    in the endpoint's own thread: a second change of threads would cost more than the question."""
+    """The role that may use an endpoint; one without a role refuses everybody. Whether the invitation is still valid is
+    checked in the endpoint's own thread, to save a second change of threads."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
@@ -63,12 +63,12 @@ class Signer:
         return signed if isinstance(signed, str) else signed.decode()
 
     def read(self, token: str, purpose: str) -> Any:
-        """The value, or None where a single character is not as it was signed."""
+        """The value, or None if the token is not exactly as it was signed."""
         try:
             value = self._serializer(purpose).loads(token)
         except (BadData, ValueError, UnicodeError):
             return None
-        # Base64 has several spellings of the same bytes: only the one that was given out is accepted.
+        # Base64 can write the same bytes in several ways: only the one that was issued is accepted.
         return value if hmac.compare_digest(self.sign(value, purpose).encode(), token.encode()) else None
 
     def _serializer(self, purpose: str) -> URLSafeSerializer:
@@ -77,7 +77,7 @@ class Signer:
         return self._serializers[purpose]
 
     def stamp(self, value: str, purpose: str) -> str:
-        """A token that goes with the value and does not tell it."""
+        """An HMAC of the value."""
         return hmac.digest(self._secret.encode(), f"{purpose} {value}".encode(), "sha256").hex()
 
     def is_stamp(self, token: str, value: str, purpose: str) -> bool:
@@ -86,7 +86,7 @@ class Signer:
 
 @dataclass
 class Visit:
-    """One request. Who makes it is known once they have been admitted."""
+    """One request; `person` is set once it has been admitted."""
 
     form: Form
     csrf: str = ""
@@ -94,7 +94,7 @@ class Visit:
     person: Person | None = None
 
     def admit(self, role: str) -> None:
-        """Refuse whoever has no invitation, or one to something else."""
+        """Refuse a visitor without an invitation for this role."""
         invitation = self.find()
         if invitation is None:
             raise NO_LINK
@@ -136,7 +136,7 @@ class Gate:
         return self._queue.people.invitation(value) if type(value) is int else None
 
     def _refuse_foreign(self, request: Request, form: Form, cookie: str) -> None:
-        """A form counts only if it was made for this session, and was sent from a page of ours."""
+        """Protection against CSRF: the form must be from this session and sent by a page of this site."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Refusal(403, "This form was sent from another site. Open your link again.")
         if not self._signer.is_stamp(form.one("csrf"), cookie, CSRF):
@@ -144,6 +144,9 @@ class Gate:
 
 
 async def visit(request: Request) -> Visit:
-    """What the gate let through. Async, for it is quicker than a thread."""
+    """The request as the gate admitted it. Async, because that is faster than a thread."""
     found: Visit = request.state.visit
     return found
+
+
+Visiting = Annotated[Visit, Depends(visit)]

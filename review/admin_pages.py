@@ -1,18 +1,14 @@
-"""The pages of whoever runs the review: the queue, the people, and what can be done about them."""
+"""The pages of an administrator: the queue, the reviewers, the export, withdrawing answers, revoking invitations."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from review.access import ADMIN, Visit, for_role, visit
+from review.access import ADMIN, Visiting, for_role
 from review.config import ReviewConfig
 from review.views import Templates
 from store.review.queue import Queue
-
-Visiting = Annotated[Visit, Depends(visit)]
 
 
 class AdminPages:
@@ -49,7 +45,7 @@ class AdminPages:
 
     @for_role(ADMIN)
     def withdraw(self, visiting: Visiting) -> Response:
-        """Set a reviewer's answers aside, and end their invitations: they would only give the same ones again."""
+        """Discard a reviewer's answers and revoke their invitations: they would only give the same answers again."""
         person = self._queue.people.find(visiting.form.one("name"))
         if person is not None:
             self._queue.people.revoke(person.name)

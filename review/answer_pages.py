@@ -1,13 +1,13 @@
-"""The pages of a reviewer: the invitation, the question that lies before them, and what they do with it."""
+"""The pages of a reviewer: the invitation, the current question, and answering, skipping or undoing it."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from pathlib import Path as File
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from review.access import (
@@ -20,32 +20,35 @@ from review.access import (
     Refusal,
     Signer,
     Visit,
+    Visiting,
     for_role,
-    visit,
 )
 from review.config import ReviewConfig
-from review.media import SIDES, Pictures
+from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.views import Templates, digests_of, page_context, progress_line
 from store.review.leases import LeasedQuestion
 from store.review.queue import Queue
 
-STATIC = File(__file__).parent / "static"
+STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 NOTES = {
-    "again": "That had been answered already: your first answer stays.",
-    "late": "Others were quicker there. Thank you all the same.",
+    "again": "You had answered this already: your first answer counts.",
+    "late": "Others had answered this already. Thank you all the same.",
     "nothing": "There is nothing to undo.",
-    "used": "The discovery has gone on with that answer: it can no longer be undone.",
+    "used": "The discovery has already used this answer: it can no longer be undone.",
 }
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
-Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
-Visiting = Annotated[Visit, Depends(visit)]
 
 
 class AnswerPages:
     def __init__(
-        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, gate: Gate, pictures: Pictures
+        self,
+        queue: Queue,
+        config: ReviewConfig,
+        templates: Templates,
+        signer: Signer,
+        gate: Gate,
+        pictures: BrowserPictures,
     ) -> None:
         self._queue = queue
         self._config = config
@@ -69,7 +72,7 @@ class AnswerPages:
 
     @for_role(PUBLIC)
     def open_link(self, token: str) -> Response:
-        """Start a session. The next click is then one from this site, so that the cookie may be a strict one."""
+        """Start a session. The next click then comes from this site, so that the cookie can be SameSite=strict."""
         invitation = self._gate.invitation(self._signer.read(token, LINK))
         if invitation is None:
             raise NO_LINK
@@ -84,7 +87,7 @@ class AnswerPages:
     @for_role(PUBLIC)
     def static_file(self, name: str) -> Response:
         if name not in self._files:
-            raise Refusal(404, "There is nothing at this address.")
+            raise Refusal(404, "There is no page at this address.")
         content, kind = self._files[name]
         return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
 
@@ -92,7 +95,7 @@ class AnswerPages:
     def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
         del visiting
         shown = self._queue.items.example(digest)
-        found = self._pictures.of(digest, shown, size) if shown else None
+        found = self._pictures.get(digest, shown, size) if shown else None
         if found is None:
             raise Refusal(404, "This example cannot be shown.")
         cache = {"Cache-Control": "private, max-age=86400, immutable"}
@@ -110,7 +113,7 @@ class AnswerPages:
 
     @for_role(REVIEWER)
     def answer(self, visiting: Visiting) -> Response:
-        """Save what was said of what lies before the person. What was sent before is left as it is."""
+        """Save the answers to the current questions; questions answered before keep their answer."""
         if not is_comparison(visiting.form):
             return self._save_labels(visiting)
         shown = self._queue.leases.unanswered(visiting.who.id, visiting.form.numbers("lease"))

@@ -1,6 +1,4 @@
-"""All that the page is told when it starts.
-
-The application: routes behind one gate, a shield around all, and a plain page for whatever goes wrong."""
+"""The web application: routes behind one access check, security headers on every response, a plain page for errors."""
 
 from __future__ import annotations
 
@@ -18,16 +16,16 @@ from review.access import SECRET, Gate, Refusal, Signer
 from review.admin_pages import AdminPages
 from review.answer_pages import AnswerPages
 from review.config import ReviewConfig
-from review.media import Pictures
-from review.mturk_pages import TaskPages
-from review.security_headers import Shield
+from review.media import BrowserPictures
+from review.mturk_pages import MturkPages
+from review.security_headers import SecurityHeaders
 from review.views import Templates
 from store.review.queue import Queue
 
-TITLES = {403: "Not for you", 404: "Not here", 405: "Not like this", 413: "Too large"}
-SAID = {404: "There is nothing at this address.", 405: "This address is not used in that way."}
+TITLES = {403: "No access", 404: "Page not found", 405: "Not allowed", 413: "Too large"}
+MESSAGES = {404: "There is no page at this address.", 405: "This address does not accept such a request."}
 
-# Python runs one thread at a time: with more of them, pages wait for each other longer.
+# Python runs one thread at a time: with more of them, requests wait longer for each other.
 THREADS = min(3 * (os.cpu_count() or 1), 24)
 
 
@@ -38,7 +36,7 @@ async def few_threads(_app: FastAPI) -> AsyncIterator[None]:
 
 
 def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
-    signer, templates, pictures = Signer(queue.people.secret(SECRET)), Templates(), Pictures()
+    signer, templates, pictures = Signer(queue.people.secret(SECRET)), Templates(), BrowserPictures()
     gate = Gate(queue, signer, config.cookie)
     app = FastAPI(
         title="twothirds review",
@@ -49,13 +47,13 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
         redirect_slashes=False,
         lifespan=few_threads,
     )
-    app.add_middleware(Shield, submit_addresses=config.submit_addresses)
+    app.add_middleware(SecurityHeaders, submit_addresses=config.submit_addresses)
     app.include_router(AnswerPages(queue, config, templates, signer, gate, pictures).router())
     app.include_router(AdminPages(queue, config, templates).router())
-    app.include_router(TaskPages(queue, config, templates, signer, pictures).router())
+    app.include_router(MturkPages(queue, config, templates, signer, pictures).router())
 
     def plain(status: int, message: str) -> Response:
-        title = TITLES.get(status, "Something is wrong")
+        title = TITLES.get(status, "Something went wrong")
         return templates.page("message.html", status, title=title, message=message)
 
     @app.exception_handler(Refusal)
@@ -64,10 +62,10 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     def stopped(_request: Request, error: HTTPException) -> Response:
-        return plain(error.status_code, SAID.get(error.status_code, str(error.detail)))
+        return plain(error.status_code, MESSAGES.get(error.status_code, str(error.detail)))
 
     @app.exception_handler(RequestValidationError)
     def unreadable(_request: Request, _error: RequestValidationError) -> Response:
-        return plain(404, SAID[404])
+        return plain(404, MESSAGES[404])
 
     return app

@@ -1,4 +1,4 @@
-"""All that the page is told when it starts."""
+"""Settings of the review page, and the functions it gets from other layers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class ReviewConfig:
-    """`name_problem` says what is wrong with a feature's name, given those that are known; `quality` what the answers
-    tell about the people; `export` writes them as CSV. They come from layers that the page does not know."""
+    """`name_problem` says what is wrong with a feature's name, given the known ones; `quality` computes statistics of
+    reviewers from their answers; `export` writes answers as CSV. They come from layers that review/ cannot import."""
 
     clean: Callable[[str], str]
     name_problem: Callable[[str, Iterable[str]], str]
@@ -30,5 +30,5 @@ class ReviewConfig:
 
     @property
     def cookie(self) -> str:
-        """Its name. With this prefix browsers take it from this very host only, not from a neighbour of the domain."""
+        """Its name. With the prefix __Host- browsers accept it from this host only, not from a sibling domain."""
         return "__Host-review" if self.secure else "review"

@@ -1,4 +1,4 @@
-"""Forms as they come: small, URL-encoded, never trusted."""
+"""Reads forms, which are small, URL-encoded and never trusted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-MOST_FIELDS = 400
-LARGEST = 9_223_372_036_854_775_807  # that the store can hold
+MAX_FIELDS = 400
+MAX_NUMBER = 2**63 - 1  # that the store can hold
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Form:
         return [value for key, value in self.fields if key == name]
 
     def numbers(self, name: str) -> list[int]:
-        """The values that are whole numbers; others are nobody's."""
+        """The values that are whole numbers; others are ignored."""
         found = [int(value) for value in self.all(name) if value.isascii() and value.isdigit() and len(value) < 20]
-        return [number for number in found if number <= LARGEST]
+        return [number for number in found if number <= MAX_NUMBER]
 
     def __contains__(self, name: str) -> bool:
         return any(key == name for key, _ in self.fields)
@@ -38,7 +38,7 @@ async def read_form(request: Request) -> Form:
     if body and kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "Only forms of this page are accepted.")
     try:
-        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise HTTPException(400, "This form cannot be read.") from None
     return Form(tuple(pairs))

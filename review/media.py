@@ -1,12 +1,14 @@
-"""What examples look like in a browser. Pictures are encoded anew; films are sent as they are, as films only."""
+"""Examples for a browser: pictures are decoded and encoded again as WebP; films are sent unchanged, as films only."""
 
 from __future__ import annotations
 
 import io
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from cachetools import LRUCache
+from fastapi import Path
 
 from sources.dataset import Example
 from sources.errors import DatasetError
@@ -14,10 +16,12 @@ from sources.images import open_image
 from sources.moving import animated_webp, is_film
 
 SIDES = {"large": 1000, "small": 480}
-# What browsers play; of other films the first frame is shown.
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
+# Films that browsers play; of others the first frame is shown.
 FILMS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
-QUALITY = 85
-KEPT_BYTES = 128 * 2**20
+WEBP_QUALITY = 85
+MAX_CACHE_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True)
@@ -30,33 +34,24 @@ def film_kind(image: str | None) -> str | None:
     return next((kind for suffix, kind in FILMS.items() if (image or "").lower().endswith(suffix)), None)
 
 
-class Pictures:
-    """Encoded pictures; those used last are kept, for many people look at the same ones."""
+class BrowserPictures:
+    """Examples encoded for browsers, with a least-recently-used cache: many people look at the same ones."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], Media] = OrderedDict()
-        self._bytes = 0
+        self._cache: LRUCache[tuple[str, str], Media] = LRUCache(MAX_CACHE_BYTES, lambda media: len(media.content))
         self._lock = threading.Lock()
 
-    def of(self, digest: str, shown: dict[str, Any], size: str) -> Media | None:
-        """None for what is no picture, or cannot be read any more."""
+    def get(self, digest: str, stored: dict[str, Any], size: str) -> Media | None:
+        """None if the example is not a picture, or can no longer be read."""
         with self._lock:
-            if (digest, size) in self._kept:
-                self._kept.move_to_end((digest, size))
-                return self._kept[digest, size]
-        example = Example(shown["id"], digest, image=shown.get("image"), home=shown.get("home"))
+            if (cached := self._cache.get((digest, size))) is not None:
+                return cached
+        example = Example(stored["id"], digest, image=stored.get("image"), home=stored.get("home"))
         media = _encoded(example, size) if example.image else None
-        if media is not None:
-            self._keep((digest, size), media)
+        if media is not None and len(media.content) <= MAX_CACHE_BYTES:
+            with self._lock:
+                self._cache[digest, size] = media
         return media
-
-    def _keep(self, at: tuple[str, str], media: Media) -> None:
-        with self._lock:
-            if at not in self._kept:
-                self._kept[at] = media
-                self._bytes += len(media.content)
-            while self._bytes > KEPT_BYTES and len(self._kept) > 1:
-                self._bytes -= len(self._kept.popitem(last=False)[1].content)
 
 
 def _encoded(example: Example, size: str) -> Media | None:
@@ -71,5 +66,5 @@ def _encoded(example: Example, size: str) -> Media | None:
     except DatasetError:
         return None
     written = io.BytesIO()
-    picture.save(written, "WEBP", quality=QUALITY, method=2)
+    picture.save(written, "WEBP", quality=WEBP_QUALITY, method=2)
     return Media("image/webp", written.getvalue())

@@ -1,21 +1,20 @@
 """The same questions inside the frame of a marketplace (Mechanical Turk's ExternalQuestion).
 
-Amazon opens the address with who works on what; nothing there is signed by Amazon, so answers are held until the
-collected assignment confirms that this worker did submit it, and take nobody's place till then. No cookie is needed:
-a frame of another site gets none."""
+The query of the URL names worker and assignment but is not signed by Amazon, so answers are held, and do not count,
+until the collected assignment confirms that this worker submitted it. Cookies are not used: a frame of another site
+gets none."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter
 from fastapi.responses import Response
 
-from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, for_role, visit
+from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visiting, for_role
 from review.config import ReviewConfig
-from review.media import SIDES, Pictures
+from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.views import Templates, digests_of, page_context
 from store.review.leases import LeasedQuestion
@@ -25,14 +24,11 @@ from store.review.queue import Queue
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
-Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
-Visiting = Annotated[Visit, Depends(visit)]
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Who works on which task, as the marketplace's address says."""
+    """A worker's assignment, as named by the query that the marketplace sends."""
 
     token: str
     assignment: str
@@ -48,9 +44,9 @@ class Assignment:
         return f"{self.token} {self.assignment} {self.worker} {self.submit_to}"
 
 
-class TaskPages:
+class MturkPages:
     def __init__(
-        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, pictures: Pictures
+        self, queue: Queue, config: ReviewConfig, templates: Templates, signer: Signer, pictures: BrowserPictures
     ) -> None:
         self._queue = queue
         self._config = config
@@ -73,7 +69,7 @@ class TaskPages:
         workerId: str = "",  # noqa: N803
         turkSubmitTo: str = "",  # noqa: N803
     ) -> Response:
-        """The questions of a task: to look at before it is accepted, to answer afterwards."""
+        """The questions of a task: a preview before it is accepted, a form afterwards."""
         hit = self._hit(token)
         if assignmentId == PREVIEW:
             return self._templates.page("task_preview.html", questions=len(hit.items))
@@ -109,10 +105,10 @@ class TaskPages:
 
     @for_role(PUBLIC)
     def media(self, token: str, digest: Digest, size: Size) -> Response:
-        """An example of the task; of others it knows nothing."""
+        """An example of this task; any other is not found."""
         hit = self._hit(token)
         shown = self._queue.items.example(digest) if digest in self._queue.items.digests_of(hit.items) else None
-        found = self._pictures.of(digest, shown, size) if shown else None
+        found = self._pictures.get(digest, shown, size) if shown else None
         if found is None:
             raise Refusal(404, "This example cannot be shown.")
         return Response(found.content, media_type=found.kind)
@@ -149,5 +145,5 @@ class TaskPages:
         )
 
     def _done(self, at: Assignment) -> Response:
-        """A form that hands the assignment in at the marketplace; answered questions are never shown again."""
+        """A form that submits the assignment to the marketplace; answered questions are never shown again."""
         return self._templates.page("task_done.html", at=at, address=f"{at.submit_to}/mturk/externalSubmit")

@@ -1,4 +1,4 @@
-"""How each kind of question is put to a person, and how what they say becomes an answer."""
+"""How each kind of question is worded for a person, and how a submitted form becomes an answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WORDINGS = {
 
 
 class Unclear(Exception):
-    """What was sent is no answer; the message says what is missing."""
+    """The form is not an answer; the message says what is missing."""
 
 
 def comparison(
@@ -63,7 +63,7 @@ def comparison(
     if not name:
         raise Unclear("Give it a name of one to five words.")
     if problem := name_problem(name, shown.question.get("known", ())):
-        raise Unclear(f"“{name}” will not do: {problem}.")
+        raise Unclear(f"“{name}” cannot be used: {problem}.")
     if len(definition) > DEFINITION_LIMIT:
         raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
     every = list(range(count))
@@ -78,7 +78,7 @@ def is_comparison(form: Form) -> bool:
 
 
 def labels(form: Form) -> tuple[dict[int, bool], list[int]]:
-    """By lease whether the example has it, and the leases that are left to others. What is not marked lacks it."""
+    """By lease whether the example has the feature, and the leases marked "cannot tell". Unmarked examples lack it."""
     yes, unsure, leases = set(form.numbers("has")), set(form.numbers("unsure")), form.numbers("lease")
     return {lease: lease in yes for lease in leases if lease not in unsure}, [one for one in leases if one in unsure]
 

@@ -1,4 +1,4 @@
-"""What surrounds every answer of the server: headers that forbid what the page never needs, and a limit of size."""
+"""Middleware around every request: security headers, a limit on the size of the body, a plain page for errors."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import logging
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BYTES = 128 * 1024  # of a request's body: forms are small
+MAX_BODY_BYTES = 128 * 1024  # forms are small
 POLICY = (
     "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "form-action 'self'{submit}; frame-ancestors {frames}; base-uri 'none'"
 )
 HEADERS = {
-    "Referrer-Policy": "no-referrer",  # a link is a key: it must not travel to other sites
+    "Referrer-Policy": "no-referrer",  # a link grants access: it must not leak to other sites
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _log = logging.getLogger(__name__)
-WORKERS = "https://worker.mturk.com"  # where workers see a task; it is submitted to another address
-TASKS = "/task/"  # pages that a marketplace shows in a frame of its own
+MTURK_WORKER_SITE = "https://worker.mturk.com"  # shows a task to workers; it is submitted to another address
+TASK_PATH = "/task/"  # pages that a marketplace shows in an iframe
 
 
 class TooLarge(Exception):
     pass
 
 
-class Shield:
+class SecurityHeaders:
     def __init__(self, app: ASGIApp, submit_addresses: tuple[str, ...] = ()) -> None:
         self._app = app
         self._own = POLICY.format(submit="", frames="'none'")
         where = " ".join(submit_addresses)
-        frames = " ".join((*submit_addresses, WORKERS)) if where else "'none'"
+        frames = " ".join((*submit_addresses, MTURK_WORKER_SITE)) if where else "'none'"
         self._framed = POLICY.format(submit=f" {where}" if where else "", frames=frames)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,7 +41,7 @@ class Shield:
             await self._app(scope, receive, send)
             return
         started = False
-        policy = self._framed if scope["path"].startswith(TASKS) else self._own
+        policy = self._framed if scope["path"].startswith(TASK_PATH) else self._own
 
         async def guarded(message: Message) -> None:
             nonlocal started
@@ -62,12 +62,12 @@ class Shield:
         except Exception:
             _log.exception("a request failed")
             if not started:
-                await _plain(guarded, 500, "Something is wrong", "Nothing of it was saved: try again.")
+                await _plain(guarded, 500, "Something went wrong", "Nothing was saved: try again.")
 
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
     announced = dict(scope["headers"]).get(b"content-length", b"0")
-    too_much = not announced.isdigit() or len(announced) > 12 or int(announced) > MOST_BYTES
+    too_much = not announced.isdigit() or len(announced) > 12 or int(announced) > MAX_BODY_BYTES
     seen = 0
 
     async def limited() -> Message:
@@ -76,7 +76,7 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
             raise TooLarge
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > MOST_BYTES:
+        if seen > MAX_BODY_BYTES:
             raise TooLarge
         return message
 

@@ -1,6 +1,6 @@
-"""From what the queue holds to what a template shows.
+"""Turns questions of the queue into the context of a template, and renders it.
 
-HTML from templates: everything is escaped, and a name that is not given is an error."""
+Everything is escaped, and an undefined name is an error."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from store.review.items import digests_in
 from store.review.leases import LeasedQuestion
 from store.review.records import QueueProgress
 
-LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: not n, s, u, which do something else
+LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
 
 
 @dataclass(frozen=True)
 class Card:
-    """One example before a person."""
+    """One example as a template shows it."""
 
-    name: str  # by which it is spoken of
+    name: str  # for people, as in `Example 1`
     value: int
     digest: str
     text: str | None
@@ -125,7 +125,7 @@ class Templates:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            auto_reload=False,  # else every page looks whether its templates have changed
+            auto_reload=False,  # saves a look at the template's file for every page
         )
         self._environment.filters.update(FILTERS)
 

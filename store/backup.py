@@ -1,8 +1,6 @@
-"""All rows of one store into another, of SQLite or PostgreSQL, as they are.
+"""Backup of a store into one SQLite file while runs write to it, and restore into SQLite or PostgreSQL.
 
-A copy of a store in one SQLite file, taken while runs write to it, and a store made from such a copy.
-
-The copy is as of one moment. Nothing is ever overwritten: a file gets its name only when it is complete and sound."""
+A backup is a snapshot. Nothing is ever overwritten: a file gets its name only once it is complete and checked."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, TableClause, column, func, insert, select, table, text
 
-from store.connection import OWN, connect, examine, sqlite_file, sqlite_library, store_name
+from store.connection import FILE_MODE, connect, examine, sqlite_file, sqlite_library, store_name
 from store.errors import StoreError, explained
 from store.ledger.expiry import end_all_claims
 from store.schema import answers, metadata, review_people, runs, version
@@ -32,7 +30,7 @@ def is_empty(engine: Engine) -> bool:
 
 
 def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) -> None:
-    """Copy what the source holds at one moment, in one transaction; the tables of the target are there and empty."""
+    """Copy a snapshot of all rows in one transaction; the tables of the target exist and are empty."""
     reading = source.connect()
     if source.dialect.name == "postgresql":
         reading = reading.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -49,23 +47,23 @@ def copy_rows(source: Engine, target: Engine, tell: Callable[[int, int], None]) 
                 done += len(part)
                 tell(done, total)
             if target.dialect.name == "postgresql" and "id" in one.columns:
-                _go_on_after(writing, one.name)
+                _advance_sequence(writing, one.name)
 
 
 def _count(connection: Connection, of: TableClause) -> int:
     return connection.execute(select(func.count()).select_from(of)).scalar_one()
 
 
-def _go_on_after(connection: Connection, name: str) -> None:
-    """New rows get numbers above those that were copied."""
+def _advance_sequence(connection: Connection, name: str) -> None:
+    """Give new rows ids above those that were copied."""
     connection.execute(
         text(f"SELECT setval(pg_get_serial_sequence(:name, 'id'), max(id)) FROM {name} HAVING max(id) IS NOT NULL"),  # noqa: S608 (a table of ours)
         {"name": name},
     )
 
 
-PAGES = 512  # copied between two looks at how far it is
-Tell = Callable[[int, int], None]  # done, of
+PAGES = 512  # copied between two reports of progress
+Tell = Callable[[int, int], None]  # pages or rows done, of how many
 
 
 def backup(store: Store, path: Path, tell: Tell) -> None:
@@ -76,7 +74,7 @@ def backup(store: Store, path: Path, tell: Tell) -> None:
         else:
             with Store.open(str(part)) as copy:
                 copy_rows(store.engine, copy.engine, tell)
-        _settle(part)
+        _finish(part)
 
 
 def restore(path: Path, url: str, tell: Tell) -> None:
@@ -84,24 +82,24 @@ def restore(path: Path, url: str, tell: Tell) -> None:
 
     Claims that were open when the copy was taken are ended: what had been sent stays booked as unknown."""
     if not path.is_file():
-        raise StoreError(f"backup {path} is not there: give the file that `store backup` wrote")
+        raise StoreError(f"backup {path} does not exist: give the file that `store backup` wrote")
     examine(connect(str(path)), str(path))
     target = sqlite_file(url)
     if target is not None:
         with _new_file(target) as part:
-            _take_over(path, part, tell)
+            _open_backup(path, part, tell)
         return
     with Store.open(url) as store, tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "store.sqlite"
-        _take_over(path, part, tell)
+        _open_backup(path, part, tell)
         if not is_empty(store.engine):
             raise StoreError(f"store {store_name(url)} holds runs already: give an empty database with --store")
         with Store.open(str(part)) as copy:
             copy_rows(copy.engine, store.engine, tell)
 
 
-def _take_over(path: Path, part: Path, tell: Tell) -> None:
-    """The backup as a store of this version, with nothing under way."""
+def _open_backup(path: Path, part: Path, tell: Tell) -> None:
+    """Copy the backup to a store of this version in which no claim is open."""
     library = sqlite_library()
     with closing(library.connect(f"file:{_quoted(path)}?mode=ro", uri=True)) as source:
         _copy_pages(source, part, tell)
@@ -109,15 +107,15 @@ def _take_over(path: Path, part: Path, tell: Tell) -> None:
         with copy.engine.execution_options(writes=True).begin() as connection:
             end_all_claims(connection, time.time())
         if wrong := copy.check.problems():
-            raise StoreError(f"backup {path} is not sound ({wrong[0]}): nothing was restored; take another backup")
-    _settle(part)
+            raise StoreError(f"backup {path} is damaged ({wrong[0]}): nothing was restored; restore another backup")
+    _finish(part)
 
 
 def _copy_file(store: Store, part: Path, tell: Tell) -> None:
     connection = store.engine.raw_connection()
     try:
         source: Any = connection.driver_connection
-        source.execute("BEGIN")  # held until the copy is done, so that it is of one moment and never starts over
+        source.execute("BEGIN")  # held until the copy is done: a snapshot that never restarts
         source.execute("SELECT count(*) FROM twothirds_schema").fetchone()
         _copy_pages(source, part, tell)
         source.execute("ROLLBACK")
@@ -132,22 +130,22 @@ def _copy_pages(source: Any, part: Path, tell: Tell) -> None:
         source.backup(target, pages=PAGES, progress=lambda _status, left, total: tell(total - left, total))
 
 
-def _settle(part: Path) -> None:
-    """One file without a journal beside it, and all of it on the disk."""
+def _finish(part: Path) -> None:
+    """Make it one file without a journal, check it and sync it to disk."""
     with closing(sqlite_library().connect(str(part), isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
-        said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if said != "ok":
-        raise StoreError(f"the copy {part} is not sound ({said}): check the disk and run again")
-    part.chmod(OWN)
+        result = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if result != "ok":
+        raise StoreError(f"the copy {part} is damaged ({result}): check the disk and run again")
+    part.chmod(FILE_MODE)
     _sync(part)
 
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to; the file gets its own name at the end, unless something has that name."""
+    """A temporary path to write to, which becomes `path` at the end, unless `path` exists by then."""
     if path.exists():
-        raise StoreError(f"{path} is there already, and nothing is overwritten: move it away or give another name")
+        raise StoreError(f"{path} exists already and is not overwritten: move it away or give another name")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
@@ -158,7 +156,7 @@ def _new_file(path: Path) -> Iterator[Path]:
         os.link(folder / path.name, path)
         _sync(path.parent)
     except FileExistsError:
-        raise StoreError(f"{path} appeared meanwhile, and nothing is overwritten: give another name") from None
+        raise StoreError(f"{path} was created meanwhile and is not overwritten: give another name") from None
     except OSError as error:
         raise StoreError(f"cannot write {path} ({error.strerror}): give a file on another disk") from None
     finally:

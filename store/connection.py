@@ -1,6 +1,6 @@
-"""Engines for SQLite and PostgreSQL, with the settings that durability needs set and asserted on every connection.
+"""Engines for SQLite and PostgreSQL; the settings that durability needs are set and asserted on every connection.
 
-A look at an SQLite file before anything is written to it: what is damaged or not ours is left as it is."""
+An SQLite file is examined before anything is written to it: a damaged or foreign file is left unchanged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from store.errors import StoreError, explained, masked
-from store.migrations import present_version
+from store.migrations import schema_version
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
-OWN = 0o600  # a store holds what people answered, and the secret that signs their invitations
+FILE_MODE = 0o600  # a store holds what people answered, and the secret that signs their invitations
 _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
 # 3 is EXTRA: FULL, and where a rollback journal is used the folder is synced too once the journal is gone from it.
 # Without that a power cut can bring the journal back, and with it the state before the last commit.
@@ -48,7 +48,7 @@ def sqlite_library() -> ModuleType:
 
 
 def store_name(url: str) -> str:
-    """The store as messages may show it."""
+    """The name of the store in messages, without its password."""
     return masked(url)
 
 
@@ -63,7 +63,7 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def _absolute(path: str) -> Path:
-    return Path(os.path.expanduser(path)).absolute()  # pathlib's own fails where there is no such user
+    return Path(os.path.expanduser(path)).absolute()  # pathlib's expanduser fails for an unknown user
 
 
 def connect(url: str, *, library: ModuleType | None = None) -> Engine:
@@ -101,7 +101,7 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
         module=library,
         pool_size=8,
         max_overflow=56,
-        pool_use_lifo=True,  # what a connection holds of the file is good until another one writes
+        pool_use_lifo=True,  # keeps the page cache of a connection in use
         hide_parameters=True,
     )
     wanted = journal_mode(library.sqlite_version_info)
@@ -109,7 +109,7 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
     @event.listens_for(engine, "do_connect")
     def create(_dialect: Any, _record: Any, _arguments: Any, _named: Any) -> None:
         with suppress(OSError):  # it is there, or SQLite says what is wrong; the files beside it get the same mode
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWN))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -138,16 +138,16 @@ def _set_pragmas(connection: Any, name: str, wanted_journal: str) -> None:
 def _postgresql(url: str) -> Engine:
     name = store_name(url)
     if url.partition("?")[0].count("@") > 1:
-        raise StoreError(f"store {name} has an @ too many: write those of the user and the password as %40")
+        raise StoreError(f"store {name} has more than one @: write those in the user and password as %40")
     try:
         parsed = make_url(url).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError) as error:
-        raise StoreError(f"store {name} is no URL: give postgresql://user:password@host:port/database") from error
+        raise StoreError(f"store {name} is not a URL: give postgresql://user:password@host:port/database") from error
     engine = create_engine(
         parsed,
         isolation_level="READ COMMITTED",
         pool_size=16,  # a server takes 100 connections in all by default
-        max_overflow=0,  # one that is opened for a moment costs more than what is asked over it
+        max_overflow=0,  # opening a connection costs more than most queries
         hide_parameters=True,
         connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS},
     )
@@ -173,29 +173,29 @@ def _assert_setting(name: str, setting: str, found: object, wanted: object) -> N
         )
 
 
-# Either could answer or change whatever is asked, and the checksums would be right all the same.
+# A trigger or view could alter what is read or written without breaking a checksum.
 _ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
 
 def examine(engine: Engine, name: str) -> None:
-    """Raise StoreError for a file that is no sound store of this or an earlier schema; servers are not examined."""
+    """Raise StoreError for a file that is not an intact store of a known schema; servers are not examined."""
     if engine.dialect.name != "sqlite" or not engine.url.database:
         return
     path = Path(engine.url.database)
     if not path.exists():
         return
-    looking = create_engine(engine.url, module=engine.dialect.dbapi, poolclass=NullPool, hide_parameters=True)
+    probe = create_engine(engine.url, module=engine.dialect.dbapi, poolclass=NullPool, hide_parameters=True)
     try:
-        with looking.connect() as connection:
+        with probe.connect() as connection:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
             if path.stat().st_size <= READ_IN_FULL:
-                said = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
-                if said != "ok":
-                    raise explained(name, StoreError(f"malformed: {said.splitlines()[-1]}"))
-            present_version(connection, name)
-            if strange := connection.exec_driver_sql(_ADDED).first():
+                result = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+                if result != "ok":
+                    raise explained(name, StoreError(f"malformed: {result.splitlines()[-1]}"))
+            schema_version(connection, name)
+            if added := connection.exec_driver_sql(_ADDED).first():
                 remedy = "it was left as it is; restore a copy of it or give another --store"
-                raise StoreError(f"store {name} has the {strange[0]} {strange[1]!r}, which no version makes: {remedy}")
+                raise StoreError(f"store {name} has the {added[0]} {added[1]!r}, which no version creates: {remedy}")
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error

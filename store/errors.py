@@ -1,4 +1,4 @@
-"""One error for all that can be wrong with a store, in one line that names the store and the remedy."""
+"""What can be wrong with a store, as one error whose message is one line with the store and the remedy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _PASSWORD_OPTION = re.compile(r"(?i)(password|passfile|sslpassword)=[^&\s]*")
 
 
 class StoreError(Exception):
-    """The store cannot be used or lost its connection for good; the message says what to do."""
+    """The store cannot be used, or its connection is lost after all retries; the message says what to do."""
 
 
 class DamagedStore(StoreError):
-    """The file is no sound store; it was left as it is."""
+    """The file is damaged or not a store; it was left unchanged."""
 
 
 def masked(text: str) -> str:
@@ -22,24 +22,22 @@ def masked(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What the database said, as one line without secrets."""
-    said = getattr(error, "orig", None) or error
-    return masked(next(iter(str(said).strip().splitlines()), type(said).__name__).strip().rstrip(".:"))
+    """The message of the database, as one line without secrets."""
+    cause = getattr(error, "orig", None) or error
+    return masked(next(iter(str(cause).strip().splitlines()), type(cause).__name__).strip().rstrip(".:"))
 
 
 def explained(name: str, error: BaseException) -> StoreError:
-    """The same trouble in words a user can act on."""
-    said = first_line(error)
-    trouble, remedy = next((remedy for sign, remedy in _REMEDIES if sign in said.lower()), _UNKNOWN)
-    kind = DamagedStore if (trouble, remedy) == _DAMAGED else StoreError
-    return kind(f"store {name} {trouble} ({said}): {remedy}")
+    """The error as one that a user can act on."""
+    message = first_line(error)
+    problem, remedy = next((remedy for sign, remedy in _REMEDIES if sign in message.lower()), _UNKNOWN)
+    kind = DamagedStore if (problem, remedy) == _DAMAGED else StoreError
+    return kind(f"store {name} {problem} ({message}): {remedy}")
 
 
 _UNKNOWN = ("failed", "check it with another program or give another --store")
-
-
-_DAMAGED = ("is damaged or no store", "it was left as it is; restore a copy of it or give another --store")
-_AWAY = ("cannot be reached", "start the server or give another --store, then run again")
+_DAMAGED = ("is damaged or not a store", "it was left as it is; restore a copy of it or give another --store")
+_UNREACHABLE = ("cannot be reached", "start the server or give another --store, then run again")
 _REMEDIES = (
     ("not a database", _DAMAGED),
     ("malformed", _DAMAGED),
@@ -57,11 +55,11 @@ _REMEDIES = (
     ("does not exist", ("is not there", "create the database and the user or correct the names in --store")),
     ("connection option", ("has an unknown option", "correct what follows the ? in --store")),
     ("permission denied", ("refused the user", "grant the right to create tables or give another --store")),
-    ("connect", _AWAY),
-    ("could not translate host", _AWAY),
-    ("failed to resolve host", _AWAY),
-    ("timeout", _AWAY),
-    ("terminat", _AWAY),
-    ("shutting down", _AWAY),
-    ("starting up", _AWAY),
+    ("connect", _UNREACHABLE),
+    ("could not translate host", _UNREACHABLE),
+    ("failed to resolve host", _UNREACHABLE),
+    ("timeout", _UNREACHABLE),
+    ("terminat", _UNREACHABLE),
+    ("shutting down", _UNREACHABLE),
+    ("starting up", _UNREACHABLE),
 )

@@ -1,8 +1,6 @@
-"""A step of the migrations: what was kept under a bare digest, as all was before schema 6, gets the key of today.
+"""The ordered steps from an empty database to the schema of this version. A released step is never edited.
 
-The ordered steps from an empty database to the schema of this version. A step that was released is never edited.
-
-The steps are constants written out in SQL, so that a later change of schema.py cannot change an old step."""
+The steps are written out in SQL, so that a later change of schema.py cannot change an old step."""
 
 from __future__ import annotations
 
@@ -22,31 +20,32 @@ from store.schema import version
 
 PAGE = 1_000
 _BARE = re.compile(r"([0-9a-f]{64})((?:/withdrawn/\d+)?)")
-_KEPT = text("SELECT id, key, question FROM answers WHERE id > :after ORDER BY id LIMIT :most")
-_TAKEN = text("SELECT id, answer_key FROM review_votes WHERE answer_key IS NOT NULL")
+_ANSWERS = text("SELECT id, key, question FROM answers WHERE id > :after ORDER BY id LIMIT :most")
+_VOTE_KEYS = text("SELECT id, answer_key FROM review_votes WHERE answer_key IS NOT NULL")
 _RENAME_ANSWER = text("UPDATE answers SET key = :new WHERE id = :number")
 _RENAME_CHARGES = text("UPDATE charges SET key = :new WHERE key = :old")
 _RENAME_VOTE = text("UPDATE review_votes SET answer_key = :new WHERE id = :number")
 
 
-def place_all(connection: Connection) -> None:
-    """A charge without an answer keeps its name, for nobody knows what was asked."""
-    taken = defaultdict(list)
-    for vote, key in connection.execute(_TAKEN).tuples():
-        taken[key].append(vote)
+def rename_keys(connection: Connection) -> None:
+    """Answers kept under a bare digest, as before schema 6, get the keys of today. A charge without an answer keeps its
+    key: the question is not known."""
+    votes_of = defaultdict(list)
+    for vote, key in connection.execute(_VOTE_KEYS).tuples():
+        votes_of[key].append(vote)
     after = 0
-    while rows := connection.execute(_KEPT, {"after": after, "most": PAGE}).tuples().all():
+    while rows := connection.execute(_ANSWERS, {"after": after, "most": PAGE}).tuples().all():
         after = rows[-1][0]
-        names = {number: (key, _placed_name(key, question)) for number, key, question in rows}
+        names = {number: (key, _new_key(key, question)) for number, key, question in rows}
         renamed = [{"number": number, "old": old, "new": new} for number, (old, new) in names.items() if new != old]
-        votes = [{"number": vote, "new": one["new"]} for one in renamed for vote in taken[one["old"]]]
+        votes = [{"number": vote, "new": one["new"]} for one in renamed for vote in votes_of[one["old"]]]
         for statement, values in ((_RENAME_ANSWER, renamed), (_RENAME_CHARGES, renamed), (_RENAME_VOTE, votes)):
             if values:
                 connection.execute(statement, values)
 
 
-def _placed_name(key: str, question: str) -> str:
-    """The name as it is now. One that is no digest, or whose question cannot be read, stays: a check tells of it."""
+def _new_key(key: str, question: str) -> str:
+    """The key of today. One that is not a digest, or whose question is unreadable, stays: `store check` reports it."""
     bare = _BARE.fullmatch(key)
     try:
         content = json.loads(question)
@@ -56,7 +55,7 @@ def _placed_name(key: str, question: str) -> str:
 
 
 Step = tuple[str | Callable[[Connection], None], ...]
-Waiting = Callable[[str], AbstractContextManager[None]]  # shows what is waited for
+Waiting = Callable[[str], AbstractContextManager[None]]  # displays a message while the store is migrated
 
 
 def silently(_message: str) -> AbstractContextManager[None]:
@@ -64,12 +63,12 @@ def silently(_message: str) -> AbstractContextManager[None]:
 
 
 class OnlySqlite(str):
-    """A statement that PostgreSQL has no need of."""
+    """A statement that PostgreSQL does not need."""
 
     __slots__ = ()
 
 
-_MIGRATION_LOCK = 7_203_167  # any constant: everyone who migrates takes the same one
+_MIGRATION_LOCK = 7_203_167  # any constant that all processes share
 
 _FIRST: Step = (
     """CREATE TABLE scopes (
@@ -150,8 +149,8 @@ _RATES: Step = (
         not_before DOUBLE PRECISION NOT NULL, pace DOUBLE PRECISION NOT NULL, paced_at DOUBLE PRECISION NOT NULL)""",
 )
 
-# Keys are random. With rows in their order every claim, sending and answer writes a page of its own; with rows in the
-# order of their making those of one batch are neighbours, and only the index is written all over.
+# Keys are random. In key order every claim and answer writes a page of its own; in insertion order the rows of a batch
+# are neighbours, and only the index is written all over.
 _CHARGES_IN_ORDER: Step = tuple(
     OnlySqlite(statement)
     for statement in (
@@ -181,7 +180,7 @@ _CHARGES_IN_ORDER: Step = tuple(
 
 _CHECKSUMS: Step = ("ALTER TABLE answers ADD COLUMN checksum TEXT",)
 
-_KEYS_BY_EXAMPLE: Step = (place_all,)
+_KEYS_BY_EXAMPLE: Step = (rename_keys,)
 
 STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE)
 
@@ -192,25 +191,25 @@ _WORDS = {
 
 
 def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS, waiting: Waiting = silently) -> None:
-    """Bring the database to the newest schema in the caller's transaction; refuse one that is newer or foreign."""
+    """Migrate the database to the newest schema in the caller's transaction; refuse one that is newer or foreign."""
     dialect = connection.dialect.name
     if dialect == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
-    at = present_version(connection, name, steps)
+    at = schema_version(connection, name, steps)
     if at == len(steps):
         return
     if at == 0:
         connection.exec_driver_sql("CREATE TABLE twothirds_schema (version BIGINT PRIMARY KEY)")
-        _go(connection, steps)
+        _apply(connection, steps)
     else:
         _refuse_if_in_use(connection, name)
-        with waiting(f"bringing store {name} from schema {at} to {len(steps)}, once"):
-            _go(connection, steps[at:])
+        with waiting(f"migrating store {name} from schema {at} to {len(steps)}, once"):
+            _apply(connection, steps[at:])
     connection.execute(delete(version))
     connection.execute(insert(version), {"version": len(steps)})
 
 
-def _go(connection: Connection, steps: Sequence[Step]) -> None:
+def _apply(connection: Connection, steps: Sequence[Step]) -> None:
     dialect = connection.dialect.name
     for step in steps:
         for statement in step:
@@ -221,7 +220,7 @@ def _go(connection: Connection, steps: Sequence[Step]) -> None:
 
 
 def _refuse_if_in_use(connection: Connection, name: str) -> None:
-    """A program of an earlier version would go on writing as it did."""
+    """A program of an earlier version would go on writing to the old schema."""
     under_way = text("SELECT owner, lease_until FROM charges WHERE state IN ('claimed', 'sent') AND lease_until > :now")
     now = time.time()
     leases = [until for owner, until in connection.execute(under_way, {"now": now}) if not is_dead(owner)]
@@ -232,8 +231,8 @@ def _refuse_if_in_use(connection: Connection, name: str) -> None:
         )
 
 
-def present_version(connection: Connection, name: str, steps: Sequence[Step] = STEPS) -> int:
-    """The version that is there, 0 for an empty database. Raises StoreError for one that is newer or foreign."""
+def schema_version(connection: Connection, name: str, steps: Sequence[Step] = STEPS) -> int:
+    """The schema of the database, 0 if it is empty. Raises StoreError for one that is newer or foreign."""
     tables = set(inspect(connection).get_table_names())
     if version.name in tables:
         at = connection.execute(select(version.c.version)).scalar_one_or_none()
@@ -249,7 +248,7 @@ def present_version(connection: Connection, name: str, steps: Sequence[Step] = S
     foreign = tables if connection.dialect.name == "sqlite" else tables & ours
     if foreign:
         raise StoreError(
-            f"store {name} is a database of something else (table {min(foreign)}): "
+            f"store {name} is the database of another program (table {min(foreign)}): "
             "give a database of its own with --store"
         )
     return 0

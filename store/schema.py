@@ -1,8 +1,7 @@
 """The tables as queries see them. migrations.py creates them; a test holds that both agree.
 
-A claim and its charge are one row: a question that is asked for the n-th time is the row (key, fence n), which is first
-claimed, then sent, and ends as paid, unknown (sent, and nobody knows whether it was charged) or released (never sent).
-"""
+A claim and its charge are one row (key, fence n) for the n-th time a question is asked; its states are described in
+ledger/claims.py."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from store.errors import DamagedStore
 LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
 LIVE = (CLAIMED, SENT)  # at most one such row per key
-PROBE = "probe"  # the kind of what asks about no example, but what a server can do
+PROBE = "probe"  # the kind of requests that find out what a server can do
 
 metadata = MetaData()
 
@@ -27,10 +26,10 @@ _in_ascii = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def json_text(value: Any) -> str:
-    """As a column of JSON holds it, in ASCII."""
+    """JSON in ASCII, as columns hold it."""
     try:
         text = orjson.dumps(value)
-    except TypeError:  # what it does not know, as lone surrogates and keys that are no texts
+    except TypeError:  # such as lone surrogates and keys that are not strings
         return _in_ascii(value)
     return text.decode("ascii") if text.isascii() else _in_ascii(value)
 
@@ -54,7 +53,7 @@ class Json(TypeDecorator[Any]):
 
 
 class EscapedText(TypeDecorator[str]):
-    """Text from outside, such as file names: what databases refuse is written as an escape."""
+    """Text from outside, such as file names: what databases refuse (NULs, lone surrogates) is escaped."""
 
     impl = Text
     cache_ok = True
@@ -64,7 +63,7 @@ class EscapedText(TypeDecorator[str]):
 
 
 def answer_checksum(question: str, answer: str, cost: int) -> str:
-    """Of the texts as they are stored. It finds accidents and edits by hand, not somebody who computes it anew."""
+    """Of the texts as they are stored. It detects accidents and manual edits, not forgery."""
     return hashlib.sha256(f"{question}\n{answer}\n{cost}".encode()).hexdigest()
 
 
@@ -196,9 +195,9 @@ review_items = Table(
     Column("queue", EscapedText, nullable=False),
     Column("kind", Text, nullable=False),
     Column("question", Json, nullable=False),
-    Column("page", Text, nullable=False),  # questions with the same value may be shown on one page
+    Column("page", Text, nullable=False),  # questions with the same value may share a page
     Column("votes", BigInteger, nullable=False),  # wanted, of different people
-    Column("filled", BigInteger, nullable=False),  # places that are leased or have a vote
+    Column("filled", BigInteger, nullable=False),  # slots that are leased or have a vote
     Column("given", BigInteger, nullable=False),  # votes that count
     Column("skipped", BigInteger, nullable=False),
     Column("patience", BigInteger, nullable=False),  # so many skips, and it is given up

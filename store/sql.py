@@ -1,9 +1,7 @@
-"""INSERT … ON CONFLICT DO NOTHING for both databases, and lists of keys in pieces that both accept.
+"""SQL that both databases understand: INSERT … ON CONFLICT DO NOTHING, and lists of keys or rows as one parameter.
 
-Many keys or rows in one parameter: a statement stays the same, and is prepared once, however many there are.
-
-They travel as JSON, which both databases take apart. So a batch is a few statements whatever its size, and other
-threads can work while the database does."""
+Lists are passed as JSON, which both databases unpack. So a statement is prepared once, whatever the size of the batch,
+and other threads can run while the database works."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ class _Numbers(TypeDecorator[list[int]]):
 class _Among(FunctionElement[bool]):
     type = Boolean()
     inherit_cache = True
-    _is_implicitly_boolean = True  # else SQLite is asked whether it equals 1, which no index answers
+    _is_implicitly_boolean = True  # else SQLite compares it with 1, which uses no index
 
 
 @compiles(_Among, "postgresql")
@@ -79,16 +77,16 @@ def _in(element: _Among, compiler: Any, **options: Any) -> str:
 
 
 def among(column: Column[int]) -> ColumnElement[bool]:
-    """That the column is one of `keys`. The statement is the same for one number and for a hundred, so that it is built
-    and planned once."""
+    """That the column is one of `keys`. The statement is the same for any number of keys, so it is built and planned
+    once."""
     return _Among(column, bindparam("keys", type_=_Numbers()))
 
 
 class _OrNothing(ClauseElement):
-    """SQLAlchemy's own clause is compiled anew each time, which takes longer than the insert."""
+    """SQLAlchemy's own clause is compiled each time, which takes longer than the insert."""
 
     inherit_cache = True
-    _traverse_internals = []  # noqa: RUF012 (nothing in it varies; the type is that of SQLAlchemy)
+    _traverse_internals = []  # noqa: RUF012 (constant; the type is that of SQLAlchemy)
 
 
 @compiles(_OrNothing)
@@ -98,14 +96,14 @@ def _spell(_clause: _OrNothing, _compiler: Any, **_options: Any) -> str:
 
 @cache
 def insert_or_nothing(table: Table) -> Insert:
-    """An INSERT that leaves out rows that break a uniqueness."""
+    """An INSERT that skips rows that violate a unique constraint."""
     statement = insert(table)
     statement._post_values_clause = _OrNothing()
     return statement
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert those rows that break no uniqueness."""
+    """Insert the rows that violate no unique constraint."""
     if rows:
         connection.execute(insert_or_nothing(table), list(rows))
 
@@ -151,7 +149,7 @@ def given(parameter: str = "rows", **columns: TypeEngine[Any] | type[TypeEngine[
     """The rows of a list, each a list of values in the order of the columns."""
     row = _elements(_Each, parameter)
     values = (
-        cast(row.op("->>")(literal_column(str(place))), kind).label(name)
-        for place, (name, kind) in enumerate(columns.items())
+        cast(row.op("->>")(literal_column(str(index))), kind).label(name)
+        for index, (name, kind) in enumerate(columns.items())
     )
     return select(*values).subquery("given")

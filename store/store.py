@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from store import migrations
 from store.connection import connect, examine, store_name
 from store.errors import StoreError
-from store.ledger.answers import Answers
+from store.ledger.answers import KeptAnswers
 from store.ledger.check import Check
 from store.ledger.claims import Claims
 from store.ledger.costs import Costs
@@ -33,7 +33,7 @@ class Store:
         self.name = name
         self.transactions = Transactions(engine, name, patience=patience)
         self.runs = Runs(self.transactions, clock)
-        self.answers = Answers(self.transactions, clock, self.runs)
+        self.answers = KeptAnswers(self.transactions, clock, self.runs)
         self.claims = Claims(self.transactions, clock, self.runs)
         self.costs = Costs(self.transactions, clock, self.runs)
         self.rates = Rates(self.transactions, clock)

@@ -1,7 +1,7 @@
 """Simulated crowds: each knows the true features and names one that answers the question (paper, Sections 4 and 5).
 
 A crowd differs from another only in which of the valid features it names: the most general or the least, the first in
-an order that everybody shares, any one at random, or at random but the salient ones more often."""
+an order that all share, any one at random, or at random with salient ones more often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 o
 
 class Crowd(Protocol):
     def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
-        """The column that somebody names, or None if none fits. `known` is left out if another is asked for."""
+        """The column that is named, or None if none fits; not one of `known` where the question asks for another."""
         ...
 
 
@@ -51,7 +51,7 @@ def _candidates(truth: Matrix, question: Comparison, known: Collection[int]) -> 
 
 @dataclass(frozen=True)
 class RankedCrowd:
-    """Names the valid feature of the lowest rank, whoever is asked."""
+    """Always names the valid feature of the lowest rank."""
 
     truth: Matrix
     rank: NDArray[np.intp]
@@ -86,7 +86,7 @@ CROWDS = ("generalist", "specifist", "homogeneous", "heterogeneous", "salience")
 
 
 def make_crowd(kind: str, truth: Matrix, seed: int) -> Crowd:
-    """The crowd of that kind. The seed settles what its members agree upon: ties, the order of preference, salience."""
+    """The crowd of that kind. The seed decides what its members agree on: ties, the order of preference, salience."""
     columns = truth.shape[1]
     order = np.random.default_rng(seed).permutation(columns)
     place = np.empty(columns, dtype=np.intp)  # of each column in the order

@@ -1,4 +1,4 @@
-"""The loop without anybody to pay: a strategy questions a simulated crowd about a known truth, all in memory."""
+"""Runs a strategy against a simulated crowd and a known truth, all in memory."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def rehearse(
     labelling: Labelling = TRUTHFUL,
     until: int | None = None,
 ) -> Rehearsal:
-    """Ask until `queries` are spent, the strategy has nothing left to ask, or `until` different columns are found.
+    """Ask until `queries` are spent, the strategy has no question left, or `until` different columns are found.
 
     The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
     With several `voters` each of them is asked every question, and each time it is a query."""
@@ -104,7 +104,7 @@ def rehearse(
         asked = strategy.next_questions(min(batch, ceil((queries - history.queries) / voters)))
         if not asked:
             break
-        known = tuple(found)  # everybody who is asked in a round is told the same list
+        known = tuple(found)  # all questions of a round list the same features
         for question in [question for question in asked for _ in range(voters)]:
             column = crowd.answer(question, rng, known)
             new = column is not None and column not in found

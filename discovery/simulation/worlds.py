@@ -1,4 +1,4 @@
-"""Made-up data sets whose true features are known: the paper's models, and sets as skewed by salience as its own."""
+"""Synthetic data sets with known features: the paper's models, and sets as skewed by salience as its data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BINARY_SHAPES = ("balanced", "caterpillar", "even-split", "random-split")
 
 
 def binary_tree(features: int, rng: np.random.Generator, shape: str = "random-split") -> World:
-    """A proper binary feature tree (Section 4.1): `features` + 2 examples; the root is no feature.
+    """A proper binary feature tree (Section 4.1): `features` + 2 examples; the root is not a feature.
 
     The shape says how many of a node's n leaves go to its left: half, one, about half, or any number."""
     if shape not in BINARY_SHAPES:
@@ -85,7 +85,7 @@ def leafy_tree(features: int, degree: int, rng: np.random.Generator, leaves: flo
 
 
 def independent_features(examples: int, frequencies: Sequence[float], rng: np.random.Generator) -> World:
-    """Each example has feature j with probability `frequencies[j]`, whatever else it has (Section 5)."""
+    """Each example has feature j with probability `frequencies[j]`, independently (Section 5)."""
     chance = rng.random((examples, len(frequencies)))
     return World((chance < np.asarray(frequencies)).astype(np.int8))
 
@@ -94,7 +94,7 @@ def independent_features(examples: int, frequencies: Sequence[float], rng: np.ra
 class _Skew:
     """How a salience-skewed set is made up. The classes are the most salient, then what is everywhere."""
 
-    classes: tuple[float, ...]  # the obvious partition, with the share of each class: everybody sees it first
+    classes: tuple[float, ...]  # the shares of the obvious classes, which people name first
     everywhere: int  # features of nearly all examples: a tag names them, a comparison does not
     shared: int  # features found in every class
     nested: int  # features of one class only
@@ -108,7 +108,7 @@ SKEWED = {
 
 
 def skewed_world(like: str, rng: np.random.Generator, examples: int = 100) -> World:
-    """A set like the paper's signs, faces or products (Section 7): a few features outshine the rest."""
+    """A set like the paper's signs, faces or products (Section 7): a few features are far more salient than others."""
     if like not in SKEWED:
         raise ValueError(f"unknown skewed world {like!r}: choose one of {', '.join(SKEWED)}")
     skew = SKEWED[like]

@@ -57,7 +57,7 @@ def raw_agreement(totals: Floats) -> Floats:
 
 
 def cohen_kappa(totals: Floats) -> Floats:
-    """Not defined where one of the two never varies: the formula would give 0 whatever the other says."""
+    """Not defined where one of the two never varies: the formula would always give 0."""
     both, only_a, only_b, neither = np.moveaxis(totals, -1, 0)
     count = totals.sum(-1)
     yes_a, yes_b = both + only_a, both + only_b

@@ -121,4 +121,6 @@ def _why_not(model: Labels, said: NDArray[np.bool_], usable: NDArray[np.bool_]) 
     if not (said.sum(1) >= FEWEST_PEOPLE).any():
         return "no example has the labels of two people"
     most = int((said & usable[:, None]).sum(0).max(initial=0))
-    return f"nobody labelled {FEWEST_EXAMPLES} examples that the model and another person labelled too (most: {most})"
+    return (
+        f"no person labelled {FEWEST_EXAMPLES} examples that the model and another person labelled too (most: {most})"
+    )

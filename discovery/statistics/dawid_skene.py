@@ -21,7 +21,7 @@ FEWEST_WORKERS = 3  # with two, any share of yes explains the votes equally well
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    probability: Floats  # of yes, per example; NaN where nobody voted
+    probability: Floats  # of yes, per example; NaN without votes
     sensitivity: Floats  # per worker: says yes where it is yes; NaN where the worker never voted
     specificity: Floats  # per worker: says no where it is no
     share: float  # of yes

@@ -1,12 +1,9 @@
-"""What a single vote, the majority of a few and the majority of all votes would have been worth.
+"""How many votes are enough, and when to escalate from a model to people: the cost and accuracy of each setting.
 
-The votes that were cast are drawn from without replacement, in every possible way at once (hypergeometric), so that the
-curve over the number of votes has no noise of its own. A tie counts as half right: a coin would decide it.
-
-A model first, people where it is unsure: what each setting costs and how often it is right.
-
-Every setting is worked out from votes that were cast, label by label. Settings that ask people about some labels only
-are chosen by the model's own doubt, which is known before anybody is asked."""
+Accuracies are computed from recorded votes. Votes are drawn without replacement in all possible ways at once
+(hypergeometric distribution), so that the curve over the number of votes has no noise of its own; a tie counts as half
+right. Settings that ask people about some labels only select them by the model's own doubt, which is known before
+people are asked."""
 
 from __future__ import annotations
 
@@ -21,26 +18,35 @@ from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
 
-CLOSE = 0.01  # so near to what all votes give is near enough
+CLOSE = 0.01  # difference in accuracy that counts as none
 
 
-def chance_of_right(votes: NDArray[np.int8], true: Labels, drawn: int) -> NDArray[np.float64]:
+def chance_of_right(
+    votes: NDArray[np.int8], true: Labels, drawn: int, *, first_right: bool | None = None
+) -> NDArray[np.float64]:
     """For each example (votes are examples × workers), how probable it is that the majority of `drawn` of its votes is
-    right; NaN where there is no vote or the truth is unknown. Where fewer were cast, all of them are drawn."""
+    right; NaN where there is no vote or the truth is unknown. Where fewer were cast, all of them are drawn.
+
+    With `first_right`, given that the first of the drawn votes is right, or wrong; NaN where that cannot be."""
     right = (votes == true[:, None]).sum(1)
     cast = (votes != UNKNOWN).sum(1)
     pairs, place = np.unique(np.stack([right, cast], axis=1), axis=0, return_inverse=True)
-    chances = np.array([_chance(int(r), int(c), min(drawn, int(c))) if c else np.nan for r, c in pairs])
+    chances = np.array([_chance(int(r), int(c), min(drawn, int(c)), first_right) for r, c in pairs])
     return np.where(true != UNKNOWN, chances[place.reshape(-1)], np.nan)
 
 
 @cache
-def _chance(right: int, cast: int, drawn: int) -> float:
-    ways = comb(cast, drawn)
+def _chance(right: int, cast: int, drawn: int, first_right: bool | None) -> float:
+    if cast == 0 or (first_right is not None and (right if first_right else cast - right) == 0):
+        return float("nan")
+    ahead, given = int(first_right is True), int(first_right is not None)
+    right, cast, more = right - ahead, cast - given, drawn - given
+    ways = comb(cast, more)
     total = 0.0
-    for good in range(max(0, drawn - (cast - right)), min(right, drawn) + 1):
-        worth = 1.0 if 2 * good > drawn else 0.5 if 2 * good == drawn else 0.0
-        total += worth * comb(right, good) * comb(cast - right, drawn - good) / ways
+    for good in range(max(0, more - (cast - right)), min(right, more) + 1):
+        sure = 2 * (good + ahead)
+        worth = 1.0 if sure > drawn else 0.5 if sure == drawn else 0.0
+        total += worth * comb(right, good) * comb(cast - right, more - good) / ways
     return total
 
 
@@ -55,29 +61,6 @@ def enough(curve: dict[int, float]) -> int | None:
         return None
     most = curve[max(curve)]
     return min(votes for votes, accuracy in curve.items() if accuracy >= most - CLOSE)
-
-
-def chance_after_first(votes: NDArray[np.int8], true: Labels, drawn: int, *, first_right: bool) -> NDArray[np.float64]:
-    """As `chance_of_right`, given that the first of the drawn votes is right, or wrong; NaN where that cannot be."""
-    right = (votes == true[:, None]).sum(1)
-    cast = (votes != UNKNOWN).sum(1)
-    pairs, place = np.unique(np.stack([right, cast], axis=1), axis=0, return_inverse=True)
-    chances = np.array([_after(int(r), int(c), min(drawn, int(c)), first_right) for r, c in pairs])
-    return np.where(true != UNKNOWN, chances[place.reshape(-1)], np.nan)
-
-
-@cache
-def _after(right: int, cast: int, drawn: int, first_right: bool) -> float:
-    if (right if first_right else cast - right) == 0:
-        return float("nan")
-    left_right, left = right - first_right, cast - 1
-    ways = comb(left, drawn - 1)
-    total = 0.0
-    for good in range(max(0, drawn - 1 - (left - left_right)), min(left_right, drawn - 1) + 1):
-        sure = 2 * (good + first_right)
-        worth = 1.0 if sure > drawn else 0.5 if sure == drawn else 0.0
-        total += worth * comb(left_right, good) * comb(left - left_right, drawn - 1 - good) / ways
-    return total
 
 
 Floats = NDArray[np.float64]

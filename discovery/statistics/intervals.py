@@ -1,13 +1,9 @@
-"""A number with its interval, or the reason why there is none.
+"""Estimates with 95 % intervals: Wilson's for shares, the percentile bootstrap (Efron 1979) for other statistics.
 
-Intervals from resampled examples (Efron 1979, percentile method).
-
-Examples are drawn anew with replacement, all features of an example together, for its labels are not
-independent. Each draw is a vector of weights, so that the statistics of all draws come from one matrix product.
-
-Intervals of what depends on a fit to all examples: the fit varies with the examples too, so each resample is fitted.
-
-They are few, since they take time: the interval comes from their standard deviation (Efron and Tibshirani 1993)."""
+Examples are resampled with replacement, all features of an example together, because its labels are not independent.
+A resample is a vector of weights, so that the statistics of all resamples come from one matrix product. Where a
+statistic depends on a fit to all examples, each resample is fitted too; these are few, since fits take time, and the
+interval comes from their standard deviation (Efron and Tibshirani 1993)."""
 
 from __future__ import annotations
 
@@ -122,7 +118,7 @@ def mean_over_features(statistic: Statistic, totals: Floats, drawn: Floats) -> E
         return Estimate.undefined(statistic.why_not if totals.any() else statistic.empty)
     value = float(values[defined].mean())
     varied = statistic.of(drawn[:, defined])
-    # A feature that a draw leaves without a value keeps its own: to drop it would move the mean towards the others.
+    # A feature without a value in a draw keeps its overall value: dropping it would bias the mean towards the others.
     means = np.where(np.isnan(varied), values[defined], varied).mean(1)
     interval = _interval(means) or _of_a_share(statistic, value, totals[defined].sum(0))
     left_out = int((~defined).sum())

@@ -6,7 +6,7 @@ for a mean. With Y the people's labels and f the model's on the n examples of th
     θ = mean(Y) + λ (mean(f′) − mean(f)),    variance = λ² var(f′) / N + var(Y − λ f) / n,
     λ = cov(Y, f) / ((1 + n / N) var(f over all)), held between 0 and 1,
 
-so that a model that tells nothing gets λ = 0 and leaves the people's own estimate."""
+so that an uninformative model gets λ = 0, which leaves the people's own estimate."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Corrected:
 
 
 def corrected_share(people: Labels, model: Labels) -> Corrected:
-    """Over the same examples; where people said nothing, `people` is UNKNOWN. Examples without a model's label are
+    """Over the same examples; where people gave no label, `people` is UNKNOWN. Examples without a model's label are
     left out, as far as the model is concerned."""
     known = model != UNKNOWN
     sample, rest = known & (people != UNKNOWN), known & (people == UNKNOWN)
     n, others = int(sample.sum()), int(rest.sum())
-    told = people[people != UNKNOWN]
-    alone = share(int((told == 1).sum()), len(told), "people labelled no example")
+    labelled = people[people != UNKNOWN]
+    alone = share(int((labelled == 1).sum()), len(labelled), "people labelled no example")
     machine = share(int((model == 1).sum()), int(known.sum()), "the model labelled no example")
     reason = _why_not(n, others)
     if reason:

@@ -2,10 +2,10 @@
 
 As printed the algorithm misses features. Here off(f) holds the largest known features below f *and* the examples right
 under f; features found by pairs are explored like the others; and before f is left, each example right under it is
-asked about alone: what has x that z lacks? A feature of one kind of example only can be found in no other way.
+asked about alone: what has x that z lacks? There is no other way to find a feature of one kind of example only.
 
-On labels that form no tree (noise, crossing features) the search still ends, because no question is asked twice, but it
-may miss features: only what is known to lie inside f is looked at below f, and an unknown label counts as absent."""
+On labels that do not form a tree (noise, crossing features) the search still ends, because no question is asked twice,
+but it may miss features: only what is known to lie in f is searched below f, and unknown labels count as absent."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _check(n: int, theta: int | None, degree: int | None, delta: float | None) -
     if theta is not None and (degree is not None or delta is not None):
         raise StrategyError("theta follows from degree and delta: give either theta or those two")
     if theta is not None and theta < 1:
-        raise StrategyError(f"theta is {theta}, but a feature can be left after 1 question in vain at the earliest")
+        raise StrategyError(f"theta is {theta}, but it takes at least 1 unsuccessful question to leave a feature")
     if degree is not None and degree < 2:
         raise StrategyError(f"degree is {degree}, but a tree has at least 2 features below some feature")
     if delta is not None and not 0 < delta < 1:

@@ -1,4 +1,4 @@
-"""What the paper compares with: Random Triple and tagging, which learn nothing from the answers."""
+"""The paper's baselines, Random Triple and tagging, which learn nothing from the answers."""
 
 from __future__ import annotations
 

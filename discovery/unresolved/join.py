@@ -30,8 +30,8 @@ GRID = 1 << 15  # about so many pairs of a grid are tested at once
 class TripleJoin:
     """Examples are ranked by how many features they have, most first; `order[place]` is the example at a place."""
 
-    def __init__(self, labels: PackedLabels, order: Places | None = None) -> None:
-        self.order = _most_features_first(labels) if order is None else order
+    def __init__(self, labels: PackedLabels) -> None:
+        self.order = _most_features_first(labels)
         self.rows = labels.take(self.order)
         self._low = np.uint64((1 << labels.n.bit_length()) - 1)  # the bits of an entry that hold the place
         self._places = np.arange(labels.n, dtype=np.uint64)

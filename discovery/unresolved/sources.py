@@ -1,4 +1,4 @@
-"""Three ways to draw an unresolved triple uniformly: from a list of all, by trial, and by joining one example.
+"""Two ways to draw an unresolved triple uniformly: from a list of all, and by trying random triples.
 
 Each source has `draw(rng)`, one attempt that gives a triple or None, and `add(labels)`, to be called when a feature was
 learned. Whatever a source gives is uniform over the triples that are neither resolved nor retired at that moment."""
@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Labels
-from discovery.unresolved.join import TripleJoin
 from discovery.unresolved.packed_labels import PackedLabels
-from discovery.unresolved.survey import Batch, Survey, as_examples
+from discovery.unresolved.survey import Batch
 
 Triple = tuple[int, ...]
 TRIES_PER_ROUND = (1 << 8, 1 << 15)  # random triples tried at once: so many at first, so many at most
@@ -119,45 +118,6 @@ class TriedTriples:
         self._recent = [self._recent[0] + self._tries, self._recent[1] + found]
         if self._recent[1] > RECENT_HITS:
             self._recent = [number // 2 for number in self._recent]
-
-
-class JoinedTriples:
-    """Holds for each example how many triples it came first in, by a survey that may be some features old.
-
-    A draw picks one of the surveyed triples by its number, repeats the join of its first example, and takes the triple
-    with that number; None from `draw` means that fewer are left by now, or that it is retired."""
-
-    def __init__(self, labels: PackedLabels, surveyed: Survey, retired: AbstractSet[Triple]) -> None:
-        self.misses = 0
-        self._labels = labels
-        self._survey = surveyed
-        self._retired = retired
-        self._ends = np.cumsum(surveyed.found)
-        self._join = TripleJoin(labels, surveyed.order)
-
-    def add(self, labels: Labels) -> None:  # noqa: ARG002
-        self._join = TripleJoin(self._labels, self._survey.order)
-
-    def draw(self, rng: np.random.Generator) -> Triple | None:
-        number = int(rng.integers(self._survey.total))
-        a = int(np.searchsorted(self._ends, number, side="right"))
-        number -= int(self._ends[a] - self._survey.found[a])
-        for b, c in self._join.partners(a):
-            if number < b.size:
-                here = slice(number, number + 1)
-                triple = tuple(as_examples(self._survey.order, a, b[here], c[here])[:, 0].tolist())
-                if triple not in self._retired:
-                    return triple
-                break
-            number -= b.size
-        self.misses += 1
-        return None
-
-    def unresolved_share(self, rng: np.random.Generator, sample: int) -> float:
-        """An unbiased estimate of the share of the surveyed triples that is still unresolved."""
-        numbers = rng.integers(self._survey.total, size=sample)
-        places = np.searchsorted(self._ends, numbers, side="right").tolist()
-        return float(np.mean([sum(b.size for b, _ in self._join.partners(a)) / self._survey.found[a] for a in places]))
 
 
 def codes(triples: Batch, n: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Exactly how many triples are unresolved, and which, by one pass of the join over all examples."""
+"""Exactly how many triples are unresolved, and which, by one join of all examples."""
 
 from __future__ import annotations
 
@@ -12,42 +12,35 @@ from discovery.unresolved.packed_labels import PackedLabels
 
 Batch = NDArray[np.int32]  # three rows, one column per triple: example numbers, ascending in each column
 NOTHING: Batch = np.zeros((3, 0), np.int32)
-TOGETHER = 1000  # batches of the join that are made one
+MERGED_BATCHES = 1000  # of the join
 
 
 @dataclass(frozen=True)
 class Survey:
-    order: Places  # the example at each place of the join
-    found: NDArray[np.int64]  # unresolved triples by the place of the first of the three
+    total: int
     triples: Batch | None  # all of them, if they are no more than the limit
-
-    @property
-    def total(self) -> int:
-        return int(self.found.sum())
 
 
 def survey(labels: PackedLabels, limit: int) -> Survey:
     """Find all unresolved triples, and list them as long as they are no more than `limit`: memory is bounded by it."""
     join = TripleJoin(labels)
-    found = np.zeros(labels.n, np.int64)
     listed: list[Batch] = []
     waiting: list[tuple[int, Places, Places]] = []
     total = 0
     for a in range(labels.n):
         for b, c in join.partners(a):
             if b.size:
-                found[a] += b.size
+                total += b.size
                 waiting.append((a, b, c))
-        total += int(found[a])
-        if len(waiting) > TOGETHER or a == labels.n - 1:
+        if len(waiting) > MERGED_BATCHES or a == labels.n - 1:
             listed = [*listed, *_as_one_batch(join.order, waiting)] if total <= limit else []
             waiting = []
     triples = _in_order(np.concatenate([NOTHING, *listed], axis=1)) if total <= limit else None
-    return Survey(join.order, found, triples)
+    return Survey(total, triples)
 
 
 def _in_order(triples: Batch) -> Batch:
-    """However they were found: what is drawn depends on their order."""
+    """Sorted, because what is drawn depends on their order."""
     return triples[:, np.lexsort(triples[::-1])]
 
 
@@ -56,12 +49,8 @@ def _as_one_batch(order: Places, waiting: list[tuple[int, Places, Places]]) -> l
         return []
     places, b, c = zip(*waiting, strict=True)
     a = np.repeat(places, [each.size for each in b])
-    return [as_examples(order, a, np.concatenate(b), np.concatenate(c))]
-
-
-def as_examples(order: Places, a: Places | int, b: Places, c: Places) -> Batch:
-    """The triples at these places as example numbers, ascending."""
-    return np.sort(np.stack([np.broadcast_to(order[a], b.shape), order[b], order[c]]).astype(np.int32), axis=0)
+    examples = [order[a], order[np.concatenate(b)], order[np.concatenate(c)]]
+    return [np.sort(np.stack(examples).astype(np.int32), axis=0)]
 
 
 def count_unresolved_triples(labels: PackedLabels) -> int:

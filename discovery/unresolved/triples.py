@@ -2,7 +2,7 @@
 
 Up to LIST_LIMIT triples are kept in a list. Above that random triples are tried, which is quick as long as many are
 unresolved. When the tries have cost more than a survey of all unresolved triples would, it is made: from then on
-triples come from its list or, if that would be too long, from a join on one example per draw."""
+triples come from its list, unless that would be too long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from discovery.unresolved.join import VISITS, TripleJoin
 from discovery.unresolved.least_resolved import SampledTriples, ScoredTriples
 from discovery.unresolved.packed_labels import PackedLabels
 from discovery.unresolved.sources import (
-    JoinedTriples,
     ListedTriples,
     Source,
     TriedTriples,
@@ -29,12 +28,11 @@ from discovery.unresolved.sources import (
 )
 from discovery.unresolved.survey import NOTHING, Survey, count_unresolved_triples, survey
 
-Method = Literal["list", "tries", "join"]
+Method = Literal["list", "tries"]
 LIST_LIMIT = 4_000_000  # triples kept one by one: 48 MB, all triples of up to 289 examples
 SHARE_SAMPLE = 1 << 17  # random triples from which a share is estimated
-JOIN_SAMPLE = 64  # joins from which a share is estimated
 PATIENCE = 8  # a survey is made once draws have wasted an eighth of the work it takes, if it will end in a list
-REPEATS = 100  # draws in a row of what was drawn or retired before it is checked whether anything else is left
+REPEATS = 100  # repeated draws in a row before it is checked whether any other triple is left
 
 
 class UnresolvedTriples:
@@ -117,8 +115,6 @@ class UnresolvedTriples:
         return [tuple(triple) for triple in chosen.T.tolist()]
 
     def _first_source(self) -> Source:
-        if self._method == "join":
-            return self._surveyed_source()
         if self._method == "tries" or self.total > LIST_LIMIT:
             return TriedTriples(self._labels, self._retired)
         return ListedTriples(all_triples(self.n), self._retired)
@@ -133,14 +129,12 @@ class UnresolvedTriples:
                 return triple
 
     def _is_worn_out(self, source: Source) -> bool:
-        """So much work was wasted on draws that a survey should find a better source. How much work that would be is
-        only estimated when it comes to that: it takes at least the n²/2 visits of the join."""
-        if isinstance(source, TriedTriples):
-            waste = source.spent if source.laborious else 0
-            if source.unresolved() < LIST_LIMIT:
-                waste *= PATIENCE
-            return waste * VISITS > self.n**2 // 2 and waste > self._survey_work()
-        return isinstance(source, JoinedTriples) and source.misses > self.n // PATIENCE
+        """The tries have cost more than a survey would. Its cost is estimated only if they exceed its least cost, the
+        n²/2 visits of the join."""
+        if not isinstance(source, TriedTriples) or not source.laborious:
+            return False
+        waste = source.spent * (PATIENCE if source.unresolved() < LIST_LIMIT else 1)
+        return waste * VISITS > self.n**2 // 2 and waste > self._survey_work()
 
     def _surveyed_source(self) -> Source:
         found = self._surveyed()
@@ -149,10 +143,7 @@ class UnresolvedTriples:
         if found.triples is not None and self._method is None:
             self._survey = None  # the list changes from now on
             return ListedTriples(found.triples, self._retired)
-        a_try_is_cheaper = found.total * self.n > self.total
-        if self._method == "tries" or (a_try_is_cheaper and self._method is None):
-            return TriedTriples(self._labels, self._retired)
-        return JoinedTriples(self._labels, found, self._retired)
+        return TriedTriples(self._labels, self._retired)
 
     def _survey_work(self) -> int:
         if self._work is None or self._work[0] != self._labels.features:
@@ -171,9 +162,6 @@ class UnresolvedTriples:
         return self._labels.unresolved_triples(*as_batch(triples)).size
 
     def _estimated_share(self) -> float:
-        if isinstance(self._source, JoinedTriples) and self._survey is not None:
-            left = self._source.unresolved_share(self._estimates, JOIN_SAMPLE)
-            return max(left, 1 / self._survey[1].total) * self._survey[1].total / self.total
         found = int(try_triples(self._labels, SHARE_SAMPLE, self._estimates).shape[1])
         cells = self.n**3 / 6  # what a try is one of
         if found:

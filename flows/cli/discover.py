@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 
@@ -15,6 +15,7 @@ from flows.discover.settings import DiscoverSettings
 from models.oracle import MICRO
 
 if TYPE_CHECKING:
+    from flows.discover.preparation import RunForecast
     from reports.finished_run import Run
     from store import Cost, Store
 
@@ -42,7 +43,7 @@ def estimate(settings: DiscoverSettings, output: Output) -> int:
 
     estimated = forecast(settings, terminal_display())
     if output.json:
-        print(as_json(estimated))
+        print(as_json(estimated.to_json()))
     else:
         _print_estimate(estimated)
     return DONE
@@ -111,18 +112,18 @@ def _print_features(run: Run) -> None:
     )
 
 
-def _print_estimate(estimate: dict[str, Any]) -> None:
+def _print_estimate(estimate: RunForecast) -> None:
     out = results()
     out.print(
-        f"{estimate['dataset']} ({estimate['examples']} examples) with {estimate['oracle']}: at most "
-        f"{estimate['calls']:,} calls and {estimate['usd']:.4f} USD; {estimate['kept']:,} answers are kept, "
-        f"{estimate['calls_left']:,} calls and {estimate['usd_left']:.4f} USD are left",
+        f"{estimate.dataset} ({estimate.examples} examples) with {estimate.oracle}: at most "
+        f"{estimate.calls:,} calls and {estimate.usd:.4f} USD; {estimate.kept:,} answers are kept, "
+        f"{estimate.calls_left:,} calls and {estimate.usd_left:.4f} USD are left",
     )
-    if "requests" in estimate:
+    if estimate.requests is not None:
         out.print(
             f"likely, if every comparison finds a feature and every label takes all its votes: "
-            f"{estimate['requests']:,} requests, {estimate['input_tokens']:,} tokens in, "
-            f"{estimate['output_tokens']:,} out, {estimate['usd_about']:.4f} USD",
+            f"{estimate.requests:,} requests, {estimate.input_tokens:,} tokens in, "
+            f"{estimate.output_tokens:,} out, {estimate.usd_about:.4f} USD",
         )
 
 

@@ -12,9 +12,8 @@ DONE = 0
 @takes(EnrichSettings, positional="dataset")
 def enrich(settings: EnrichSettings, output: Output) -> int:
     from flows.enrich.flow import check, run_flow
-    from flows.enrich.summary import told
 
     folder, _ = check(settings)
     summary = run_flow(settings, terminal_display())
-    print_result(summary, [*told(summary), f"written to {folder}"], json=output.json)
+    print_result(summary.to_json(), [*summary.lines(), f"written to {folder}"], json=output.json)
     return DONE

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from flows.cli.options import PLAIN, Output, StoreOption, action, command_group, flag, option
 from flows.cli.terminal import messages, print_result
 from flows.errors import UsageError
+from flows.money import read_usd
 
 if TYPE_CHECKING:
     from store import Store
@@ -176,7 +177,7 @@ def publish(
     """Post the questions that wait as paid tasks."""
     from flows.reviewing.mturk.publish import plan_tasks
     from flows.reviewing.mturk.publish import publish as post
-    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, HitTerms, usd
+    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, HitTerms
     from flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
 
     if not mturk:
@@ -185,8 +186,8 @@ def publish(
         raise UsageError("--cap is missing: give the USD that all tasks together may cost")
     opened = _open(store)
     terms = HitTerms(
-        reward=usd(reward, "--reward"),
-        cap=usd(cap, "--cap"),
+        reward=read_usd(reward, "--reward"),
+        cap=read_usd(cap, "--cap"),
         market=PRODUCTION if production else SANDBOX,
         assignments=assignments,
         lifetime_hours=lifetime_hours,
@@ -217,11 +218,11 @@ def collect(
 ) -> int:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
     from flows.reviewing.mturk.collect import collect as take_in
-    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, usd
+    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
     from flows.reviewing.page import resume
 
     opened, market = _open(store), PRODUCTION if production else SANDBOX
-    amount = usd(bonus, "--bonus") if bonus else None
+    amount = read_usd(bonus, "--bonus") if bonus else None
     if amount is not None and (amount <= 0 or amount != round(amount, 2)):
         raise UsageError(f"--bonus {bonus}: give whole cents, at least 0.01")
     if amount is not None and not yes:

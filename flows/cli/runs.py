@@ -36,7 +36,7 @@ def report(
 ) -> int:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
-    from flows.runs.report import describe, told
+    from flows.runs.report import describe, page_lines
     from flows.runs.report import report as write_report
 
     page = write_report(
@@ -50,7 +50,7 @@ def report(
         against=_run_of(against) if against else None,
         display=terminal_display(),
     )
-    print_result(describe(page), told(page), json=output.json)
+    print_result(describe(page), page_lines(page), json=output.json)
     return DONE
 
 
@@ -90,10 +90,9 @@ def tree(
     output: Output = PLAIN,
 ) -> int:
     from discovery.tree import as_dot, as_json, as_text
-    from reports.page.problems import tree_of
 
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
-    found = tree_of(_run_of(run).findings, **{name: value for name, value in chosen.items() if value is not None})
+    found = _run_of(run).findings.tree(**{name: value for name, value in chosen.items() if value is not None})
     print_result(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"), json=output.json)
     return DONE
 

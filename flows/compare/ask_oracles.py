@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from discovery.questions import Kind
-from flows.compare.preparation import Asked, PreparedComparison
+from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover.flow import run_discovery
 from flows.discover.loop import StopReason
 from flows.discover.outcome import Outcome
@@ -40,8 +40,7 @@ def plain_label(panel: Panel, features: list[Feature]) -> Labelled:
 
 @dataclass
 class Asking:
-    """One comparison under way. What must wait for people, and who cannot be reached any more, is noted, and everybody
-    else is asked nevertheless."""
+    """One comparison in progress. An oracle that must wait for people or is unavailable is noted; the others go on."""
 
     prepared: PreparedComparison
     run_id: str
@@ -52,12 +51,12 @@ class Asking:
 
     def features(self) -> tuple[tuple[Feature, ...], dict[int, Discovered]]:
         """What is labelled, and the discoveries that were made: by the first oracle where nothing was given, and by
-        everybody where that is wanted."""
+        all of them on request."""
         prepared = self.prepared
         discovered: dict[int, Discovered] = {}
         features = prepared.features
         for asked in prepared.oracles:
-            needed = features is None and asked.place == 0
+            needed = features is None and asked.index == 0
             if not (needed or prepared.settings.own_discovery):
                 continue
             prepared.display.say(f"{asked.name} discovers features")
@@ -70,18 +69,20 @@ class Asking:
                 continue
             if outcome.progress.stopped is StopReason.UNAVAILABLE:
                 self._note(asked, OracleUnavailable(outcome.progress.message))
-            discovered[asked.place] = _discovered(outcome)
+            discovered[asked.index] = _discovered(outcome)
             if needed:
                 features = tuple(finding.feature for finding in outcome.progress.findings)
         return features or (), discovered
 
-    def _discover(self, asked: Asked) -> Outcome:
+    def _discover(self, asked: ComparedOracle) -> Outcome:
         discovery = self.prepared.discovery(asked)
         discovery.folder.mkdir(parents=True, exist_ok=True)
-        run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}/discovery"))
+        run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}/discovery"))
         return run_discovery(discovery, run_id=run_id, compare=self.compare, label=self.label)
 
-    def contender(self, asked: Asked, features: tuple[Feature, ...], discovered: Discovered | None) -> Contender:
+    def contender(
+        self, asked: ComparedOracle, features: tuple[Feature, ...], discovered: Discovered | None
+    ) -> Contender:
         prepared, paid = self.prepared, 0
         if isinstance(asked.oracle, RecordedVotes):  # kept already, and nothing is spent now
             compared, writer = self._compared(asked.oracle, asked), self._labelled(asked.oracle, asked, features)
@@ -107,27 +108,27 @@ class Asking:
         )
 
     @contextmanager
-    def _kept(self, asked: Asked) -> Iterator[Recorded]:
+    def _kept(self, asked: ComparedOracle) -> Iterator[Recorded]:
         """The oracle with cache, budget and ledger, for as long as its part of the comparison takes."""
         prepared, store = self.prepared, self.prepared.store
-        run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.place}"))
+        run_id = str(uuid5(NAMESPACE_URL, f"{self.run_id}/{asked.index}"))
         scope, budget = prepared.scope(asked), prepared.settings.budget_micro
         with recorded_run(
             store,
             run_id,
             scope,
             flow="compare",
-            name=f"{prepared.folder.name}-{asked.place + 1}",
+            name=f"{prepared.folder.name}-{asked.index + 1}",
             dataset=prepared.dataset.name,
             oracle=asked.oracle.identity,
             settings=prepared.settings,
         ) as run:
-            run.spent = recorded = Recorded(asked.oracle, store, run_id=run_id, scope=scope, budget=budget)
+            run.spending = recorded = Recorded(asked.oracle, store, run_id=run_id, scope=scope, budget=budget)
             yield recorded
             lost = self._is_lost(asked)
             run.status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if lost else "done"
 
-    def _compared(self, oracle: Oracle, asked: Asked) -> tuple[Named, ...]:
+    def _compared(self, oracle: Oracle, asked: ComparedOracle) -> tuple[Named, ...]:
         examples = self.prepared.examples
         questions = [
             Compare(Kind.TWO_OF_THREE, tuple(examples[row] for row in triple)) for triple in self.prepared.triples
@@ -138,7 +139,7 @@ class Asking:
         self._note(asked, elicited.stopped)
         return tuple(map(_named, elicited.answers))
 
-    def _labelled(self, oracle: Oracle, asked: Asked, features: tuple[Feature, ...]) -> SheetWriter:
+    def _labelled(self, oracle: Oracle, asked: ComparedOracle, features: tuple[Feature, ...]) -> SheetWriter:
         prepared = self.prepared
         writer = SheetWriter(features, [example.id for example in prepared.examples], asked.votes)
         rows = prepared.people_rows if asked.people else range(len(prepared.examples))
@@ -152,10 +153,10 @@ class Asking:
                     break
         return writer
 
-    def _is_lost(self, asked: Asked) -> bool:
+    def _is_lost(self, asked: ComparedOracle) -> bool:
         return isinstance(self.stopped.get(asked.name), OracleUnavailable)
 
-    def _note(self, asked: Asked, stopped: OracleError | None) -> None:
+    def _note(self, asked: ComparedOracle, stopped: OracleError | None) -> None:
         if isinstance(stopped, AnswersPending):
             self.pending.append(stopped)
         elif stopped is not None:

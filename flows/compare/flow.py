@@ -61,13 +61,13 @@ def _compare(prepared: PreparedComparison) -> dict[str, Any] | State[Any]:
 def run_comparison(
     prepared: PreparedComparison, *, run_id: str, compare: CompareTask = plain_compare, label: LabelTask = plain_label
 ) -> OracleComparison:
-    """The whole comparison as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
+    """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     for oracle in prepared.built:
         connect(oracle)
     check_writable(prepared.folder)
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()
-    contenders = tuple(asking.contender(asked, features, discovered.get(asked.place)) for asked in prepared.oracles)
+    contenders = tuple(asking.contender(asked, features, discovered.get(asked.index)) for asked in prepared.oracles)
     if asking.pending:
         raise waits_for(asking.pending)
     settings, dataset = prepared.settings, prepared.dataset

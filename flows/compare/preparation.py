@@ -29,14 +29,14 @@ from sources.load import load_dataset
 from store import Store
 
 MOST_VOTES = 99  # of a discovery
-PEOPLE = ("human", "recorded", "simulated")  # which kind stands for people, where nobody says
+PEOPLE = ("human", "recorded", "simulated")  # the kinds that stand for people by default, first match
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparedOracle:
     """One oracle of a comparison."""
 
-    place: int
+    index: int
     name: str
     oracle: Oracle
     votes: int
@@ -56,7 +56,7 @@ class PreparedComparison:
     # What depends on the identities of the oracles, which must be connected first:
 
     @cached_property
-    def oracles(self) -> list[Asked]:
+    def oracles(self) -> list[ComparedOracle]:
         return _asked(self.settings, self.built)
 
     @cached_property
@@ -76,7 +76,7 @@ class PreparedComparison:
 
     @cached_property
     def rows(self) -> list[int]:
-        """The sample, the same for everybody and for every discovery."""
+        """The sample, the same for every oracle and every discovery."""
         return self.discovery(self.oracles[0]).rows
 
     @cached_property
@@ -104,11 +104,11 @@ class PreparedComparison:
             found[tuple(sorted(rng.choice(n, 3, replace=False).tolist()))] = None
         return list(found)
 
-    def discovery(self, asked: Asked) -> Prepared:
+    def discovery(self, asked: ComparedOracle) -> Prepared:
         """A discovery by one oracle on the sample, as `discover` would run it."""
         settings = DiscoverSettings(
             dataset=self.settings.dataset,
-            oracle=self.settings.oracles[asked.place],
+            oracle=self.settings.oracles[asked.index],
             queries=self.settings.queries,
             votes=min(asked.votes, MOST_VOTES),
             budget=self.settings.budget,
@@ -116,10 +116,10 @@ class PreparedComparison:
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
         )
-        folder = self.folder / f"discovery-{asked.place + 1}"
+        folder = self.folder / f"discovery-{asked.index + 1}"
         return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)
 
-    def scope(self, asked: Asked) -> str:
+    def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
         return digest_of(["compare", self.dataset.digest, asked.oracle.identity.to_json(), asked.votes, chosen])
 
@@ -129,10 +129,10 @@ class PreparedComparison:
         if truth is None:
             return None
         found = np.full((len(features), len(self.rows)), UNKNOWN, np.int8)
-        for place, feature in enumerate(features):
+        for index, feature in enumerate(features):
             column = _column(feature.name, truth.columns)
             if column is not None:
-                found[place] = truth.matrix[self.rows, column]
+                found[index] = truth.matrix[self.rows, column]
         return found if (found != UNKNOWN).any() else None
 
 
@@ -154,19 +154,19 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     return PreparedComparison(settings, dataset, built, store, out, features, display)
 
 
-def _asked(settings: CompareSettings, built: list[Oracle]) -> list[Asked]:
+def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:
     short = [str(oracle.identity) for oracle in built]
     counts = Counter(short)
     people = _people(settings, built)
     return [
-        Asked(
-            place,
-            name if counts[name] == 1 else settings.oracles[place],
+        ComparedOracle(
+            index,
+            name if counts[name] == 1 else settings.oracles[index],
             oracle,
-            settings.votes_of(place),
-            place == people,
+            settings.votes_of(index),
+            index == people,
         )
-        for place, (name, oracle) in enumerate(zip(short, built, strict=True))
+        for index, (name, oracle) in enumerate(zip(short, built, strict=True))
     ]
 
 
@@ -186,4 +186,4 @@ def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[Feature, 
 def _column(name: str, columns: tuple[str, ...]) -> int | None:
     if name in columns:
         return columns.index(name)
-    return next((place for place, column in enumerate(columns) if same_name(name, column)), None)
+    return next((index for index, column in enumerate(columns) if same_name(name, column)), None)

@@ -1,28 +1,22 @@
-"""What `compare` is told; apart from the flow, so that the command line need not wait for Prefect to describe it."""
+"""The settings of a comparison."""
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from flows.settings import DatasetText, OracleText, StoreText
-from models.oracle import MICRO, Money
+from flows.money import Usd
+from flows.settings import OracleText, RunSettings
 from sources.find import name_of
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for
 MOST_VOTES = 999
 
 
-class CompareSettings(BaseModel):
-    """The same model is the command line, the form in Prefect and what comparison.json repeats."""
+class CompareSettings(RunSettings):
+    """The settings of one comparison."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    dataset: DatasetText = Field(
-        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
-    )
     oracles: tuple[OracleText, ...] = Field(
         min_length=1, description="who is compared, as in discover, and recorded:FILE (votes in a CSV file)"
     )
@@ -46,16 +40,14 @@ class CompareSettings(BaseModel):
     people_sample: int | None = Field(
         None, ge=1, description="people label only so many of these; shares of all are then corrected by the model"
     )
-    comparisons: int = Field(20, ge=0, description="triples that everybody is asked to compare")
+    comparisons: int = Field(20, ge=0, description="triples that every oracle is asked to compare")
     own_discovery: bool = Field(False, description="every oracle also discovers features by itself")
     queries: int = Field(35, ge=1, description="comparisons of each discovery at most")
     accuracy: float = Field(0.95, gt=0, le=1, description="how often labels should be right, for the advice")
-    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(
+    budget: Usd | None = Field(
         None, description="USD that each oracle's labels may cost, and as much again for a discovery of its own"
     )
     draws: int = Field(1_000, ge=100, le=100_000, description="resamples behind each interval")
-    seed: int = Field(0, ge=0, description="seed of every random choice")
-    store: StoreText | None = Field(None, description="URL or path of the store (default: in the user's data folder)")
     out: str | None = Field(
         None, description="folder of the page and the tables (default: runs/compare-DATASET-DIGEST)"
     )
@@ -85,13 +77,9 @@ class CompareSettings(BaseModel):
             raise ValueError(f"--people {self.people!r} is none of the --oracles: repeat one of them exactly")
         return self
 
-    def votes_of(self, place: int) -> int:
+    def votes_of(self, index: int) -> int:
         numbers = [int(part) for part in self.votes.split(",")]
-        return numbers[place] if len(numbers) > 1 else numbers[0]
-
-    @property
-    def budget_micro(self) -> Money | None:
-        return None if self.budget is None else int(self.budget * MICRO)
+        return numbers[index] if len(numbers) > 1 else numbers[0]
 
     @property
     def run_name(self) -> str:

@@ -81,7 +81,7 @@ def run_discovery(
     label: Callable[[Panel, list[Feature]], Labelled] = Panel.label,
     on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
 ) -> Outcome:
-    """The whole discovery as plain Python; the flow hands in tasks, tests and benchmarks hand in nothing."""
+    """The whole discovery as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     settings, store, display = prepared.settings, prepared.store, prepared.display
     started = time.monotonic()
     connect(prepared.oracle)
@@ -97,7 +97,7 @@ def run_discovery(
         settings=settings,
     ) as run:
         book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
-        run.spent = recorded = recorded_by(prepared.oracle, book)
+        run.spending = recorded = recorded_by(prepared.oracle, book)
         asked = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
 
         def show(progress: Progress, found: list[Finding]) -> None:

@@ -1,16 +1,15 @@
 """The adaptive loop: propose, ask, label, learn, until there is a reason to stop (Algorithm 1 of the paper).
 
-Plain Python: `compare` and `label` are handed in, so the flow passes Prefect tasks and a test passes functions.
-
-After a discovery on a subset: the features found there, put to the examples that were not compared."""
+Plain Python: `compare` and `label` are arguments, so the flow passes Prefect tasks and a test passes functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -53,15 +52,26 @@ class Limits:
     voters: int = 1  # who are asked each comparison; each answer is a query
 
 
+@dataclass(frozen=True)
+class EarlierTwin:
+    """An earlier feature that selects the same examples, or all the others."""
+
+    kind: Literal["same", "complement"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{'same as' if self.kind == 'same' else 'complement of'} {self.name}"
+
+
 @dataclass
 class Finding:
-    """A feature, the question that brought it out, and what the votes say of every example."""
+    """A feature, the question that brought it out, and the votes on every example."""
 
     feature: Feature
     comparison: Comparison
     answer: Answer
     ballot: Ballot
-    twin: str = ""  # "same as …" or "complement of …", where an earlier feature selects the same examples or the others
+    twin: EarlierTwin | None = None
 
     @property
     def labels(self) -> Labels:
@@ -97,12 +107,16 @@ class Progress:
     stopped: StopReason | None = None
     message: str = ""  # of the error that stopped it, if one did
 
-    def stop(self, error: OracleError) -> None:
-        self.stopped = StopReason.BUDGET if isinstance(error, BudgetExhausted) else StopReason.UNAVAILABLE
-        self.message = str(error)
+    def stop(self, error: OracleError | None) -> None:
+        """No budget and no oracle end the discovery; answers that are pending end only this attempt, and are raised."""
+        if isinstance(error, AnswersPending):
+            raise error
+        if error is not None:
+            self.stopped = StopReason.BUDGET if isinstance(error, BudgetExhausted) else StopReason.UNAVAILABLE
+            self.message = str(error)
 
     def raise_if_lost(self, written: Path) -> None:
-        """To be called once what was found is written."""
+        """Call it once what was found is written."""
         if self.stopped is StopReason.UNAVAILABLE:
             raise OracleLost.leaving(written, self.message)
 
@@ -161,14 +175,11 @@ class Loop:
         elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
         if isinstance(elicited.stopped, OracleUnavailable) and not self.progress.queries and not any(elicited.answers):
             raise elicited.stopped  # it never answered: nothing was found that could be written
-        self._stop_if(elicited.stopped)
+        self.progress.stop(elicited.stopped)
         answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
-        new: list[Feature] = []
-        for _, answer in answered:
-            if answer.feature and not self._known(name := answer.feature.name):
-                new += [] if any(same_name(name, other.name) for other in new) else [answer.feature]
+        new = self._unknown(answer.feature for _, answer in answered)
         labelled = self._label(new) if new else Labelled([])
-        self._stop_if(labelled.stopped)
+        self.progress.stop(labelled.stopped)
         found = [finding for c, a in answered if (finding := self._learn(c, a, labelled.ballots)) is not None]
         self.progress.unresolved = self._strategy.unresolved
         return found
@@ -182,6 +193,16 @@ class Loop:
             known,
             voter,
         )
+
+    def _unknown(self, named: Iterable[Feature | None]) -> list[Feature]:
+        """The features that are not known yet, each once."""
+        new: list[Feature] = []
+        for feature in named:
+            if feature is None or self._known(feature.name):
+                continue
+            if not any(same_name(feature.name, other.name) for other in new):
+                new.append(feature)
+        return new
 
     def _known(self, name: str) -> Finding | None:
         """The finding of that name, however it is worded: it is not labelled again."""
@@ -214,34 +235,27 @@ class Loop:
         names = [one.feature.name for one in self.progress.findings]
         labels = [one.labels for one in self.progress.findings]
         twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
-        said = f"{'same as' if twin.kind == 'same' else 'complement of'} {names[twin.other]}" if twin else ""
-        return Finding(feature, comparison, answer, ballot, said)
-
-    def _stop_if(self, error: OracleError | None) -> None:
-        """No budget and no oracle end the discovery; answers that are yet to come end only this attempt."""
-        if isinstance(error, AnswersPending):
-            raise error
-        if error is not None:
-            self.progress.stop(error)
+        earlier = EarlierTwin(twin.kind, names[twin.other]) if twin else None
+        return Finding(feature, comparison, answer, ballot, earlier)
 
 
 def label_rest(
     prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
 ) -> list[Ballot]:
-    """One ballot per feature, in their order; fewer if something ends it, which `progress.message` then says."""
+    """Put the features of a subset to the examples that were not compared: one ballot per feature, in their order.
+
+    Fewer if something ends it, which `progress.message` then says."""
     ballots: list[Ballot] = []
     if not prepared.rest or progress.message:
         return ballots
     panel = Panel(oracle, prepared.rest, prepared.settings.votes)
     display, unit = prepared.display, f"features put to the other {len(prepared.rest):,} examples"
     with display.counting(len(progress.findings), unit):
-        for place, finding in enumerate(progress.findings, start=1):
+        for done, finding in enumerate(progress.findings, start=1):
             labelled = label(panel, [finding.feature])
-            if isinstance(labelled.stopped, AnswersPending):
-                raise labelled.stopped
+            progress.stop(labelled.stopped)
             ballots += labelled.ballots
-            display.update(place, finding.feature.name)
+            display.update(done, finding.feature.name)
             if labelled.stopped is not None:
-                progress.stop(labelled.stopped)
                 break
     return ballots

@@ -1,4 +1,4 @@
-"""From what the loop knows to what the run folder says."""
+"""The outcome of a discovery, as the run folder holds it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Outcome:
                 "interesting": interesting(finding.labels),
                 "distinct": flag,
                 "consistent": finding.consistent,
-                "twin": finding.twin,
+                "twin": str(finding.twin or ""),
                 "cost_usd": finding.cost / MICRO,
             }
             for order, (finding, flag, labels) in enumerate(
@@ -143,15 +143,15 @@ class Outcome:
         return None if len(self.rows) == n else [self.dataset.examples[row].id for row in self.rows]
 
     def _all_labels(self) -> list[Labels]:
-        """Of each feature for every example of the data set; unknown where nobody was asked."""
+        """Of each feature for every example of the data set; unknown where it was not asked."""
         n = len(self.dataset.examples)
         not_compared = np.setdiff1d(np.arange(n), self.rows)
         everywhere = []
-        for place, finding in enumerate(self.progress.findings):
+        for order, finding in enumerate(self.progress.findings):
             labels = np.full(n, UNKNOWN, np.int8)
             labels[self.rows] = finding.labels
-            if place < len(self.rest):
-                labels[not_compared] = self.rest[place].labels
+            if order < len(self.rest):
+                labels[not_compared] = self.rest[order].labels
             everywhere.append(labels)
         return everywhere
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from flows.oracle_specs import OracleSpec
 from flows.oracles import build_crowd
 from flows.progress import SILENT, Display
 from flows.settings import open_store
-from models.oracle import MICRO, Compare, Feature, Label, Oracle, ProbesServer, Question, connect
+from models.oracle import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect
 from models.people.mixed import MixedCrowd
 from reports.run.files import check_writable
 from sources.dataset import Dataset, Example
@@ -24,6 +24,28 @@ from store import Store
 
 RUNS = Path("runs")
 A_NAME = "a feature with a name of several words"  # stands for one that a question may list as known
+
+
+@dataclass(frozen=True)
+class RunForecast:
+    """What a discovery takes at most, and where the oracle can predict it, what it is likely to take."""
+
+    dataset: str
+    oracle: str
+    examples: int
+    calls: int
+    usd: float
+    kept: int  # answers of an earlier attempt
+    calls_left: int
+    usd_left: float
+    requests: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    usd_about: float | None = None
+    usd_about_left: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -69,38 +91,15 @@ class Prepared:
         compared = set(self.rows)
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
 
-    def estimate(self) -> dict[str, Any]:
+    def estimate(self) -> RunForecast:
         """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
-        calls, cost = self._upper_bound()
-        kept = self.store.answers.count(self.scope)
-        left = max(calls - kept, 0)
-        return {
-            "dataset": self.dataset.name,
-            "oracle": str(self.oracle.identity),
-            "examples": len(self.compared),
-            "calls": calls,
-            "usd": cost / MICRO,
-            "kept": kept,
-            "calls_left": left,
-            "usd_left": cost * left / calls / MICRO,
-        }
-
-    def what_is_kept(self) -> str:
-        """One line: what the store holds already, and at most what is still to ask."""
-        estimate = self.estimate()
-        left = f"up to {estimate['calls_left']:,} to ask, at most {estimate['usd_left']:.2f} USD"
-        if estimate["kept"]:
-            return f"kept {estimate['kept']:,} answers, {left}"
-        return f"{estimate['examples']} examples, {estimate['oracle']}: {left}"
-
-    def _upper_bound(self) -> tuple[int, int]:
         settings, (compare, labels) = self.settings, self._one_query()
         per_feature = sum(self.oracle.estimate(labels)) * settings.votes
-        calls = settings.queries * (1 + len(labels) * settings.votes)
-        return calls, settings.queries * (self.oracle.estimate([compare])[0] + per_feature)
+        cost = settings.queries * (self.oracle.estimate([compare])[0] + per_feature)
+        return self._forecast(str(self.oracle.identity), len(labels), cost, self.store.answers.count(self.scope))
 
-    def forecast(self) -> dict[str, Any]:
-        """As `estimate`, with requests and tokens, where an oracle can tell them; nothing is sent to its server."""
+    def forecast(self) -> RunForecast:
+        """As `estimate`, with requests and tokens where an oracle can predict them; nothing is sent to its server."""
         if not isinstance(self.oracle, ProbesServer):
             connect(self.oracle)
             return self.estimate()
@@ -115,23 +114,38 @@ class Prepared:
         if self.oracle.is_probed():
             connect(self.oracle)  # sends nothing
             kept = self.store.answers.count(self.scope)
-        calls = settings.queries * (1 + len(labels) * settings.votes)
+        at_most = self._forecast(settings.oracle.partition("?")[0], len(labels), of_all("most"), kept)
+        return replace(
+            at_most,
+            requests=of_all("requests"),
+            input_tokens=of_all("input_tokens"),
+            output_tokens=of_all("output_tokens"),
+            usd_about=of_all("cost") / MICRO,
+            usd_about_left=of_all("cost") * at_most.calls_left / at_most.calls / MICRO,
+        )
+
+    def what_is_kept(self) -> str:
+        """One line: what the store holds already, and at most what is still to ask."""
+        estimate = self.estimate()
+        left = f"up to {estimate.calls_left:,} to ask, at most {estimate.usd_left:.2f} USD"
+        if estimate.kept:
+            return f"kept {estimate.kept:,} answers, {left}"
+        return f"{estimate.examples} examples, {estimate.oracle}: {left}"
+
+    def _forecast(self, oracle: str, labels: int, cost: Money, kept: int) -> RunForecast:
+        """`labels` is how many examples each feature is put to, `cost` the most that all calls may cost."""
+        calls = self.settings.queries * (1 + labels * self.settings.votes)
         left = max(calls - kept, 0)
-        return {
-            "dataset": self.dataset.name,
-            "oracle": settings.oracle.partition("?")[0],
-            "examples": len(self.compared),
-            "calls": calls,
-            "usd": of_all("most") / MICRO,
-            "kept": kept,
-            "calls_left": left,
-            "usd_left": of_all("most") * left / calls / MICRO,
-            "requests": of_all("requests"),
-            "input_tokens": of_all("input_tokens"),
-            "output_tokens": of_all("output_tokens"),
-            "usd_about": of_all("cost") / MICRO,
-            "usd_about_left": of_all("cost") * left / calls / MICRO,
-        }
+        return RunForecast(
+            dataset=self.dataset.name,
+            oracle=oracle,
+            examples=len(self.compared),
+            calls=calls,
+            usd=cost / MICRO,
+            kept=kept,
+            calls_left=left,
+            usd_left=cost * left / calls / MICRO,
+        )
 
     def _one_query(self) -> tuple[Question, list[Question]]:
         """A comparison like the last one, and the labels of one feature, each asked for once."""
@@ -143,8 +157,8 @@ class Prepared:
         return Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known), labels
 
 
-def forecast(settings: DiscoverSettings, display: Display = SILENT) -> dict[str, Any]:
-    """What a discovery will take, before anything is spent and without a word to any server."""
+def forecast(settings: DiscoverSettings, display: Display = SILENT) -> RunForecast:
+    """What a discovery will take, before anything is spent and without a request to any server."""
     settings, dataset, store, oracle = _read(settings, display)
     return Prepared(settings, dataset, oracle, store).forecast()
 

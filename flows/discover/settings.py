@@ -1,19 +1,17 @@
-"""The parts of `auto` that `--parts` switches: `imagine=off,ways=unresolved+pair` on the command line."""
+"""The settings of a discovery, and the parts of `auto` that `--parts` switches."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from discovery.questions import Strategy, StrategyError
 from flows.errors import UsageError
-from flows.settings import DatasetText, OracleText, StoreText
-from models.oracle import MICRO, Money, Oracle, digest_of
-from sources.find import name_of
+from flows.settings import OracleSettings, OracleText
+from models.oracle import Oracle, digest_of
 
 if TYPE_CHECKING:
     from sources.dataset import Dataset
@@ -63,31 +61,21 @@ OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
-class DiscoverSettings(BaseModel):
-    """Everything that one discovery is told. The same model is the command line, the form in Prefect and run.json."""
+class DiscoverSettings(OracleSettings):
+    """The settings of one discovery."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    dataset: DatasetText = Field(
-        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
-    )
     oracle: OracleText = Field(
         description="who answers: contrastive (the shipped model, which knows drawn faces only), contrastive:MODEL, "
         "openai:MODEL, vlm:MODEL, human[:QUEUE] or simulated[:CROWD]; parameters after a ?"
     )
     strategy: StrategyName = Field("auto", description="how the next questions are chosen")
     queries: int = Field(35, ge=1, description="comparisons to ask at most")
-    votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
     voters: int = Field(1, ge=1, le=99, description="independent voters asked each comparison; each is a query")
     batch: int = Field(1, ge=1, le=1000, description="comparisons asked at a time")
-    seed: int = Field(0, ge=0, description="seed of every random choice")
-    budget: Annotated[Decimal, Field(gt=0, decimal_places=6)] | None = Field(
-        None, description="USD that this run may cost in all, interrupted attempts included"
-    )
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
     beyond: bool | None = Field(
-        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair if told to)"
+        None, description="go on when nothing is unresolved (auto does; adaptive-triple and adaptive-pair on request)"
     )
     ask: Literal["left-right", "two-of-three"] | None = Field(
         None, description="put comparisons as left-right questions, or a pair as two two-of-three questions"
@@ -115,10 +103,7 @@ class DiscoverSettings(BaseModel):
     spot_check: float | None = Field(None, gt=0, le=1, description="share of the labels that people check")
     people: OracleText = Field("human", description="who is asked by --escalate and --spot-check")
     wait: bool = Field(
-        False, description="wait for answers that take their time, people's for one, instead of ending with status 75"
-    )
-    store: StoreText | None = Field(
-        None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
+        False, description="wait for answers that take their time, e.g. people's, instead of ending with status 75"
     )
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
 
@@ -147,9 +132,4 @@ class DiscoverSettings(BaseModel):
 
     @property
     def run_name(self) -> str:
-        """Of its flow run."""
-        return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}-seed{self.seed}"
-
-    @property
-    def budget_micro(self) -> Money | None:
-        return None if self.budget is None else int(self.budget * MICRO)
+        return f"{super().run_name}-seed{self.seed}"

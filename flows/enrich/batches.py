@@ -33,7 +33,7 @@ class Batch:
         self.features = list(features)
 
 
-class Marks:
+class BatchLabels:
     """What came of a batch: labels as examples × features, of which examples any is decided, and who was left out."""
 
     def __init__(self, batch: Batch) -> None:
@@ -54,10 +54,10 @@ class Marks:
 
 
 class BatchLost(OracleUnavailable):
-    """Nobody answers any more. `marks` is what came of the batch until then; it is no argument, so that the error can
-    travel between processes."""
+    """The oracle is unavailable. `found` is what came of the batch until then; as an attribute, not an argument, it is
+    pickled with the error."""
 
-    marks: Marks
+    found: BatchLabels
 
 
 class Resources:
@@ -117,24 +117,24 @@ class Labeller:
         """How many answers this process has had for the run, and what they cost."""
         return self._resources.answered(self.run_id)
 
-    def __call__(self, batch: Batch) -> Marks:
+    def __call__(self, batch: Batch) -> BatchLabels:
         recorded = self._resources.recorded(self.settings, self.run_id, self.scope)
-        marks = Marks(batch)
+        found = BatchLabels(batch)
         lock = threading.Lock()
 
         def count(answer: Answer) -> None:
             with lock:
-                marks.count(answer)
+                found.count(answer)
 
-        labelled = self._label(recorded, batch, count, marks)
+        labelled = self._label(recorded, batch, count, found)
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))
-            lost.marks = marks
+            lost.found = found
             raise lost from labelled.stopped
-        marks.stopped = labelled.stopped
-        return marks
+        found.stopped = labelled.stopped
+        return found
 
-    def _label(self, recorded: Recorded, batch: Batch, count: Callable[[Answer], None], marks: Marks) -> Labelled:
+    def _label(self, recorded: Recorded, batch: Batch, count: Callable[[Answer], None], found: BatchLabels) -> Labelled:
         """Without the examples whose picture has changed or is gone by now: those are left to the next night."""
         votes, places = self.settings.votes, list(range(len(batch.examples)))
         while True:
@@ -146,12 +146,12 @@ class Labeller:
             gone = vanished([batch.examples[places[row]] for row in waiting])
             if not gone:  # it is there again
                 break
-            marks.left_out += gone
+            found.left_out += gone
             names = {one.id for one in gone}
             places = [place for place in places if batch.examples[place].id not in names]
         labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
-        marks.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
-        marks.known[places] = np.any(decided, axis=1)
+        found.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
+        found.known[places] = np.any(decided, axis=1)
         return labelled
 
 

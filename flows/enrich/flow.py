@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,17 +19,25 @@ from prefect.runtime import flow_run
 from flows.enrich.batches import Labeller, Resources, default_folder
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import summarise, told
+from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.feature_lists import read_features
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display
 from flows.run_record import recorded_run
-from models.oracle import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect
+from models.oracle import (
+    MICRO,
+    AnswersPending,
+    Feature,
+    Oracle,
+    OracleLost,
+    OracleUnavailable,
+    connect,
+)
 from models.recorded import take_over_probe
-from reports.drawing.number_formats import of_things
+from reports.drawing.number_formats import plural
 from reports.label_table import Column, Meaning, read_table, write_table
-from reports.run.files import RunError, check_writable, replace_file
+from reports.run.files import RunError, check_writable
 from sources.find import find_rows, name_of
 from store import StoreError
 from tasks.probe import probed
@@ -66,8 +73,8 @@ def _continued(column: Column, feature: Feature | None, settings: EnrichSettings
 def _require_backfill(settings: EnrichSettings, oracle: str, votes: int) -> None:
     if not settings.backfill:
         raise RunError(
-            f"the table was labelled by {oracle} with {of_things(votes, 'vote')}, and {settings.oracle} with "
-            f"{of_things(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
+            f"the table was labelled by {oracle} with {plural(votes, 'vote')}, and {settings.oracle} with "
+            f"{plural(settings.votes, 'vote')} is another voter: ask everything again with --backfill, "
             "or give another --out"
         )
 
@@ -95,22 +102,21 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
             thread.join(TICK_SECONDS)
 
 
-SUMMARY = "enrich.json"
 RETRIES, RETRY_SECONDS = 2, 300
 
 
 @flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
-    return _enrich(settings, SILENT)
+    return _enrich(settings, SILENT).to_json()
 
 
-def _enrich(settings: EnrichSettings, display: Display) -> dict[str, Any]:
+def _enrich(settings: EnrichSettings, display: Display) -> EnrichSummary:
     """Within a flow run."""
     with prefect_submit(settings) as submit:
         summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit, connect=probed, display=display)
     name = name_of(settings.dataset)
-    publish_enrichment(artifact_key("enriched", name), name, summary, told(summary))
+    publish_enrichment(artifact_key("enriched", name), name, summary.to_json(), summary.lines())
     return summary
 
 
@@ -124,8 +130,8 @@ def enrich_with(
     submit: Submit | None = None,
     connect: Callable[[Oracle], None] = connect,
     display: Display = SILENT,
-) -> dict[str, Any]:
-    """The whole enrichment as plain Python; the flow hands in tasks on a cluster, benchmarks and tests nothing."""
+) -> EnrichSummary:
+    """The whole enrichment as plain Python; the flow passes tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
     with (
         locked(folder),
@@ -166,7 +172,7 @@ class _Job:
     resources: Resources
     display: Display
 
-    def run(self) -> tuple[dict[str, Any], Changes]:
+    def run(self) -> tuple[EnrichSummary, Changes]:
         """Label what is missing, write the table and its summary."""
         started, settings = time.monotonic(), self.settings
         oracle, store = self.resources.oracle_and_store(settings)
@@ -193,19 +199,18 @@ class _Job:
                 labeller,
                 self.submit,
                 backfill=settings.backfill,
-                under_way=2 * settings.workers,
+                in_flight=2 * settings.workers,
             )
-            run.spent = changes = work.changes
+            run.spending = changes = work.changes
             changes.cost = take_over_probe(oracle, store, run_id, settings.budget_micro)
             total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when read
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset)
             if not isinstance(changes.failure, StoreError):
-                changes.take_from_books(store.costs.totals(run_id))
+                changes.use_totals(store.costs.totals(run_id))
             seconds = round(time.monotonic() - started, 1)
-            summary = summarise(settings, self.features, work, changes, before, seconds)
-            summary = _write(self.folder, work, before, summary)
-            run.status = summary["stopped_because"]
+            summary = _write(self.folder, work, before, summarise(settings, self.features, work, before, seconds))
+            run.status = summary.stopped_because
         return summary, changes
 
 
@@ -221,24 +226,24 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _write(folder: Path, work: Enrichment, before: Meaning, summary: dict[str, Any]) -> dict[str, Any]:
+def _write(folder: Path, work: Enrichment, before: Meaning, summary: EnrichSummary) -> EnrichSummary:
     """The table where something has changed, and the summary."""
     table, changes = work.table, work.changes
     if changes.rows or (changes.complete and not before.means_the_same_as(table.meaning)):
         write_table(folder, table)
     else:
-        summary |= {"version": before.version}
-    replace_file(folder / SUMMARY, lambda file: file.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n"))
+        summary = summary.model_copy(update={"version": before.version})
+    summary.write(folder)
     return summary
 
 
-def run_flow(settings: EnrichSettings, display: Display = SILENT) -> dict[str, Any]:
+def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:
     """An enrichment as a flow run."""
     work, last, name = partial(_enrich, settings, display), publish_enrichment.name, name_of(settings.dataset)
-    summary: dict[str, Any] = run_as_flow(enrich_flow, settings, work, last, name, display=display)
+    summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)
     return summary
 
 
 def enrich(dataset: str, **settings: Any) -> dict[str, Any]:
     """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary."""
-    return run_flow(EnrichSettings(dataset=dataset, **settings))
+    return run_flow(EnrichSettings(dataset=dataset, **settings)).to_json()

@@ -77,7 +77,7 @@ def rediscover_with(
     name = name_of(settings.dataset)
     record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
     with record(dataset=name, oracle=oracle.identity, settings=settings) as run:
-        run.spent = recorded = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+        run.spending = recorded = Recorded(oracle, store, run_id=run_id, scope=scope, budget=settings.budget_micro)
         panel = Panel(recorded, examples, settings.votes)
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
         for feature, labels in known.items():  # any question will do: what counts is what the feature tells apart

@@ -10,7 +10,7 @@ from typing import Any
 
 from flows.enrich.batches import Batch, Labeller
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import Coming, Submit
+from flows.enrich.update import BatchFuture, Submit
 from flows.errors import UsageError
 from tasks.label import label_batch
 
@@ -29,9 +29,9 @@ def prefect_submit(settings: EnrichSettings) -> Iterator[Submit]:
     """One Prefect task per batch on the runner that the settings name."""
     with task_runner(settings) as runner:
 
-        def submit(labeller: Labeller, batch: Batch) -> Coming:
-            coming: Coming = runner.submit(label_batch, {"labeller": labeller, "batch": batch})
-            return coming
+        def submit(labeller: Labeller, batch: Batch) -> BatchFuture:
+            future: BatchFuture = runner.submit(label_batch, {"labeller": labeller, "batch": batch})
+            return future
 
         yield submit
 

@@ -1,96 +1,147 @@
-"""What an enrichment says it did: a dictionary for enrich.json, and the same in words."""
+"""What an enrichment did: enrich.json, which writes, reads and checks itself, and the same in words."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from flows.discover.loop import StopReason
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import Changes, Enrichment, Why
+from flows.enrich.update import ChangeKind, Changes, Enrichment
 from models.oracle import MICRO, Feature, OracleUnavailable
 from reports.analysis.drift import Share, drift_of
-from reports.drawing.number_formats import of_things
 from reports.label_table import Meaning
+from reports.run.files import RunError, replace_file
+
+SUMMARY = "enrich.json"
+
+
+class SkippedExample(BaseModel):
+    id: str
+    reason: str
+
+
+class EnrichSummary(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    settings: dict[str, Any]
+    oracle: dict[str, Any]
+    version: int
+    rows: int
+    features: list[str]
+    new_features: list[str]
+    added: int
+    changed: int
+    renamed: int
+    filled: int
+    ids: dict[str, list[str]]  # the first few of each kind of change
+    unchanged: int
+    gone: int
+    left_out_count: int
+    left_out: list[SkippedExample]  # the first few
+    turned_over: dict[str, int]
+    drift: list[dict[str, Any]]
+    paid_calls: int
+    cached_calls: int
+    cost_usd: float
+    unknown_calls: int
+    unknown_usd: float
+    stopped_because: str
+    partial: bool
+    message: str
+    seconds: float
+    finished_at: str
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def write(self, folder: Path) -> None:
+        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+        replace_file(folder / SUMMARY, lambda file: file.write(f"{text}\n"))
+
+    @classmethod
+    def read(cls, folder: Path) -> EnrichSummary:
+        """Raises RunError where it is missing or not what was written."""
+        path = folder / SUMMARY
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise RunError(f"{path} cannot be read ({error.strerror}): enrich the data set first") from None
+        except ValidationError as error:
+            where = ".".join(map(str, error.errors()[0]["loc"])) or "JSON"
+            raise RunError(f"{path} is damaged ({where}): enrich again, which replaces it") from None
+
+    def lines(self) -> list[str]:
+        """The summary in words."""
+        counted = {kind: getattr(self, kind.value) for kind in ChangeKind}
+        changes = ", ".join(f"{count:,} {kind.value}" for kind, count in counted.items() if count)
+        lines = [f"{changes or 'nothing new'}, {self.unchanged:,} unchanged; {self.rows:,} rows"]
+        if self.gone:
+            are = "row is" if self.gone == 1 else "rows are"
+            lines.append(f"{self.gone:,} {are} no longer in the data set; their labels were kept")
+        if self.left_out:
+            first = self.left_out[0]
+            lines.append(f"{self.left_out_count:,} skipped, e.g. {first.id}: {first.reason}")
+        if self.turned_over:
+            worst = sorted(self.turned_over.items(), key=lambda item: -item[1])[:5]
+            lines.append("turned over by changed content: " + ", ".join(f"{name} {count}" for name, count in worst))
+        if self.new_features and self.version > 1 and not self.settings["backfill"]:
+            names = ", ".join(self.new_features)
+            lines.append(f"new, and asked of new examples only: {names} (--backfill asks of the old ones too)")
+        for one in self.drift:
+            if one["moved"]:
+                shares = f"{one['before']:.0%} → {one['now']:.0%}"
+                lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
+        if self.message:
+            lines.append(self.message)
+        if self.unknown_calls:
+            sent = f"{self.unknown_calls:,} calls were sent and never answered"
+            lines.append(f"{sent}: at most {self.unknown_usd:.4f} USD")
+        calls = f"{self.paid_calls:,} calls paid, {self.cached_calls:,} from the store"
+        return [*lines, f"{calls}, {self.cost_usd:.4f} USD"]
 
 
 def summarise(
-    settings: EnrichSettings,
-    features: list[Feature],
-    work: Enrichment,
-    changes: Changes,
-    before: Meaning,
-    seconds: float,
-) -> dict[str, Any]:
-    table, names = work.table, [feature.name for feature in features]
-    places = [table.meaning.names.index(name) for name in names]
+    settings: EnrichSettings, features: list[Feature], work: Enrichment, before: Meaning, seconds: float
+) -> EnrichSummary:
+    table, changes, names = work.table, work.changes, [feature.name for feature in features]
+    columns = [table.meaning.names.index(name) for name in names]
     before_now = work.before, table.labels[changes.new_content]
-    shares = [[Share.of(labels[:, place]) for place in places] for labels in before_now]
-    return {
-        "settings": settings.model_dump(mode="json"),
-        "oracle": table.meaning.oracle,
-        "version": table.meaning.version,
-        "rows": len(table),
-        "features": names,
-        "new_features": [name for name in names if name not in before.names],
-        **{why.value: changes.counts[why] for why in Why},
-        "ids": {why.value: changes.ids[why] for why in Why if changes.ids[why]},
-        "unchanged": changes.unchanged,
-        "gone": changes.gone,
-        "left_out_count": changes.left_out_count,
-        "left_out": [{"id": one.id, "reason": one.reason} for one in changes.left_out],
-        "turned_over": changes.flips,
-        "drift": _drift(names, *shares),
-        "paid_calls": changes.paid_calls,
-        "cached_calls": changes.cached_calls,
-        "cost_usd": changes.cost / MICRO,
-        "unknown_calls": changes.unknown_calls,
-        "unknown_usd": changes.unknown / MICRO,
-        "stopped_because": _why_stopped(changes),
-        "partial": not changes.complete,
-        "message": str(changes.failure or changes.stopped or ""),
-        "seconds": seconds,
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    shares = [[Share.of(labels[:, column]) for column in columns] for labels in before_now]
+    return EnrichSummary(
+        settings=settings.model_dump(mode="json"),
+        oracle=table.meaning.oracle,
+        version=table.meaning.version,
+        rows=len(table),
+        features=names,
+        new_features=[name for name in names if name not in before.names],
+        **{kind.value: changes.counts[kind] for kind in ChangeKind},
+        ids={kind.value: changes.ids[kind] for kind in ChangeKind if changes.ids[kind]},
+        unchanged=changes.unchanged,
+        gone=changes.gone,
+        left_out_count=changes.left_out_count,
+        left_out=[SkippedExample(id=one.id, reason=one.reason) for one in changes.left_out],
+        turned_over=changes.flips,
+        drift=[asdict(one) | {"moved": one.moved} for one in drift_of(names, *shares)],
+        paid_calls=changes.paid_calls,
+        cached_calls=changes.cached_calls,
+        cost_usd=changes.cost / MICRO,
+        unknown_calls=changes.unknown_calls,
+        unknown_usd=changes.unknown / MICRO,
+        stopped_because=_why_stopped(changes),
+        partial=not changes.complete,
+        message=str(changes.failure or changes.stopped or ""),
+        seconds=seconds,
+        finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
 
 
 def _why_stopped(changes: Changes) -> str:
     if isinstance(changes.failure, OracleUnavailable):
         return str(StopReason.UNAVAILABLE)
     return "failed" if changes.failure else "budget" if changes.stopped else "done"
-
-
-def _drift(names: list[str], before: list[Share], now: list[Share]) -> list[dict[str, Any]]:
-    return [asdict(one) | {"moved": one.moved} for one in drift_of(names, before, now)]
-
-
-def told(summary: dict[str, Any]) -> list[str]:
-    """The summary in words."""
-    counted = ", ".join(f"{summary[why.value]:,} {why.value}" for why in Why if summary[why.value])
-    lines = [f"{counted or 'nothing new'}, {summary['unchanged']:,} unchanged; {summary['rows']:,} rows"]
-    if summary["gone"]:
-        lines.append(f"no longer in the data set, and as they were: {of_things(summary['gone'], 'row')}")
-    if summary["left_out"]:
-        first = summary["left_out"][0]
-        lines.append(f"{summary['left_out_count']:,} left out, {first['id']} for one: {first['reason']}")
-    if summary["turned_over"]:
-        worst = sorted(summary["turned_over"].items(), key=lambda item: -item[1])[:5]
-        lines.append("turned over by changed content: " + ", ".join(f"{name} {count}" for name, count in worst))
-    new = summary["new_features"]
-    if new and summary["version"] > 1 and not summary["settings"]["backfill"]:
-        lines.append(f"new, and asked of new examples only: {', '.join(new)} (--backfill asks of the old ones too)")
-    for one in summary["drift"]:
-        if one["moved"]:
-            lines.append(
-                f"moved: {one['feature']} {one['before']:.0%} → {one['now']:.0%} "
-                f"({one['low']:+.0%} to {one['high']:+.0%})"
-            )
-    if summary["message"]:
-        lines.append(summary["message"])
-    if summary["unknown_calls"]:
-        lines.append(
-            f"{summary['unknown_calls']:,} calls were sent and never answered: at most {summary['unknown_usd']:.4f} USD"
-        )
-    calls = f"{summary['paid_calls']:,} calls paid, {summary['cached_calls']:,} from the store"
-    return [*lines, f"{calls}, {summary['cost_usd']:.4f} USD"]

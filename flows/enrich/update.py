@@ -1,8 +1,6 @@
-"""What an enrichment did to the rows of its table.
+"""Label what is new: stream the data set, ask what the table lacks, and let the table grow.
 
-Label what is new: stream the data set, ask what the table lacks, and let the table grow.
-
-Plain Python: the flow hands in how batches are submitted."""
+Plain Python: the flow passes in how batches are submitted."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from discovery.questions import UNKNOWN, Labels
-from flows.enrich.batches import Batch, BatchLost, Labeller, Marks
+from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from models.oracle import Feature, Money, OracleError
 from reports.label_table import GrowingTable
 from sources.dataset import Example, Quarantined
@@ -25,10 +23,10 @@ from sources.load import iter_examples
 from store import StoreError
 from store.ledger.costs import Totals
 
-TOLD = 20  # ids named in a summary: the first by name
+MAX_IDS = 20  # ids named in a summary: the first by name
 
 
-class Why(StrEnum):
+class ChangeKind(StrEnum):
     ADDED = "added"  # an id and a content that the table has not
     CHANGED = "changed"  # a known id with another content
     RENAMED = "renamed"  # a known content under another id: nothing is asked
@@ -37,8 +35,9 @@ class Why(StrEnum):
 
 @dataclass
 class Changes:
-    ids: dict[Why, list[str]] = field(default_factory=lambda: {why: [] for why in Why})  # the first few of each
-    counts: dict[Why, int] = field(default_factory=lambda: dict.fromkeys(Why, 0))
+    # The first few ids of each kind.
+    ids: dict[ChangeKind, list[str]] = field(default_factory=lambda: {kind: [] for kind in ChangeKind})
+    counts: dict[ChangeKind, int] = field(default_factory=lambda: dict.fromkeys(ChangeKind, 0))
     unchanged: int = 0
     gone: int = 0  # in the table, but no longer in the data set
     left_out: list[Quarantined] = field(default_factory=list)  # the first few
@@ -49,7 +48,7 @@ class Changes:
     paid_calls: int = 0
     cached_calls: int = 0
     cost: Money = 0
-    unknown_calls: int = 0  # sent and never answered: nobody knows whether they were charged
+    unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
     unknown: Money = 0  # the most that those may have cost
     stopped: OracleError | None = None
     failure: Exception | None = None
@@ -58,44 +57,44 @@ class Changes:
     def complete(self) -> bool:
         return self.stopped is None and self.failure is None
 
-    def count(self, why: Why, name: str) -> None:
-        self.counts[why] += 1
-        insort(self.ids[why], name)
-        del self.ids[why][TOLD:]
+    def count(self, kind: ChangeKind, name: str) -> None:
+        self.counts[kind] += 1
+        insort(self.ids[kind], name)
+        del self.ids[kind][MAX_IDS:]
 
-    def take_from_books(self, totals: Totals) -> None:
+    def use_totals(self, totals: Totals) -> None:
         """What batches that were tried again, or whose worker was lost, have cost is known to the store alone."""
         self.paid_calls, self.cached_calls, self.cost = totals.paid_calls, totals.cached_calls, totals.paid
         self.unknown_calls, self.unknown = totals.unknown_calls, totals.unknown
 
-    def leave_out(self, one: Quarantined) -> None:
+    def skip(self, one: Quarantined) -> None:
         self.left_out_count += 1
         insort(self.left_out, one, key=lambda left: (left.id, left.reason))
-        del self.left_out[TOLD:]
+        del self.left_out[MAX_IDS:]
 
 
-QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is under way is held in memory
-TRIES = 3  # of a batch whose worker was lost
+MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
+MAX_ATTEMPTS = 3  # of a batch whose worker was lost
 
 
-class Coming(Protocol):
-    def result(self) -> Marks: ...
+class BatchFuture(Protocol):
+    def result(self) -> BatchLabels: ...
 
 
-Submit = Callable[[Labeller, Batch], Coming]
+Submit = Callable[[Labeller, Batch], BatchFuture]
 
 
 @dataclass(frozen=True)
-class Pending:
+class InFlight:
     batch: Batch
-    cells: tuple[int, ...]
-    whys: list[Why]
-    coming: Coming
-    tries: int = 1
+    columns: tuple[int, ...]
+    kinds: list[ChangeKind]
+    future: BatchFuture
+    attempts: int = 1
 
 
 class Enrichment:
-    """One pass over a data set. `cells` are places of the table's columns."""
+    """One pass over a data set. Columns are named by their index in the table."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class Enrichment:
         submit: Submit,
         *,
         backfill: bool,
-        under_way: int,
+        in_flight: int,
     ) -> None:
         self.table = table
         self.changes = Changes()
@@ -114,12 +113,12 @@ class Enrichment:
         self._feature_of = dict(zip(self._columns, features, strict=True))
         self._since = np.array([column.since for column in table.meaning.columns])
         self._labeller, self._submit = labeller, submit
-        self._backfill, self._most = backfill, under_way
+        self._backfill, self._max_in_flight = backfill, in_flight
         self._known = len(table)
         self._before = table.labels[: self._known].copy()
         self._seen = np.zeros(self._known, np.bool_)
-        self._waiting: dict[tuple[int, ...], list[tuple[Example, Why]]] = {}
-        self._pending: deque[Pending] = deque()
+        self._queued: dict[tuple[int, ...], list[tuple[Example, ChangeKind]]] = {}
+        self._in_flight: deque[InFlight] = deque()
 
     @property
     def before(self) -> Labels:
@@ -137,16 +136,16 @@ class Enrichment:
         changes = self.changes
         try:
             for example in self._examples(spec):
-                self._look_at(example)
+                self._plan(example)
                 if changes.stopped is not None:
                     break
-            for cells in list(self._waiting):
-                self._send(cells)
+            for columns in list(self._queued):
+                self._send(columns)
         except (OracleError, StoreError, DatasetError) as error:
             changes.failure = error
-        while self._pending:
+        while self._in_flight:
             try:
-                self._settle()
+                self._apply_oldest()
             except (OracleError, StoreError, DatasetError) as error:
                 changes.failure = changes.failure or error
         if changes.complete:
@@ -156,114 +155,114 @@ class Enrichment:
     def _examples(self, spec: str) -> Iterator[Example]:
         known = self.table.row_with
         for found in iter_examples(spec, known=lambda digest: known(digest) is not None):
-            self._see(found.id)
+            self._mark_seen(found.id)
             if isinstance(found, Quarantined):
-                self.changes.leave_out(found)
+                self.changes.skip(found)
                 continue
             self.looked_at += 1
             yield found
 
-    def _see(self, name: str) -> None:
+    def _mark_seen(self, name: str) -> None:
         row = self.table.row(name)
         if row is not None and row < self._known:
             self._seen[row] = True
 
-    def _look_at(self, example: Example) -> None:
+    def _plan(self, example: Example) -> None:
         """Decide what to ask about an example."""
         table = self.table
         row = table.row(example.id)
         if row is not None and table.digest(row) == example.digest:
-            cells = self._missing(row)
-            if cells:
-                self._wait(cells, example, Why.FILLED)
+            columns = self._missing(row)
+            if columns:
+                self._enqueue(columns, example, ChangeKind.FILLED)
             else:
                 self.changes.unchanged += 1
             return
         known = table.known_content(example.digest)
         if known is None:
-            self._wait(tuple(self._columns), example, Why.ADDED if row is None else Why.CHANGED)
+            self._enqueue(tuple(self._columns), example, ChangeKind.ADDED if row is None else ChangeKind.CHANGED)
             return
         labels, version = known
         moved = table.put(example.id, example.digest, version)
         table.labels[moved] = labels
-        self.changes.count(Why.RENAMED, example.id)
+        self.changes.count(ChangeKind.RENAMED, example.id)
         self.changes.rows.append(moved)
-        cells = self._missing(moved)
-        if cells:
-            self._wait(cells, example, Why.FILLED)
+        columns = self._missing(moved)
+        if columns:
+            self._enqueue(columns, example, ChangeKind.FILLED)
 
     def _missing(self, row: int) -> tuple[int, ...]:
         """The features of which a row has no label, though it should: those asked when it was labelled, or all."""
         labels = self.table.labels[row]
         if self._backfill:
-            return tuple(cell for cell in self._columns if labels[cell] == UNKNOWN)
+            return tuple(column for column in self._columns if labels[column] == UNKNOWN)
         version = self.table.versions[row]
-        return tuple(cell for cell in self._columns if labels[cell] == UNKNOWN and self._since[cell] <= version)
+        return tuple(column for column in self._columns if labels[column] == UNKNOWN and self._since[column] <= version)
 
-    def _wait(self, cells: tuple[int, ...], example: Example, why: Why) -> None:
-        waiting = self._waiting.setdefault(cells, [])
-        waiting.append((example, why))
-        if len(waiting) * len(cells) * self._labeller.settings.votes >= QUESTIONS:
-            self._send(cells)
+    def _enqueue(self, columns: tuple[int, ...], example: Example, kind: ChangeKind) -> None:
+        queued = self._queued.setdefault(columns, [])
+        queued.append((example, kind))
+        if len(queued) * len(columns) * self._labeller.settings.votes >= MAX_QUESTIONS:
+            self._send(columns)
 
-    def _send(self, cells: tuple[int, ...]) -> None:
-        waiting = self._waiting.pop(cells)
+    def _send(self, columns: tuple[int, ...]) -> None:
+        queued = self._queued.pop(columns)
         if self.changes.stopped is not None:
             return
-        batch = Batch([example for example, _ in waiting], [self._feature_of[cell] for cell in cells])
-        coming = self._submit(self._labeller, batch)
-        self._pending.append(Pending(batch, cells, [why for _, why in waiting], coming))
-        while len(self._pending) > self._most:
-            self._settle()
+        batch = Batch([example for example, _ in queued], [self._feature_of[column] for column in columns])
+        future = self._submit(self._labeller, batch)
+        self._in_flight.append(InFlight(batch, columns, [kind for _, kind in queued], future))
+        while len(self._in_flight) > self._max_in_flight:
+            self._apply_oldest()
 
-    def _settle(self) -> None:
-        """Take over the oldest batch; one whose worker was lost is asked again, and what was answered is kept."""
-        pending = self._pending.popleft()
+    def _apply_oldest(self) -> None:
+        """Apply the oldest batch; one whose worker was lost is asked again, and what was answered is kept."""
+        oldest = self._in_flight.popleft()
         try:
-            marks = pending.coming.result()
+            labelled = oldest.future.result()
         except BatchLost as lost:
-            self._take_over(pending, lost.marks)
+            self._apply_batch(oldest, lost.found)
             raise
         except (OracleError, StoreError, DatasetError):
             raise
         except Exception:
-            if pending.tries >= TRIES:
+            if oldest.attempts >= MAX_ATTEMPTS:
                 raise
-            again = self._submit(self._labeller, pending.batch)
-            self._pending.append(Pending(pending.batch, pending.cells, pending.whys, again, pending.tries + 1))
+            again = self._submit(self._labeller, oldest.batch)
+            self._in_flight.append(InFlight(oldest.batch, oldest.columns, oldest.kinds, again, oldest.attempts + 1))
             return
-        self._take_over(pending, marks)
+        self._apply_batch(oldest, labelled)
 
-    def _take_over(self, pending: Pending, marks: Marks) -> None:
-        self.changes.paid_calls += marks.paid_calls
-        self.changes.cached_calls += marks.cached_calls
-        self.changes.cost += marks.cost
-        self.changes.stopped = self.changes.stopped or marks.stopped
-        for one in marks.left_out:
-            self.changes.leave_out(one)
-        for place, (example, why) in enumerate(zip(pending.batch.examples, pending.whys, strict=True)):
-            if marks.known[place]:
-                self._take(example, why, pending.cells, marks.labels[place])
+    def _apply_batch(self, oldest: InFlight, labelled: BatchLabels) -> None:
+        self.changes.paid_calls += labelled.paid_calls
+        self.changes.cached_calls += labelled.cached_calls
+        self.changes.cost += labelled.cost
+        self.changes.stopped = self.changes.stopped or labelled.stopped
+        for one in labelled.left_out:
+            self.changes.skip(one)
+        for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):
+            if labelled.known[place]:
+                self._apply_row(example, kind, oldest.columns, labelled.labels[place])
 
-    def _take(self, example: Example, why: Why, cells: tuple[int, ...], labels: Labels) -> None:
+    def _apply_row(self, example: Example, kind: ChangeKind, columns: tuple[int, ...], labels: Labels) -> None:
         table, changes = self.table, self.changes
-        if why is Why.FILLED and (labels == UNKNOWN).all():
+        if kind is ChangeKind.FILLED and (labels == UNKNOWN).all():
             changes.unchanged += 1
             return
         row = table.row(example.id)
         version = table.meaning.version
-        if why is Why.CHANGED and row is not None:
-            self._count_flips(row, cells, labels)
+        if kind is ChangeKind.CHANGED and row is not None:
+            self._count_flips(row, columns, labels)
         row = table.put(example.id, example.digest, version)
-        table.labels[row, list(cells)] = labels
-        changes.count(why, example.id)
+        table.labels[row, list(columns)] = labels
+        changes.count(kind, example.id)
         changes.rows.append(row)
-        if why in (Why.ADDED, Why.CHANGED):
+        if kind in (ChangeKind.ADDED, ChangeKind.CHANGED):
             changes.new_content.append(row)
 
-    def _count_flips(self, row: int, cells: tuple[int, ...], labels: Labels) -> None:
-        for cell, label in zip(cells, labels.tolist(), strict=True):
-            old = int(self.table.labels[row, cell])
+    def _count_flips(self, row: int, columns: tuple[int, ...], labels: Labels) -> None:
+        for column, label in zip(columns, labels.tolist(), strict=True):
+            old = int(self.table.labels[row, column])
             if UNKNOWN not in (old, label) and old != label:
-                name = self.table.meaning.names[cell]
+                name = self.table.meaning.names[column]
                 self.changes.flips[name] = self.changes.flips.get(name, 0) + 1

@@ -1,6 +1,4 @@
-"""Attention checks from a table: labels whose answer is known.
-
-The review page and what belongs to it: serving, inviting, exporting."""
+"""The review page: serve it, invite and revoke people, export votes, and add attention checks."""
 
 from __future__ import annotations
 
@@ -146,9 +144,9 @@ def serve(store: Store, settings: PageSettings) -> None:
 def _warm_up(queue: Queue, settings: PageSettings) -> None:
     """Open connections and build statements before the first visitor waits for them, and have the collector of garbage
     leave alone what stays for good."""
-    nobody = 0
+    no_person = 0
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        list(pool.map(lambda _: queue.records.progress(nobody, settings.queue), range(4 * CONNECTIONS)))
+        list(pool.map(lambda _: queue.records.progress(no_person, settings.queue), range(4 * CONNECTIONS)))
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

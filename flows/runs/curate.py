@@ -17,7 +17,7 @@ from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
-from flows.run_record import RunRecord, recorded_run
+from flows.run_record import recorded_run
 from flows.runs.report import budget_of
 from models.oracle import MICRO, Feature, Label, Question, Verdict, connect, digest_of
 from models.people.mixed import RecordedCrowd, recorded_by
@@ -28,6 +28,7 @@ from reports.curation.log import Votes, plan_change, read_log, record_change, un
 from reports.finished_run import Run
 from reports.run.files import RunError
 from sources.printable import printable
+from store import ActiveRun
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def relabelling(
         settings=prepared.settings,
     ) as record:
         book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
-        record.spent = recorded = recorded_by(prepared.oracle, book)
+        record.spending = recorded = recorded_by(prepared.oracle, book)
         record.status = "not confirmed"
         yield Relabelling(prepared, recorded, asks, record)
 
@@ -141,7 +142,7 @@ class Relabelling:
     prepared: Prepared
     recorded: Recorded | RecordedCrowd
     asks: list[LabelRequest]
-    record: RunRecord
+    record: ActiveRun
 
     @property
     def calls(self) -> int:

@@ -1,18 +1,17 @@
-"""Write the labels of a run in forms that other programs load.
-
-Write the report of a run, and make the tagging run that its analysis of a target is compared with."""
+"""Export a run, write its report, and make the tagging run that its analysis of a target is compared with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
 from flows.errors import UsageError
+from flows.money import read_usd
 from flows.progress import SILENT, Display
 from models.oracle import OracleError, connect
 from reports.analysis.columns import read_column
@@ -88,7 +87,7 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
     try:
         prepared = prepare(settings, display)
         connect(prepared.oracle)
-        cost = prepared.estimate()["usd_left"]
+        cost = prepared.estimate().usd_left
         if cost > float(budget or 0):
             display.say(
                 f"no tagging control: it may cost up to {cost:.2f} USD; allow it with --budget {cost:.2f}, or give a "
@@ -103,13 +102,11 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
 
 
 def budget_of(text: str | None) -> Decimal | None:
+    """What --budget allows; raises UsageError."""
     if text is None:
         return None
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        raise UsageError(f"--budget {text!r} is not a number of USD: give one such as 2.50") from None
-    if not amount.is_finite() or amount <= 0:
+    amount = read_usd(text, "--budget")
+    if amount <= 0:
         raise UsageError(f"--budget {text!r} must be more than 0: leave it out to spend nothing")
     return amount.quantize(Decimal("0.000001"))
 
@@ -123,7 +120,7 @@ def describe(page: Page) -> dict[str, Any]:
     }
 
 
-def told(page: Page) -> list[str]:
+def page_lines(page: Page) -> list[str]:
     """The same in words, for people."""
     lines: list[str] = []
     if page.target:

@@ -32,7 +32,7 @@ class MetadataColumn:
 
 
 def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> MetadataColumn:
-    """Raises RunError where there is no such column, or nothing to be done with it."""
+    """Raises RunError where the column is missing or cannot be analysed."""
     if dataset is None:
         raise RunError(f"column {name!r} cannot be read without the data set: say where it is with --dataset")
     table = read_metadata(dataset)

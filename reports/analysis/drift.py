@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from discovery.questions import Labels
 from reports.analysis.groups import fisher, holm, newcombe
 
-SURE = 0.05
+SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Drift:
 
     @property
     def moved(self) -> bool:
-        return self.corrected < SURE
+        return self.corrected < SIGNIFICANCE
 
 
 def drift_of(names: Sequence[str], before: Sequence[Share], now: Sequence[Share]) -> list[Drift]:

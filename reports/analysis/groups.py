@@ -16,8 +16,8 @@ from reports.run.files import RunError
 from reports.run.findings import Findings
 from sources.dataset import Dataset
 
-LEVEL = 0.05
-EXAMPLES = 6
+SIGNIFICANCE = 0.05
+MAX_EXAMPLES = 6
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        return self.corrected < LEVEL
+        return self.corrected < SIGNIFICANCE
 
 
 @dataclass(frozen=True)
@@ -144,4 +144,4 @@ def _with_examples(
     more, less = (inside, outside) if found.difference >= 0 else (outside, inside)
     rng = np.random.default_rng(found.order)  # others for every feature, the same on every writing
     having, lacking = rng.permutation(more[labels[more] == 1]), rng.permutation(less[labels[less] == 0])
-    return replace(found, having=tuple(having[:EXAMPLES].tolist()), lacking=tuple(lacking[:EXAMPLES].tolist()))
+    return replace(found, having=tuple(having[:MAX_EXAMPLES].tolist()), lacking=tuple(lacking[:MAX_EXAMPLES].tolist()))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN
-from discovery.statistics.escalation import Setting, Side, alone, chance_after_first, cheapest, escalated, frontier
+from discovery.statistics.escalation import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
 from reports.compare.labels import chances_of_right
 from reports.compare.study import Contender, Reference, Study
 
-VOTES = (1, 3, 5, 7, 9, 15, 25)
+VOTE_COUNTS = (1, 3, 5, 7, 9, 15, 25)
 Floats = NDArray[np.float64]
 
 
@@ -107,7 +107,7 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
 
     def side(one: Contender) -> Side:
         most = one.sheet.most_votes
-        numbers = sorted({votes for votes in VOTES if votes < most} | {most})
+        numbers = sorted({votes for votes in VOTE_COUNTS if votes < most} | {most})
         return Side(one.name, {v: chances_of_right(one, true, v)[known] for v in numbers}, one.usd_per_vote)
 
     chances = model.sheet.chances[known]
@@ -128,8 +128,8 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
 def _after(people: Contender, true: NDArray[np.int8], votes: int, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     right, wrong = np.zeros(true.shape), np.zeros(true.shape)
     for place, said in enumerate(people.sheet.said):
-        right[place] = chance_after_first(said, true[place], votes, first_right=True)
-        wrong[place] = chance_after_first(said, true[place], votes, first_right=False)
+        right[place] = chance_of_right(said, true[place], votes, first_right=True)
+        wrong[place] = chance_of_right(said, true[place], votes, first_right=False)
     return np.nan_to_num(right[known]), np.nan_to_num(wrong[known])  # where a first vote cannot be so, its weight is 0
 
 
@@ -194,7 +194,7 @@ def _accuracy_of(labels: _Labels, chosen: Setting) -> float | None:
 
 
 def _key(one: Setting) -> tuple[str, int, int, bool]:
-    """The same of a setting on whatever labels; where two models differ only a part goes to people."""
+    """Identifies a setting on any labels; where two models differ only a part goes to people."""
     return one.kind, one.model_votes, one.people_votes, one.escalated == 1
 
 

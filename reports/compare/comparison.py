@@ -1,16 +1,12 @@
-"""The labels on which oracles differ, with everybody's votes, and who was right where that is known.
-
-The whole comparison, worked out once from a study; the page and the exports read it."""
+"""The whole comparison, computed once from a study; the page and the exports read it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discovery.questions import UNKNOWN
-from discovery.statistics.alt_test import EPSILON
 from discovery.statistics.intervals import Estimate
 from reports.compare.advice import Advice, advice
 from reports.compare.discoveries import Matched, SameQuestions, Yield, matched, same_questions, yields
@@ -82,51 +78,6 @@ class OracleComparison:
 
     def pair(self, a: str, b: str) -> PairAgreement:
         return next(one for one in self.pairs if {one.a, one.b} == {a, b})
-
-    def to_json(self) -> dict[str, Any]:
-        study = self.study
-        return {
-            "dataset": {"name": study.dataset, "digest": study.digest, "examples": study.total},
-            "partial": study.partial,
-            "sample": len(study.ids),
-            "features": [{"name": name, "definition": definition} for name, definition in study.features],
-            "features_from": study.origin,
-            "reference": self.reference.words,
-            "annotators": study.annotators,
-            "epsilon": EPSILON[study.annotators],
-            "wanted_accuracy": study.accuracy,
-            "seed": study.seed,
-            "draws": study.draws,
-            "oracles": [
-                {
-                    "name": one.name,
-                    "people": one.people,
-                    "identity": one.identity,
-                    "votes_wanted": one.wanted,
-                    "votes": one.votes,
-                    "refused": int(one.sheet.refused.sum()),
-                    "voters": len(one.sheet.workers),
-                    "cost_usd": one.usd,
-                    "paid_usd": one.paid_usd,
-                    "seconds": one.seconds,
-                    "stopped": one.stopped,
-                }
-                for one in study.contenders
-            ],
-            "agreement": [one.to_json() for one in self.pairs],
-            "agreement_of_all": {name: one.to_json() for name, one in self.together.items()},
-            "quality": [one.to_json() for one in self.qualities],
-            "model_against_people": [one.to_json() for one in self.versus],
-            "advice": [one.to_json() for one in self.advice],
-            "same_comparisons": [one.to_json() for one in self.same_questions],
-            "own_discoveries": [one.to_json() for one in self.yields],
-            "matched_features": [one.to_json() for one in self.matched],
-            "disagreements": len(self.disagreements),
-            "methods": self.methods,
-            "versions": study.versions,
-            "command": study.command,
-            "finished_at": study.finished_at,
-        }
 
 
 def compare_oracles(study: Study) -> OracleComparison:

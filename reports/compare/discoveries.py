@@ -60,7 +60,7 @@ class Matched:
     shared: list[Shared]
     only_a: list[str]
     only_b: list[str]
-    by_name: int  # features of a whose words b uses too, whatever they select
+    by_name: int  # features of a whose words b uses too, for the same examples or not
     order: Estimate
 
     def to_json(self) -> dict[str, Any]:

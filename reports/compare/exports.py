@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -12,13 +11,14 @@ from discovery.questions import UNKNOWN
 from discovery.statistics.intervals import Estimate
 from discovery.votes import NOBODY
 from reports.compare.comparison import OracleComparison
+from reports.compare.summary import ComparisonSummary
 from reports.run.csv_cells import defuse
 from reports.run.files import replace_file
 from sources.dataset import Dataset
 
-STATISTICS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
-SHARES = ("feature", "model", "people", "estimate", "value", "low", "high", "note")
-VOTES = ("example", "feature", "worker", "label")
+STATISTICS_COLUMNS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
+SHARES_COLUMNS = ("feature", "model", "people", "estimate", "value", "low", "high", "note")
+VOTES_COLUMNS = ("example", "feature", "worker", "label")
 OVERALL = ""  # as the feature of a row about all features
 Row = tuple[Any, ...]
 
@@ -27,14 +27,12 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
     """Write everything; returns the page."""
     from reports.compare.page import render_comparison
 
-    _table(folder / "agreement.csv", STATISTICS, _statistics(comparison))
-    _table(folder / "shares.csv", SHARES, _shares(comparison))
+    _table(folder / "agreement.csv", STATISTICS_COLUMNS, _statistics(comparison))
+    _table(folder / "shares.csv", SHARES_COLUMNS, _shares(comparison))
     _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
     for place in range(len(comparison.study.contenders)):
-        _table(folder / f"votes-{place + 1}.csv", VOTES, _votes(comparison, place))
-    content = {"settings": settings, **comparison.to_json()}
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    replace_file(folder / "comparison.json", lambda file: file.write(text))
+        _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
+    ComparisonSummary.of(comparison, settings).write(folder)
     page = folder / "compare.html"
     replace_file(page, lambda file: file.write(render_comparison(comparison, dataset)))
     return page
@@ -51,9 +49,9 @@ def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
                 "stands for": "people" if one.people else "model",
                 "votes": one.votes,
                 "missing": one.wanted - one.votes,
-                "single vote": told(quality.single),
-                "majority": told(quality.majority),
-                "Dawid-Skene": told(quality.consensus),
+                "single vote": share_or_reason(quality.single),
+                "majority": share_or_reason(quality.majority),
+                "Dawid-Skene": share_or_reason(quality.consensus),
                 "may replace a person": _verdict(test) if test else "–",
                 "USD": round(one.usd, 4),
             }
@@ -61,7 +59,7 @@ def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     return rows
 
 
-def told(one: Estimate) -> str:
+def share_or_reason(one: Estimate) -> str:
     """A share, or that it is not defined and why."""
     return f"not defined: {one.reason}" if one.value is None else f"{100 * one.value:.1f} %"
 

@@ -94,27 +94,12 @@ def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
     among_each, among = estimates(OF_VOTES, own, study.resamples)
     reason = _why_no_score(reference, one)
     if reason or reference.labels is None:
-        nothing = {name: Estimate.undefined(reason) for name in (*(s.name for s in OF_CORRECTNESS), BRIER.name)}
         absent = Estimate.undefined(reason)
-        many = [dict(nothing) for _ in study.features]
-        unscored = [absent] * len(many)
+        each = [absent] * len(study.features)
+        nothing = dict.fromkeys((*(statistic.name for statistic in OF_CORRECTNESS), BRIER.name), absent)
         empty = Calibration((), None, reason)
-        return Quality(
-            name=one.name,
-            among=among,
-            among_each=among_each,
-            right=nothing,
-            right_each=many,
-            calibration=empty,
-            single=absent,
-            single_each=unscored,
-            majority=absent,
-            majority_each=unscored,
-            consensus=absent,
-            consensus_each=unscored,
-            curve={},
-            enough=None,
-        )
+        right_of = nothing, [nothing for _ in each], empty
+        return Quality(one.name, among, among_each, *right_of, absent, each, absent, each, absent, each, {}, None)
     columns = np.moveaxis(pair_columns(one.sheet.labels, reference.labels), 0, 1)
     right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
     chances = np.moveaxis(brier_columns(one.sheet.chances, reference.labels), 0, 1)

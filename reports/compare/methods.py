@@ -5,14 +5,14 @@ from __future__ import annotations
 from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL
 from discovery.statistics.matching import ALIKE
 from reports.compare.study import Contender, Reference, Study
-from reports.drawing.number_formats import of_things
+from reports.drawing.number_formats import plural
 
 
 def methods(study: Study, reference: Reference) -> str:
     names = "; ".join(_who(one) for one in study.contenders)
     parts = [
-        f"{of_things(len(study.ids), 'example')} of the data set {study.dataset} ({study.total:,} examples, content "
-        f"digest {study.digest[:16]}) were labelled with {of_things(len(study.features), 'feature')} ({study.origin}) "
+        f"{plural(len(study.ids), 'example')} of the data set {study.dataset} ({study.total:,} examples, content "
+        f"digest {study.digest[:16]}) were labelled with {plural(len(study.features), 'feature')} ({study.origin}) "
         f"by {names}. A label is the majority of its votes; a tie, a refusal or an unreadable reply leaves it unknown "
         "and is left out.",
         f"Labels were measured against {reference.words}.",
@@ -47,4 +47,4 @@ def _who(one: Contender) -> str:
     prompts = f", prompts {one.identity['prompts']}" if one.identity.get("prompts") else ""
     named = f"{one.identity.get('kind', '')}{':' if model else ''}{model}"
     shown = f" [{named}]" if named and named != one.name else ""
-    return f"{one.name}{shown} ({kind}, up to {of_things(votes, 'vote')} per label{prompts})"
+    return f"{one.name}{shown} ({kind}, up to {plural(votes, 'vote')} per label{prompts})"

@@ -10,7 +10,7 @@ from discovery.statistics.alt_test import EPSILON
 from discovery.statistics.intervals import Estimate
 from reports.compare.comparison import Disagreement, OracleComparison
 from reports.compare.labels import Quality
-from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_told, votes_plot
+from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_in_words, votes_plot
 from reports.compare.verdict import verdict_of
 from reports.compare.versus import Versus
 from reports.drawing.template import render_template
@@ -20,7 +20,7 @@ from sources.dataset import Dataset
 MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
 FEWEST_CARDS = 12  # of each feature, if there are so many
 TEXT_LIMIT = 600
-TOLD_TRIPLES = 12
+MAX_LISTED_TRIPLES = 12
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[s
             (quality.name, quality.calibration, calibration_plot(f"Calibration of {quality.name}", quality.calibration))
             for quality in comparison.qualities
         ],
-        "advice": [(one, advice_plot(one), settings_told(one)) for one in comparison.advice],
+        "advice": [(one, advice_plot(one), settings_in_words(one)) for one in comparison.advice],
         "shares": [(one, _share_rows(comparison, one)) for one in comparison.versus],
         "g_plot": g_plot(comparison),
         "triples": _triples(comparison),
@@ -206,13 +206,13 @@ def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, 
 
 
 def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
-    """What everybody said of the first triples."""
+    """What each oracle said of the first triples."""
     study = comparison.study
     return [
         {
             "examples": [study.ids[row] for row in rows],
             "said": [one.compared[number].name or one.compared[number].verdict for one in study.contenders],
         }
-        for number, rows in enumerate(study.triples[:TOLD_TRIPLES])
+        for number, rows in enumerate(study.triples[:MAX_LISTED_TRIPLES])
         if all(one.compared for one in study.contenders)
     ]

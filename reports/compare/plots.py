@@ -1,6 +1,4 @@
-"""The drawings of a comparison: accuracy by votes and by cost, and how honest probabilities are.
-
-The curves of a comparison, drawn from what was worked out."""
+"""The drawings of a comparison: accuracy by votes and by cost, coverage by questions, and calibration."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from discovery.statistics.escalation import Setting, frontier
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
 from reports.compare.labels import Quality
-from reports.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, nice_ticks
+from reports.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, framed, grid, nice_ticks
 
 PERCENT_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 
@@ -41,25 +39,13 @@ def shares_plot(title: str, x_label: str, lines: Sequence[ShareCurve], wanted: f
         across = LEFT + (WIDTH - LEFT - RIGHT) * x / x_max
         return across, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y) / ((1 - bottom) or 1.0)
 
-    parts = []
-    for number in range(round((1 - bottom) / step) + 1):
-        y = 1 - number * step
-        _, down = place(0, y)
-        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down, y2=down, class_="grid"))
-        parts.append(element("text", f"{100 * y:g} %", x=LEFT - 7, y=down + 4, class_="tick", text_anchor="end"))
-    for x in nice_ticks(x_max):
-        across, _ = place(x, 1)
-        text = f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
-        parts.append(element("text", text, x=across, y=HEIGHT - BOTTOM + 17, class_="tick", text_anchor="middle"))
+    y_ticks = [1 - number * step for number in range(round((1 - bottom) / step) + 1)]
+    parts = [grid(place, nice_ticks(x_max), y_ticks, percent=True)]
     if wanted is not None:
         _, down = place(0, wanted)
         parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down, y2=down, class_="wanted"))
     parts += [_drawn(line, [place(*point) for point in line.points]) for line in lines]
-    parts.append(
-        element("text", x_label, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle")
-    )
-    viewed = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "class_": "curve"}
-    return element("svg", element("title", title), *parts, **viewed)
+    return framed(title, x_label, parts)
 
 
 def calibration_plot(title: str, found: Calibration) -> Markup:
@@ -84,11 +70,7 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
         label = f"said {one.said:.0%}, true {one.true:.0%} of {one.examples}"
         radius = 2.5 + 6 * (one.examples / most) ** 0.5
         parts.append(element("circle", element("title", label), cx=x, cy=y, r=radius, class_="dot"))
-    parts.append(element("text", "said", x=LEFT + side / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle"))
-    width = LEFT + side + 20
-    return element(
-        "svg", element("title", title), *parts, viewBox=f"0 0 {width} {HEIGHT}", role="img", class_="curve square"
-    )
+    return framed(title, "said", parts, width=LEFT + side + 20, style="curve square")
 
 
 def _drawn(line: ShareCurve, points: Sequence[tuple[float, float]]) -> Markup:
@@ -143,7 +125,7 @@ def advice_plot(one: Advice) -> Markup | str:
     return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
 
 
-def settings_told(one: Advice) -> dict[str, Any]:
+def settings_in_words(one: Advice) -> dict[str, Any]:
     kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in one.settings)]
     return {"frontier": [(setting, _in_words(setting)) for setting in one.frontier], "kinds": kinds}
 

@@ -30,7 +30,7 @@ class Discovered:
     """What an oracle found when it was left to discover by itself."""
 
     names: tuple[str, ...]  # in the order of discovery
-    labels: LabelMatrix  # over the same sample as everybody's
+    labels: LabelMatrix  # over the sample of the study
     queries: int
     usd: float  # of all its answers, those from the store included
     seconds: float  # that its answers took
@@ -78,7 +78,7 @@ class Study:
     accuracy: float  # that is wanted
     seed: int
     draws: int  # of the bootstrap
-    triples: tuple[tuple[int, ...], ...] = ()  # rows that everybody compared
+    triples: tuple[tuple[int, ...], ...] = ()  # rows that every oracle compared
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     finished_at: str = ""
@@ -97,7 +97,7 @@ class Study:
 
     @property
     def partial(self) -> bool:
-        """Somebody was not asked all that was wanted."""
+        """An oracle was not asked all that was wanted."""
         return any(one.stopped for one in self.contenders)
 
     @cached_property
@@ -105,7 +105,7 @@ class Study:
         return Resamples(len(self.ids), [self.seed, 1], self.draws)
 
     def rng(self, *purpose: int) -> np.random.Generator:
-        """The same for the same purpose, whatever else is drawn."""
+        """The same for the same purpose, independent of other draws."""
         return np.random.default_rng([self.seed, *purpose])
 
 

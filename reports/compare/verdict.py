@@ -1,6 +1,4 @@
-"""A paragraph of methods, ready to paste: what was done, with which versions and seeds.
-
-The comparison in a few sentences, for the top of the page and the terminal."""
+"""The comparison in a few sentences, for the top of the page and the terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +6,13 @@ from discovery.statistics.intervals import Estimate
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
 from reports.compare.versus import Versus
-from reports.drawing.number_formats import of_things, percent, usd
+from reports.drawing.number_formats import percent, plural, usd
 
 
 def verdict_of(comparison: OracleComparison) -> list[str]:
     """One sentence each about agreement, who is right, whether a model may replace a person, and whom to ask."""
     sentences = [
-        f"Partial: {one.name} gave {one.votes:,} of {of_things(one.wanted, 'vote')}: {one.stopped}."
+        f"Partial: {one.name} gave {one.votes:,} of {plural(one.wanted, 'vote')}: {one.stopped}."
         for one in comparison.study.contenders
         if one.stopped
     ]
@@ -41,7 +39,7 @@ def _replacement(one: Versus) -> str:
         return f"Whether {one.model} may replace one of {one.people} is not defined: {test.reason}."
     wins = sum(against.won for against in test.against)
     verb = "may replace" if test.passes else "may not replace"
-    features = f"taken singly, of {one.may_replace} of {one.tested} features it may" if one.tested else ""
+    features = f"feature by feature, it may for {one.may_replace} of {one.tested}" if one.tested else ""
     return (
         f"{one.model} {verb} one of {one.people}: it holds its own against {wins} of {len(test.against)} people"
         f"{'; ' + features if features else ''} (alternative annotator test, ε = {test.epsilon:g})."
@@ -77,11 +75,3 @@ def _number(one: Estimate) -> str:
         return f"not defined ({one.reason})"
     interval = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
     return f"{one.value:.2f}{interval}"
-
-
-def head_line(comparison: OracleComparison) -> str:
-    study = comparison.study
-    return (
-        f"{of_things(len(study.features), 'feature')} ({study.origin}) on {of_things(len(study.ids), 'example')} of "
-        f"{study.dataset}, asked of {' and '.join(one.name for one in study.contenders)}."
-    )

@@ -13,8 +13,8 @@ from discovery.statistics.intervals import Estimate, share
 from discovery.statistics.ppi import Corrected, corrected_share
 from reports.compare.study import Contender, LabelMatrix, Study
 
-COMPLETE = 0.95  # of the examples labelled by people: a part of their labels is then held back
-PART = 5  # one in so many is used
+COMPLETE_SHARE = 0.95  # of the examples labelled by people: a part of their labels is then held back
+USED_ONE_IN = 5  # one in so many is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,9 @@ def _versus(study: Study, model: Contender, people: Contender) -> Versus:
 def _told(study: Study, labels: LabelMatrix) -> tuple[LabelMatrix, bool]:
     """People's labels that the estimates may use, and whether some were held back."""
     n = labels.shape[1]
-    if not labels.size or (labels != UNKNOWN).any(0).mean() < COMPLETE:
+    if not labels.size or (labels != UNKNOWN).any(0).mean() < COMPLETE_SHARE:
         return labels, False
-    used = study.rng(7).permutation(n)[: max(n // PART, min(n, 30))]
+    used = study.rng(7).permutation(n)[: max(n // USED_ONE_IN, min(n, 30))]
     told = np.full_like(labels, UNKNOWN)
     told[:, used] = labels[:, used]
     return told, len(used) < n

@@ -32,7 +32,7 @@ class Change:
     after: Findings  # with the labels to be asked still unknown
     kept: dict[str, int]  # labels that stay, by the feature that has them afterwards
     asks: list[LabelRequest]
-    gone: list[str]  # features that are no longer shown; `undo` brings them back
+    gone: list[str]  # features taken out; `undo` brings them back
 
     def explained(self) -> list[str]:
         """Line by line: what is kept, what must be asked again, what goes."""
@@ -59,7 +59,7 @@ def _rename(findings: Findings, arguments: dict[str, Any]) -> Change:
 def _define(findings: Findings, arguments: dict[str, Any]) -> Change:
     place = place_of(findings, arguments["name"])
     old = findings.found[place]
-    defined = replace(old, definition=arguments["definition"], made="defined anew")
+    defined = replace(old, definition=arguments["definition"], made="redefined")
     if arguments.get("keep"):
         return Change("define", arguments, _with(findings, {place: [defined]}), {old.name: _known(old)}, [], [])
     asked = _labelled(old)
@@ -166,9 +166,7 @@ def _asking(
         cleared[place] = []
         for feature, asked in features:
             blank = replace(
-                feature,
-                labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
-                tally=_without(feature.tally, asked),
+                feature, labels=np.where(asked, np.int8(UNKNOWN), feature.labels), tally=_without(feature.tally, asked)
             )
             cleared[place].append(blank)
             kept[feature.name] = _known(blank)
@@ -198,7 +196,7 @@ def _sum(tallies: Sequence[Tally]) -> Tally:
     for tally in tallies:
         notes |= {reason: notes.get(reason, 0) + count for reason, count in tally.notes.items()}
     cast = np.stack([tally.cast for tally in tallies]).sum(axis=0, dtype=np.int32)
-    probability = np.full(cast.shape[1], np.nan)  # of several questions there is no one probability
+    probability = np.full(cast.shape[1], np.nan)  # the questions differ, so no one probability applies
     return Tally(cast, probability, sum(tally.cost for tally in tallies), notes)
 
 

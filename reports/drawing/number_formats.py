@@ -40,7 +40,7 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
 
 
-def of_things(number: int, thing: str) -> str:
+def plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
@@ -50,5 +50,5 @@ FILTERS: dict[str, Callable[..., str]] = {
     "duration": duration,
     "g_value": g_value,
     "count": count,
-    "of_things": of_things,
+    "plural": plural,
 }

@@ -41,22 +41,17 @@ def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool =
     y_top = y_ticks[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return (
-            LEFT + (WIDTH - LEFT - RIGHT) * x / x_max,
-            TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top),
-        )
+        return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_max, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top))
 
-    drawn = [_grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
-    label = element("text", x_label, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle")
-    return element(
-        "svg",
-        element("title", title),
-        *drawn,
-        label,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        class_="curve",
-    )
+    drawn = [grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
+    return framed(title, x_label, drawn)
+
+
+def framed(title: str, x_label: str, drawn: Sequence[Markup], *, width: float = WIDTH, style: str = "curve") -> Markup:
+    """A whole drawing, with the label of the axis below it."""
+    label = element("text", x_label, x=(LEFT + width - RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle")
+    box = f"0 0 {width} {HEIGHT}"
+    return element("svg", element("title", title), *drawn, label, viewBox=box, role="img", class_=style)
 
 
 def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
@@ -68,7 +63,7 @@ def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
 
 
 def share_bar(yes: int, no: int, unknown: int) -> Markup:
-    """Of all examples, those that have a feature, those that lack it, and those nobody knows about."""
+    """Of all examples, those that have a feature, those that lack it, and those whose label is unknown."""
     total = max(yes + no + unknown, 1)
     parts, x = [], 0.0
     for count, style in ((yes, "yes"), (no, "no"), (unknown, "unknown")):
@@ -104,7 +99,8 @@ def interval_bar(low: float, middle: float, high: float, *, least: float, most: 
     )
 
 
-def _grid(place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool) -> Markup:
+def grid(place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool) -> Markup:
+    """Lines and labels of both axes."""
     parts = []
     for value in y_ticks:
         _, y = place(0, value)
@@ -127,7 +123,7 @@ def _steps(place: Place, one: Series, start: float) -> Markup:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _short(value: object) -> object:
@@ -135,7 +131,7 @@ def _short(value: object) -> object:
 
 
 def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
-    """Titles and drawings side by side as a picture of its own, which brings its colours along."""
+    """Titles and drawings side by side as one picture with its own colours."""
     style = (
         ".grid{stroke:#ddd}.line{fill:none;stroke:#0d7a70;stroke-width:2}.line.faint{stroke:#777;stroke-dasharray:3 3}"
         ".tick,.axis,.caption{fill:#555;font:11px sans-serif}.caption{font-size:14px}"

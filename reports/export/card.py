@@ -93,9 +93,9 @@ def _limits(run: Run) -> str:
     doubtful = sum(int(feature.doubtful.sum()) for feature in findings.found)
     known = sum(int((feature.labels != UNKNOWN).sum()) for feature in findings.found)
     lines = [
-        "Labels are the oracle's answers, not checked by anybody unless it says so above.",
-        f"{doubtful:,} of {known:,} labels are doubtful: a third of the votes or more went the other way, or nobody "
-        "could decide. `export --to doubtful` lists them.",
+        "Labels are the oracle's answers; no person checked them unless it says so above.",
+        f"{doubtful:,} of {known:,} labels are doubtful: a third of the votes or more went the other way, or the "
+        "votes did not decide. `export --to doubtful` lists them.",
         "The features are those that came up while telling examples apart. Nothing says that they are complete, and a "
         "feature of one single example cannot come up in a question about two of three.",
         "Features are correlated; a share says nothing about any other data set.",

@@ -13,7 +13,6 @@ from reports.export.card import card_of
 from reports.export.huggingface import write_imagefolder, write_parquet_with_content
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
-from reports.page.problems import tree_of
 from reports.run.csv_cells import defused
 from reports.run.files import RunError, check_replaceable, check_writable, replace_file
 from sources.dataset import Dataset, Example
@@ -78,14 +77,14 @@ FORMATS: dict[str, Callable[[Export], Path]] = {
     ),
     "huggingface": lambda e: write_parquet_with_content(e.run, e.examples, e.folder / "huggingface"),
     "card": lambda e: _file(e.folder / "README.md", lambda file: file.write(card_of(e.run))),
-    "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(tree_of(e.run.findings)), indent=2)),
-    "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(tree_of(e.run.findings))),
+    "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(e.run.findings.tree()), indent=2)),
+    "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(e.run.findings.tree())),
     "doubtful": _csv("doubtful.csv", lambda export: doubtful_table(export.run.findings, export.examples)),
 }
 
 
 def formats_named(names: Sequence[str]) -> list[str]:
-    """The formats asked for, `all` spelled out. Raises RunError for one that there is not."""
+    """The formats asked for, `all` spelled out. Raises RunError for an unknown one."""
     wanted: list[str] = []
     for name in (part.strip() for given in names for part in given.split(",")):
         if name != "all" and name not in FORMATS:

@@ -52,19 +52,8 @@ def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataF
         for row in np.flatnonzero(feature.doubtful | _contradicting(feature, findings.ids)):
             rows.append(_doubt(feature, int(row), findings.ids[row], examples))
     rows.sort(key=lambda row: -row["against"])
-    columns = [
-        "id",
-        "feature",
-        "definition",
-        "label",
-        "why",
-        "yes",
-        "no",
-        "abstained",
-        "probability",
-        "example",
-        "corrected",
-    ]
+    columns = ["id", "feature", "definition", "label", "why", "yes", "no", "abstained"]
+    columns += ["probability", "example", "corrected"]
     table = pd.DataFrame(rows, columns=columns)
     return table.astype({"label": "Int8", "yes": "Int32", "no": "Int32", "abstained": "Int32"})
 

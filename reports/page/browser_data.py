@@ -1,6 +1,4 @@
-"""Thumbnails that travel inside the page.
-
-The data that the page's own script reads: labels, votes, names and pictures of the examples it carries."""
+"""The data that the page's own script reads: labels, votes, names, and thumbnails of the examples it holds."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ from sources.errors import DatasetError
 from sources.images import open_image
 
 MIME = "image/webp"
-SIDES = ((300, 224), (1000, 128))  # up to so many pictures, so many pixels on the longer side
-SMALLEST = 96
-QUALITY = 75
+THUMBNAIL_SIDES = ((300, 224), (1000, 128))  # up to so many pictures, so many pixels on the longer side
+SMALLEST_SIDE = 96
+WEBP_QUALITY = 75
 
 
 def side_for(count: int) -> int:
     """Large where there are few, so that the page stays small where there are many."""
-    return next((side for limit, side in SIDES if count <= limit), SMALLEST)
+    return next((side for limit, side in THUMBNAIL_SIDES if count <= limit), SMALLEST_SIDE)
 
 
 def thumbnails(examples: Sequence[Example | None]) -> list[str]:
@@ -47,7 +45,7 @@ def _thumbnail(example: Example | None, side: int) -> str:
     except DatasetError:
         return ""
     written = io.BytesIO()
-    picture.save(written, "WEBP", quality=QUALITY, method=2)
+    picture.save(written, "WEBP", quality=WEBP_QUALITY, method=2)
     return base64.b64encode(written.getvalue()).decode("ascii")
 
 

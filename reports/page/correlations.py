@@ -14,9 +14,9 @@ from discovery.twins import ENOUGH_OF_EACH, ENOUGH_ROWS
 from reports.drawing.svg import element
 
 CELL = 16
-FAINT = 0.05  # correlations below are left white
-STRONG = 0.4  # and above are told in words
-MOST_TOLD = 12
+WHITE_BELOW = 0.05  # weaker correlations are not drawn
+LISTED_FROM = 0.4  # stronger correlations are listed below the drawing
+MAX_LISTED_PAIRS = 12
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
 def strongest(table: NDArray[np.float64]) -> list[CorrelatedPair]:
     a, b = np.triu_indices(len(table), 1)
     pairs = [CorrelatedPair(int(i), int(j), float(table[i, j])) for i, j in zip(a, b, strict=True)]
-    told = [pair for pair in pairs if abs(pair.correlation) >= STRONG]
-    return sorted(told, key=lambda pair: -abs(pair.correlation))[:MOST_TOLD]
+    told = [pair for pair in pairs if abs(pair.correlation) >= LISTED_FROM]
+    return sorted(told, key=lambda pair: -abs(pair.correlation))[:MAX_LISTED_PAIRS]
 
 
 def ordered(table: NDArray[np.float64]) -> list[int]:
@@ -75,7 +75,7 @@ def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
             )
         )
         for column, b in enumerate(order):
-            if a == b or abs(table[a, b]) >= FAINT:
+            if a == b or abs(table[a, b]) >= WHITE_BELOW:
                 parts.append(
                     _cell(label + CELL * column, y, names[a], names[b], 1.0 if a == b else table[a, b], a == b)
                 )

@@ -1,6 +1,4 @@
-"""Minimal pairs: an example that has a feature beside the most similar one that lacks it.
-
-What the page shows of each feature: its question, its extent, its votes and its minimal pairs."""
+"""What the page shows of each feature: its question, shares, votes, and pairs that differ in little else."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from reports.page.correlations import correlations
 from reports.page.truth import AgainstTruth, MatchedAttribute
 from reports.run.findings import MICRO, Findings, Found, names_of
 
-CANDIDATES = 200
+CANDIDATE_PAIRS = 200
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def minimal_pairs(
     distance = ones[:, having].T @ zeros[:, lacking] + zeros[:, having].T @ ones[:, lacking]
     distance += (0.25 * doubtful + 0.5 * unknown)[having][:, None] + (0.25 * doubtful + 0.5 * unknown)[lacking][None, :]
     flat = distance.ravel()
-    nearest = np.argpartition(flat, min(CANDIDATES, flat.size) - 1)[:CANDIDATES]
+    nearest = np.argpartition(flat, min(CANDIDATE_PAIRS, flat.size) - 1)[:CANDIDATE_PAIRS]
     pairs: list[MinimalPair] = []
     used: set[int] = set()
     for place in sorted(nearest.tolist(), key=lambda place: (flat[place], place)):
@@ -64,7 +62,7 @@ def _differing(matrix: NDArray[np.int8], a: int, b: int, feature: int) -> list[i
     return [row for row in np.flatnonzero(known & (matrix[:, a] != matrix[:, b])).tolist() if row != feature]
 
 
-STRIP = 12  # examples of either side in a card
+EXAMPLES_PER_SIDE = 12  # examples of either side in a card
 ASKED_FOR = {
     Kind.TWO_OF_THREE: "What do two of the three share that the third lacks?",
     Kind.PAIR: "What does one of the two have that the other lacks?",
@@ -218,7 +216,7 @@ class Exhibition:
     def _strip(self, number: int, value: int) -> list[CardExample]:
         """A few at random, the same on every writing."""
         rows = self.carried[self._in_page[number] == value]
-        chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:STRIP]
+        chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:EXAMPLES_PER_SIDE]
         return [self.gallery.show(int(rows[place])) for place in sorted(chosen)]
 
 

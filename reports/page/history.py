@@ -16,7 +16,7 @@ from reports.run.folder import RunFolder
 
 Number = TypeVar("Number", int, float)
 
-RECENT = 10  # questions that tell the present rate
+RECENT_QUESTIONS = 10  # from which the present rate is estimated
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     )
 
 
-def outlook_of(history: RunHistory, recent: int = RECENT) -> Outlook | None:
+def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> Outlook | None:
     """None before anything was asked."""
     asked = len(history.features)
     if not asked:

@@ -19,7 +19,7 @@ from reports.page.browser_data import browser_data, script_json, thumbnails
 from reports.page.correlations import correlations, heat_map, strongest
 from reports.page.feature_cards import Exhibition, Gallery
 from reports.page.history import curves_of, history_of, outlook_of
-from reports.page.problems import tree_of, troubles_of
+from reports.page.problems import problems_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run.files import replace_file
 from reports.run.findings import Findings, names_of
@@ -129,9 +129,9 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "curves": curves_of(history),
         "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
         "together": strongest(related),
-        "tree": tree_of(findings),
+        "tree": findings.tree(),
         "truth": truth,
-        "troubles": troubles_of(run, findings),
+        "problems": problems_of(run, findings),
         "curation": effective(read_log(run.folder)),
         "kind": "texts" if any(texts) else "images",
         "gallery": gallery,

@@ -12,7 +12,7 @@ from discovery.metrics import LabelMatrix, matches_with_truth
 from discovery.questions import Labels
 from sources.dataset import Truth
 
-ENOUGH = 0.9  # balanced accuracy from which an attribute counts as found
+FOUND_FROM = 0.9  # balanced accuracy from which an attribute counts as found
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class MatchedAttribute:
 
     @property
     def enough(self) -> bool:
-        return self.balanced_accuracy >= ENOUGH
+        return self.balanced_accuracy >= FOUND_FROM
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""A claim of the paper under test: jobs that can run in any process, then a verdict with its figures.
-
-Runs jobs in this process or in several; the results are the same and in the same order."""
+"""A claim of the paper under test: jobs that run in one process or several, then a verdict with its figures."""
 
 from __future__ import annotations
 
@@ -58,6 +56,12 @@ def jobs_of(
 ) -> list[Job]:
     """`repeats` jobs per case, one case after the other, each with a seed of its own."""
     return [Job(work, case, (*seed, number, turn)) for number, case in enumerate(cases) for turn in range(repeats)]
+
+
+def results_of(cases: Sequence[Any], results: list[Any]) -> list[list[Any]]:
+    """The results of each case, which all have as many."""
+    each = len(results) // len(cases)
+    return [results[number * each : (number + 1) * each] for number in range(len(cases))]
 
 
 @dataclass(frozen=True)

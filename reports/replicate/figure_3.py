@@ -12,19 +12,19 @@ from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.simulation.rehearsal import rehearse
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
-from reports.replicate.estimates import mean
+from reports.replicate.estimates import mean, with_interval
 from reports.replicate.table_1 import DATASETS
 from sources.dataset import Dataset
 from sources.load import load_dataset
 
-FIRST = 5
+FIRST_QUESTIONS = 5
 SIZE, GAP = 92, 8  # pixels of a picture, and between two
 
 
 def first_questions(truth: Matrix, strategy: str, rng: np.random.Generator) -> list[tuple[tuple[int, ...], int | None]]:
     """The examples of each question, those that have the feature first, and the column that was named."""
     crowd = make_crowd("salience", truth, int(rng.integers(1 << 31)))
-    history = rehearse(make_strategy(strategy, len(truth), rng), crowd, truth, FIRST, rng)
+    history = rehearse(make_strategy(strategy, len(truth), rng), crowd, truth, FIRST_QUESTIONS, rng)
     asked = []
     for question, column in zip(history.questions, history.answers, strict=True):
         has = np.zeros(len(truth)) if column is None else truth[:, column]
@@ -57,7 +57,7 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
     ]
     known = [_settled_by_known(run, _truth(dataset)) for run in results]
     rows = [
-        (name, str(half), str(mean(counts)), str(mean(shown)))
+        (name, str(half), with_interval(mean(counts)), with_interval(mean(shown)))
         for name, counts, shown in zip(
             ("adaptive-triple", "random-triple"), different, (known[:half], known[half:]), strict=True
         )
@@ -67,8 +67,8 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
         title="Figure 3: the first five questions and answers",
         claim="Once the broad features are known, Adaptive Triple shows only examples that they do not tell apart, so "
         "that each answer brings something new.",
-        simulated=f"The first {FIRST} questions about the shipped faces, answered by salience crowds, each with an "
-        "order of its own; the picture shows the first run.",
+        simulated=f"The first {FIRST_QUESTIONS} questions about the shipped faces, answered by salience crowds, each "
+        "with an order of its own; the picture shows the first run.",
         runs=len(results),
         verdict=ClaimVerdict.HOLDS if never else ClaimVerdict.FAILS,
         because=f"of the adaptive questions {'none' if never else 'some'} could have been answered by a known feature.",

@@ -14,7 +14,7 @@ from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import World
 from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import number, percent, proportion
 
 DELTA = 0.05
@@ -87,8 +87,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
 
 def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
-    each = len(results) // len(cases)
-    shares = [proportion(sum(results[i * each : (i + 1) * each]), each) for i in range(len(cases))]
+    shares = [proportion(sum(runs), len(runs)) for runs in results_of(cases, results)]
     rows = [
         (str(case["degree"]), str(case["bare"]), str(_queries(case["degree"])), f"{1 - DELTA:.0%}", percent(share))
         for case, share in zip(cases, shares, strict=True)

@@ -16,11 +16,11 @@ from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import independent_features
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
-from reports.replicate.estimates import mean, number
+from reports.replicate.estimates import mean, number, with_interval
 
 HALF = "p = 1/2"
 MIXED = "a third each of p = 0.5, 0.2, 0.05"
-DRAWN = 512  # triples drawn at a time
+TRIPLES_PER_DRAW = 512  # triples drawn at a time
 
 
 def frequencies(mixture: str, features: int) -> list[float]:
@@ -51,7 +51,7 @@ def adaptive_drawn(mixture: str, features: int, crowd: str, rng: np.random.Gener
     chance, found, queries = np.array(frequencies(mixture, features)), np.zeros(features, np.bool_), 0
     seed = int(rng.integers(1 << 31))
     while not found.all():
-        triples = (rng.random((DRAWN, 3, features)) < chance).astype(np.int8)
+        triples = (rng.random((TRIPLES_PER_DRAW, 3, features)) < chance).astype(np.int8)
         for triple in triples:
             if (triple[:, found].sum(axis=0) == 2).any():
                 continue
@@ -105,7 +105,7 @@ def _grouped(scale: Scale, results: list[Any]) -> list[tuple[Any, dict[str, Any]
 
 
 def expected_queries(q: Sequence[float]) -> float:
-    """The mean when all q are equal, whoever answers: the j-th last feature takes 1/(1 - (1-q)^j)."""
+    """The mean when all q are equal, for any crowd: the j-th last feature takes 1/(1 - (1-q)^j)."""
     return sum(1 / (1 - (1 - q[0]) ** j) for j in range(1, len(q) + 1))
 
 
@@ -119,7 +119,16 @@ def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
         how = {adaptive_endless: "endless", adaptive_drawn: "endless, drawn"}.get(work, f"{case.get('examples')}")
         exact = number(expected_queries(q.tolist())) if case["mixture"] == HALF else "–"
         rows.append(
-            (kind, case["mixture"], case["crowd"], how, str(case["features"]), number(bound), exact, str(measured))
+            (
+                kind,
+                case["mixture"],
+                case["crowd"],
+                how,
+                str(case["features"]),
+                number(bound),
+                exact,
+                with_interval(measured),
+            )
         )
     holds = all(measured.low <= bound for bound, measured in within)
     return ClaimResult(

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from discovery.simulation.worlds import independent_features
 from discovery.statistics.intervals import Interval
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
-from reports.replicate.estimates import mean, number
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
+from reports.replicate.estimates import mean, number, with_interval
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling
 
-CHUNK = 1 << 14  # triples drawn at a time
+TRIPLES_PER_DRAW = 1 << 14  # triples drawn at a time
 
 
 def expected_collecting(q: NDArray[np.float64]) -> float:
@@ -35,7 +35,7 @@ def nonadaptive_endless(mixture: str, features: int, crowd: str, rng: np.random.
     found = np.zeros(features, np.bool_)
     queries = 0
     while True:
-        fits = rng.random((CHUNK, features)) < q
+        fits = rng.random((TRIPLES_PER_DRAW, features)) < q
         preference = -np.arange(features) if crowd == "homogeneous" else rng.random(fits.shape)
         named = np.where(fits, preference, -np.inf).argmax(axis=1)
         answered = np.flatnonzero(fits.any(axis=1))
@@ -44,7 +44,7 @@ def nonadaptive_endless(mixture: str, features: int, crowd: str, rng: np.random.
         found[new] = True
         if found.all():
             return queries + int(answered[late.max()]) + 1
-        queries += CHUNK
+        queries += TRIPLES_PER_DRAW
 
 
 def nonadaptive_reusing(features: int, examples: int, rng: np.random.Generator) -> float:
@@ -82,17 +82,16 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
 
 def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
-    each = len(results) // len(cases)
     rows = []
     cells: dict[tuple[str, str], list[tuple[int, float, Interval]]] = {}
-    for number_, (work, case) in enumerate(cases):
+    for (work, case), runs in zip(cases, results_of(cases, results), strict=True):
         crowd, mixture = case.get("crowd", "homogeneous"), case.get("mixture", HALF)
         q = settling(mixture, case["features"])
-        bound, measured = float((1 - q.max()) / np.prod(1 - q)), mean(results[number_ * each : (number_ + 1) * each])
+        bound, measured = float((1 - q.max()) / np.prod(1 - q)), mean(runs)
         order = "random" if work is nonadaptive_endless else "few examples reused"
         exact = number(expected_collecting(q)) if crowd == "homogeneous" and order == "random" else "–"
         cells.setdefault((f"{crowd}, {order}", mixture), []).append((case["features"], bound, measured))
-        rows.append((order, crowd, mixture, str(case["features"]), number(bound), exact, str(measured)))
+        rows.append((order, crowd, mixture, str(case["features"]), number(bound), exact, with_interval(measured)))
     homogeneous = [cell for key, row in cells.items() if key[0].startswith("homogeneous") for cell in row]
     others = [cell for key, row in cells.items() if not key[0].startswith("homogeneous") for cell in row]
     holds = all(measured.high >= bound for _, bound, measured in homogeneous)

@@ -12,7 +12,7 @@ from discovery.simulation.worlds import independent_features
 from discovery.statistics.intervals import Interval
 from discovery.unresolved.triples import UnresolvedTriples
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import number, percent, proportion
 
 
@@ -57,8 +57,7 @@ def _plan_homogeneous(scale: Scale, seed: int) -> list[Job]:
 
 def _judge_homogeneous(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_homogeneous(scale)
-    each = len(results) // len(cases)
-    shares = [proportion(sum(results[i * each : (i + 1) * each]), each) for i in range(len(cases))]
+    shares = [proportion(sum(runs), len(runs)) for runs in results_of(cases, results)]
     bounded = [i for i, case in enumerate(cases) if case["examples"] == _examples_below(case["features"])]
     rows = [
         (
@@ -151,11 +150,10 @@ def _plan_identifiable(scale: Scale, seed: int) -> list[Job]:
 
 def _judge_identifiable(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_identifiable(scale)
-    each = len(results) // len(cases)
     rows, right = [], []
-    for number_, case in enumerate(cases):
+    for case, runs in zip(cases, results_of(cases, results), strict=True):
         tau = alone(case["frequency"], case["features"], factor=case["factor"])
-        share = proportion(sum(results[number_ * each : (number_ + 1) * each]), each)
+        share = proportion(sum(runs), len(runs))
         demanded = 1 - case["features"] * tau
         as_printed = case["factor"] == 1.0
         if not as_printed:

@@ -38,10 +38,11 @@ _ABOUT = """# The paper, replicated
 {written}
 
 The paper is James Y. Zou, Kamalika Chaudhuri and Adam Tauman Kalai, *Crowdsourcing Feature Discovery via Adaptively
-Chosen Comparisons* (UAI 2015). Its propositions and lemmas are tested here on simulated crowds, and its table and
-figures are repeated with them. Verdicts are computed from the runs. Intervals are 95 % confidence intervals (Wilson's
-for shares, order statistics for medians, the normal one for means). Lemmas have the numbers of the printed paper. The
-verdict *holds only as read here* means that the text needs a condition or a correction, which is named below.
+Chosen Comparisons* (HCOMP 2015, arXiv:1504.00064). Its propositions and lemmas are tested here on simulated crowds, and
+its table and figures are repeated with them. Verdicts are computed from the runs. Intervals are 95 % confidence
+intervals (Wilson's for shares, order statistics for medians, the normal one for means). Lemmas have the numbers of the
+printed paper. The verdict *holds only as read here* means that the text needs a condition or a correction, which is
+named below.
 """
 
 

@@ -21,7 +21,7 @@ from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import leafy_tree
 from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import number, percent, proportion
 
 EVERYTHING = -1  # the root, of which every example is a part
@@ -111,26 +111,16 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
 
 def _judge(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases(scale)
-    each = len(results) // len(cases)
     rows, shares, largest = [], {}, {}
-    for number_, case in enumerate(cases):
-        runs = results[number_ * each : (number_ + 1) * each]
+    for case, runs in zip(cases, results_of(cases, results), strict=True):
         key = (case["version"], case["degree"], case["crowd"])
-        shares[key] = proportion(sum(run["complete"] for run in runs), each)
+        shares[key] = proportion(sum(run["complete"] for run in runs), len(runs))
         largest[key] = max(run["share"] for run in runs)
-        rows.append(
-            (
-                case["version"],
-                str(case["degree"]),
-                case["crowd"],
-                str(theta_of(case)),
-                percent(shares[key]),
-                number(largest[key]),
-            )
-        )
+        rows.append((*map(str, (*key, theta_of(case))), percent(shares[key]), number(largest[key])))
     repaired = [share for key, share in shares.items() if key[0] == "repaired"]
     printed = [share for key, share in shares.items() if key[0] == "as printed"]
     within = max(value for key, value in largest.items() if key[0] == "repaired")
+    each = len(results) // len(cases)
     pooled = proportion(sum(round(share.value * each) for share in repaired), each * len(repaired))
     return ClaimResult(
         title="Proposition 4.3: Adaptive Hybrid finds D-ary leafy trees in O(N + M D² log(M/δ)) queries",

@@ -16,11 +16,10 @@ from discovery.statistics.intervals import Interval
 from discovery.strategies import make_strategy
 from discovery.unresolved.sources import all_triples
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import median, number, percent, proportion, with_interval
 
 Triples = NDArray[np.int64]  # one row per triple
-UNASKED = np.iinfo(np.int64).max
 
 
 def adaptive_run(features: int, shape: str, crowd: str, rng: np.random.Generator) -> dict[str, Any]:
@@ -127,11 +126,10 @@ def _bound(features: int, crowd: str) -> float:
 
 def _judge_fixed(scale: Scale, results: list[Any]) -> ClaimResult:
     cases = _cases_fixed(scale)
-    each = len(results) // len(cases)
     of_cell: dict[tuple[str, str, int], list[float]] = {}
-    for number_, case in enumerate(cases):
+    for case, runs in zip(cases, results_of(cases, results), strict=True):
         key = (case["design"], case["crowd"], case["features"])
-        of_cell.setdefault(key, []).extend(results[number_ * each : (number_ + 1) * each])
+        of_cell.setdefault(key, []).extend(runs)
     rows, shares, medians = [], [], {}
     for (design, crowd, features), taken in of_cell.items():
         bound = _bound(features, crowd)

@@ -17,7 +17,7 @@ from discovery.simulation.worlds import SKEWED, World, skewed_world
 from discovery.statistics.intervals import Z_95, Interval
 from discovery.strategies import STRATEGIES, make_strategy
 from reports.drawing.plots import Plot, PlotLine, PlotPanel
-from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic
+from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, results_of
 from reports.replicate.estimates import median, number, percent, proportion, ratio, standard_error, with_interval
 from sources.load import load_dataset
 
@@ -26,7 +26,7 @@ TARGET = 0.05
 DATASETS = Path(__file__).parents[2] / "datasets"
 SHIPPED = ("zoo", "faces")
 RIVALS = ("adaptive-triple", "random-triple", "adaptive-pair", "tagging")
-OWN = tuple(name for name in ("auto",) if name in STRATEGIES)
+OWN_STRATEGIES = tuple(name for name in ("auto",) if name in STRATEGIES)
 PAPER = {  # Table 1 as printed: mean (standard error) of two runs with people
     "adaptive-triple": ("24.5 (3.8)", "25.3 (0.3)", "19 (1.4)"),
     "random-triple": ("12.5 (0.4)", "18.7 (2.7)", "14 (1.4)"),
@@ -72,7 +72,7 @@ def _plan(scale: Scale, seed: int) -> list[Job]:
         made_up = name.endswith("-like")
         dataset = name.removesuffix("-like").removesuffix(" (shipped)")
         truth = None if made_up else shipped_truth(dataset)
-        for place, strategy in enumerate(RIVALS + OWN):
+        for place, strategy in enumerate(RIVALS + OWN_STRATEGIES):
             for turn in range(scale.of(2, 12, 48)):
                 case = {
                     "dataset": dataset,
@@ -88,9 +88,9 @@ Cells = dict[tuple[str, str], list[dict[str, Any]]]  # by data set and strategy
 
 
 def _judge(scale: Scale, results: list[Any]) -> ClaimResult:  # noqa: ARG001
-    keys = list(product(_sets(), RIVALS + OWN))
+    keys = list(product(_sets(), RIVALS + OWN_STRATEGIES))
+    cells: Cells = dict(zip(keys, results_of(keys, results), strict=True))
     each = len(results) // len(keys)
-    cells: Cells = {key: results[i * each : (i + 1) * each] for i, key in enumerate(keys)}
     against = {
         (name, rival): ratio(_found(cells[name, "adaptive-triple"]), _found(cells[name, rival]))
         for name, rival in product(_sets(), RIVALS[1:])
@@ -128,7 +128,7 @@ def _found(runs: list[dict[str, Any]]) -> list[float]:
 def _tables(cells: Cells, against: dict[tuple[str, str], Interval]) -> list[ClaimTable]:
     names = tuple(_sets())
     counts, reached = [], []
-    for strategy in RIVALS + OWN:
+    for strategy in RIVALS + OWN_STRATEGIES:
         found = [_found(cells[name, strategy]) for name in names]
         counts.append((strategy, *(f"{np.mean(run):.1f} ({standard_error(run):.1f})" for run in found)))
         counts[-1] += PAPER.get(strategy, ("–", "–", "–"))
@@ -158,7 +158,7 @@ def _tables(cells: Cells, against: dict[tuple[str, str], Interval]) -> list[Clai
 
 def _why(cells: Cells) -> list[tuple[str, ...]]:
     rows = []
-    for strategy in RIVALS + OWN:
+    for strategy in RIVALS + OWN_STRATEGIES:
         runs = [cells[name, strategy] for name in _sets()]
         means = [
             [number(float(np.mean([run[what] for run in group]))) for what in ("queries", "repeated")] for group in runs
@@ -181,7 +181,7 @@ def _plot(cells: Cells) -> Plot:
     queries = list(range(1, QUERIES + 1))
     for name in _sets():
         lines = []
-        for strategy in RIVALS + OWN:
+        for strategy in RIVALS + OWN_STRATEGIES:
             curves = np.array([run["curve"] for run in cells[name, strategy]])
             middle = curves.mean(axis=0)
             half = Z_95 * curves.std(axis=0, ddof=1) / math.sqrt(len(curves))

@@ -16,7 +16,7 @@ from reports.run.files import RunError
 
 Counts = NDArray[np.int32]
 
-SIDES = ("yes", "no", "refused", "unreadable")
+VOTE_VERDICTS = ("yes", "no", "refused", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class AnsweredComparison:
 
     @property
     def having(self) -> list[str]:
-        """The examples that the answer was about."""
+        """The examples said to have the feature."""
         return list(self.examples) if self.kind is Kind.LEFT_RIGHT else [self.examples[place] for place in self.shown]
 
     @property
@@ -60,7 +60,7 @@ class Tally:
 
     @classmethod
     def empty(cls, n: int) -> Tally:
-        return cls(np.zeros((len(SIDES), n), np.int32), np.full(n, np.nan))
+        return cls(np.zeros((len(VOTE_VERDICTS), n), np.int32), np.full(n, np.nan))
 
     @property
     def yes(self) -> Counts:
@@ -84,8 +84,8 @@ class Tally:
         return total
 
     def count(self, row: int, answer: dict[str, Any]) -> None:
-        verdict = answer["verdict"] if answer["verdict"] in SIDES else SIDES[-1]
-        self.cast[SIDES.index(verdict), row] += 1
+        verdict = answer["verdict"] if answer["verdict"] in VOTE_VERDICTS else VOTE_VERDICTS[-1]
+        self.cast[VOTE_VERDICTS.index(verdict), row] += 1
         self.cost += answer["cost"]
         if verdict not in ("yes", "no"):
             reason = answer.get("note") or verdict
@@ -147,4 +147,4 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
                 row = json.loads(line)
                 yield row["question"], row["answer"]
     except (OSError, ValueError, KeyError) as error:
-        raise RunError(f"{path} cannot be read ({error}): run discover again to write it anew") from None
+        raise RunError(f"{path} cannot be read ({error}): run discover again") from None

@@ -115,7 +115,7 @@ def _begin(path: Path, create: Callable[[Path], int]) -> tuple[Path, int]:
 
 
 def _new_file(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # the umask applies
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
 
 
 def _new_folder(path: Path) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discovery.metrics import interesting, interesting_and_distinct
 from discovery.questions import UNKNOWN, Labels
+from discovery.tree import FeatureTree, feature_tree
 from reports.run.answers import AnsweredComparison, Tally, read_answers
 from reports.run.files import RunError
 from reports.run.folder import FEATURE_COLUMNS, RunFolder
@@ -82,6 +83,16 @@ class Findings:
         """The examples that the discovery labelled: in a large data set a random subset."""
         compared: NDArray[np.bool_] = (self.matrix != UNKNOWN).any(axis=0)
         return compared
+
+    def tree(self, *, tolerance: float = 0.1, support: int = 4) -> FeatureTree:
+        """Which features lie below which. `tolerance` is the share of exceptions allowed because labels err, `support`
+        the number of examples of which it must hold."""
+        if not 0 <= tolerance < 0.5:
+            raise RunError(f"--tolerance {tolerance:g} is not a share of exceptions: give one from 0 to below 0.5")
+        if support < 1:
+            raise RunError(f"--support {support} is not a number of examples: give 1 or more")
+        labels = self.matrix[:, self.compared]
+        return feature_tree(labels, names_of(self.found), tolerance=tolerance, support=support)
 
     def feature_table(self) -> pd.DataFrame:
         """The columns of features.csv."""

@@ -20,16 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEATURE_COLUMNS = (
-    "order",
-    "name",
-    "definition",
-    "question",
-    "examples",
-    "positives",
-    "interesting",
-    "distinct",
-    "consistent",
-    "cost_usd",
+    *("order", "name", "definition", "question", "examples"),
+    *("positives", "interesting", "distinct", "consistent", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 FEATURE_ID = "id (feature)"

@@ -30,18 +30,21 @@ def _settings(value: dict[str, Any]) -> dict[str, Any]:
 Number = Annotated[float, PlainValidator(_number)]
 
 
-class _Part(BaseModel):
-    """Keys of newer versions are kept; what was not set is not written."""
+class JsonPart(BaseModel):
+    """A JSON object of ours: keys of newer versions are kept, and fields that were not set are not written."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True)
 
-class SkippedExample(_Part):
+
+class SkippedExample(JsonPart):
     id: str
     reason: str
 
 
-class DatasetSummary(_Part):
+class DatasetSummary(JsonPart):
     name: str
     digest: str
     examples: int
@@ -50,14 +53,14 @@ class DatasetSummary(_Part):
     left_out: list[SkippedExample]
 
 
-class OracleSummary(_Part):
+class OracleSummary(JsonPart):
     kind: str
     model: str
     parameters: dict[str, Any]
     prompts: str
 
 
-class TruthScore(_Part):
+class TruthScore(JsonPart):
     """How many attributes of the known truth the features match, and how well."""
 
     matched: int
@@ -65,7 +68,7 @@ class TruthScore(_Part):
     mean_balanced_accuracy: Number | None
 
 
-class RunSummary(_Part):
+class RunSummary(JsonPart):
     """Fields are in the order of the file. Those with a default are missing from older or from some runs."""
 
     settings: Annotated[dict[str, Any], AfterValidator(_settings)]
@@ -106,11 +109,8 @@ class RunSummary(_Part):
             problem = f"{where}: {first['msg']}" if where else first["msg"]
         except (OSError, ValueError) as error:
             problem = " ".join(str(error).split())
-        raise RunError(f"{path} is not what discover writes ({problem}): run discover again to write it")
+        raise RunError(f"{path} is not what discover writes ({problem}): run discover again")
 
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
         replace_file(folder / NAME, lambda file: file.write(text))
-
-    def to_json(self) -> dict[str, Any]:
-        return self.model_dump(exclude_unset=True)

@@ -1,5 +1,5 @@
 "use strict";
-// Comfort only: keys, counting, one example at a time on a phone. Without it every form still works.
+// Convenience only: keys, counting, one example at a time on a phone. Without it every form still works.
 
 const form = document.getElementById("answer");
 const boxes = form ? [...form.querySelectorAll(".card input")] : [];
@@ -15,7 +15,7 @@ function toggle(box) {
   box.focus();
 }
 
-// A choice beyond those that are asked for takes the place of the oldest.
+// A choice too many replaces the oldest one.
 const order = boxes.filter((box) => box.checked);
 function chose(box) {
   const wanted = compare ? Number(compare.dataset.choose) : 0;
@@ -104,7 +104,7 @@ async function lookForWork() {
     if (reply.ok && (await reply.json()).left > 0) location.replace("/");
     else if (reply.status === 403) location.reload();
   } catch {
-    // The server is away for a moment; it is asked again.
+    // The server cannot be reached: try again later.
   }
 }
 

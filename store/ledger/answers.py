@@ -95,7 +95,7 @@ _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answer
 _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
 
 
-class Answers(RunRepository):
+class KeptAnswers(RunRepository):
     @reads
     def lookup(self, connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
         """The answers that are kept, by key."""

@@ -96,8 +96,8 @@ class Check(Repository):
 def _file_problems(connection: Connection) -> list[str]:
     if connection.dialect.name != "sqlite":
         return []
-    said = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars().all()
-    broken = [f"file: {line}" for line in said if line != "ok"]
+    lines = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars().all()
+    broken = [f"file: {line}" for line in lines if line != "ok"]
     dangling = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
     return broken + [f"table {row[0]} refers to a row of {row[2]} that is not there" for row in dangling[:20]]
 

@@ -1,4 +1,4 @@
-"""Who holds a claim, written so that others on the same machine can tell when the holder has died.
+"""Owners of claims, named so that other processes on the same machine can tell when an owner has died.
 
 Without this a killed run would wait for its own leases, which must outlast the longest call."""
 
@@ -15,14 +15,14 @@ _ENDED = {"Z", "X"}  # ended, but not yet collected by its parent
 
 
 def new_owner() -> str:
-    """A name of its own for each call, which says in which process it was made."""
+    """A unique name that tells in which process it was made."""
     process = os.getpid()
     _state, started = _status(process) or ("", "0")
     return "/".join([_MARK, _machine(), str(process), started, uuid.uuid4().hex[:16]])
 
 
 def is_dead(owner: str) -> bool:
-    """True only where it is certain: a process of this machine, since it was booted, that runs no more."""
+    """Whether the owner is certainly dead: a process of this machine, since its last boot, that no longer runs."""
     parts = owner.split("/")
     if len(parts) != 5 or parts[0] != _MARK or parts[1] != _machine() or not parts[2].isdecimal() or parts[3] == "0":
         return False
@@ -31,7 +31,7 @@ def is_dead(owner: str) -> bool:
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
-        pass  # it is there and belongs to another user
+        pass  # it exists and belongs to another user
     status = _status(int(parts[2]))
     return status is not None and (status[0] in _ENDED or status[1] != parts[3])
 
@@ -43,7 +43,7 @@ def _machine() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
     except OSError:
-        return f"{socket.gethostname()}~{uuid.uuid4().hex}"  # cannot be judged by anyone else
+        return f"{socket.gethostname()}~{uuid.uuid4().hex}"  # other processes cannot tell whether it lives
     return f"{socket.gethostname()}~{boot}~{namespace}".replace("/", "_")
 
 

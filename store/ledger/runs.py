@@ -28,19 +28,23 @@ class RunRow(NamedTuple):
 class Spending(Protocol):
     """Counts what a run has paid."""
 
-    paid_calls: int
-    cost: int
+    @property
+    def paid_calls(self) -> int: ...
+
+    @property
+    def cost(self) -> int: ...
 
 
 @dataclass(slots=True)
 class ActiveRun:
     """A run that has begun. As a context manager it ends the run with the status that was set, or else with "done", or
-    "failed" after an exception; its summary is what `spending` has counted."""
+    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted."""
 
     runs: Runs
     run_id: str
     status: str = ""
     spending: Spending | None = None
+    pending: type[BaseException] | None = None
 
     def __enter__(self) -> ActiveRun:
         return self
@@ -49,7 +53,8 @@ class ActiveRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
-        self.runs.end(self.run_id, self.status or ("failed" if kind else "done"), spent or {})
+        outcome = "done" if kind is None else "waiting" if self.pending and issubclass(kind, self.pending) else "failed"
+        self.runs.end(self.run_id, self.status or outcome, spent or {})
 
 
 class Runs(Repository):

@@ -221,10 +221,10 @@ def _lease(
         if row.state == EXPIRED and (at := (row.item, row.purpose)) in wanted:
             connection.execute(_LEASE_AGAIN, fresh | {"of": row.id, "slot": wanted.pop(at)})
             leases[at] = row.id
-    alike: dict[tuple[str, int | None], list[int]] = {}
+    inserts: dict[tuple[str, int | None], list[int]] = {}
     for (item, purpose), slot in wanted.items():
-        alike.setdefault((purpose, slot), []).append(item)
-    for (purpose, slot), numbers in alike.items():
+        inserts.setdefault((purpose, slot), []).append(item)
+    for (purpose, slot), numbers in inserts.items():
         values = fresh | {"person": person, "purpose": purpose, "slot": slot, "keys": numbers}
         leases |= {(row.item, row.purpose): row.id for row in connection.execute(_INSERT, values)}
     if filled:

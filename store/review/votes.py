@@ -89,37 +89,29 @@ class Votes(Repository):
         now, submission = self._clock(), submission or uuid.uuid4().hex
         rows = _locked(connection, person, list(answers), kind)
         fresh = [row for row in rows if row.state in (LEASED, EXPIRED)]
-        counted = Counted(again=len(rows) - len(fresh))
         elapsed = max(0.0, now - min((row.shown_at for row in fresh), default=now))
         paid_seconds = min(elapsed / max(sum(row.purpose == VOTE for row in fresh), 1), MOST_PAID_SECONDS)
         seconds = min(elapsed / max(len(fresh), 1), MOST_SECONDS)
         slots = {row.id: row.slot for row in fresh} if held else _slots(connection, fresh)
+        decided = [(row, *_state_and_cost(row, slots[row.id], held, paid_seconds)) for row in fresh]
         updates: dict[tuple[Any, ...], list[int]] = {}  # most votes get the same values: one statement for all of them
-        counts: dict[tuple[int, int], list[int]] = {}
-        for row in fresh:
-            is_late = row.purpose == VOTE and slots[row.id] is None and not held
-            state = HELD if held else LATE if is_late else GIVEN
-            cost = 0
-            if row.purpose == VOTE:
-                if not held:  # held votes are paid for by the task they belong to
-                    cost = row.price + round(row.hourly * paid_seconds / 3600)
-                counts.setdefault((int(row.state == EXPIRED and state == GIVEN), int(state == GIVEN)), []).append(
-                    row.item
-                )
-            answer = json.dumps(dict(answers[row.id]))
+        for row, state, cost in decided:
             slot = slots[row.id] if row.state == EXPIRED else UNCHANGED
-            updates.setdefault((state, slot, answer, cost), []).append(row.id)
-            counted.late += is_late
-            counted.given += not is_late
+            updates.setdefault((state, slot, json.dumps(dict(answers[row.id])), cost), []).append(row.id)
+        same = {"answered_at": now, "seconds": seconds, "submission": submission}
         for (state, slot, answer, cost), ids in updates.items():
-            values = {"state": state, "answer": json.loads(answer), "answered_at": now, "cost": cost, "keys": ids}
-            values |= {"seconds": seconds, "submission": submission} | ({} if slot is UNCHANGED else {"new_slot": slot})
-            connection.execute(_GIVE if slot is UNCHANGED else _GIVE_IN_SLOT, values)
-        for (filled, given), numbers in sorted(counts.items()):
-            count_votes(connection, numbers, filled=filled, given=given)
-        if unsure:
-            counted.skipped = _skip(connection, _locked(connection, person, unsure, kind), UNSURE, submission, now)
-        return counted
+            values = same | {"state": state, "answer": json.loads(answer), "cost": cost, "keys": ids}
+            connection.execute(
+                *((_GIVE, values) if slot is UNCHANGED else (_GIVE_IN_SLOT, values | {"new_slot": slot}))
+            )
+        for lease, filled in ((LEASED, 0), (EXPIRED, 1)):
+            votes_given = [
+                row.item for row, state, _ in decided if (row.purpose, row.state, state) == (VOTE, lease, GIVEN)
+            ]
+            count_votes(connection, votes_given, filled=filled, given=1)
+        late = sum(state == LATE for _, state, _ in decided)
+        skipped = _skip(connection, person, unsure, kind, UNSURE, submission, now) if unsure else 0
+        return Counted(len(fresh) - late, late, len(rows) - len(fresh), skipped)
 
     def give_labels(
         self, person: int, has: Mapping[int, bool], unsure: Sequence[int] = (), *, submission: str, held: bool = False
@@ -135,8 +127,7 @@ class Votes(Repository):
         self, connection: Connection, person: int, leases: Sequence[int], reason: str, *, submission: str = ""
     ) -> int:
         """Leave questions to others. A question is given up after as many skips as its patience allows."""
-        rows = _locked(connection, person, leases)
-        return _skip(connection, rows, reason, submission or uuid.uuid4().hex, self._clock())
+        return _skip(connection, person, leases, None, reason, submission or uuid.uuid4().hex, self._clock())
 
     @writes
     def undo(self, connection: Connection, person: int, terms: LeaseTerms) -> str:
@@ -205,8 +196,23 @@ def _slots(connection: Connection, fresh: Sequence[Row[Any]]) -> dict[int, int |
     return slots
 
 
-def _skip(connection: Connection, leased: Sequence[Row[Any]], reason: str, submission: str, now: float) -> int:
-    rows = [row for row in leased if row.state in (LEASED, EXPIRED)]
+def _state_and_cost(row: Row[Any], slot: int | None, held: bool, paid_seconds: float) -> tuple[str, int]:
+    """Of a vote that is given now. Held votes are paid for by the task they belong to."""
+    if held or row.purpose != VOTE:
+        return HELD if held else GIVEN, 0
+    return LATE if slot is None else GIVEN, row.price + round(row.hourly * paid_seconds / 3600)
+
+
+def _skip(
+    connection: Connection,
+    person: int,
+    leases: Sequence[int],
+    kind: str | None,
+    reason: str,
+    submission: str,
+    now: float,
+) -> int:
+    rows = [row for row in _locked(connection, person, leases, kind) if row.state in (LEASED, EXPIRED)]
     values = {"state": SKIPPED, "slot": None, "answer": {"skipped": reason}, "answered_at": now}
     skipped = update(votes).where(votes.c.id.in_([row.id for row in rows]))
     connection.execute(skipped.values(**values, submission=submission))

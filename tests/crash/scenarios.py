@@ -124,7 +124,7 @@ def enrich(job: dict[str, Any], hook: Hook) -> dict[str, Any]:
         store=job["store"],
         out=str(Path(job["folder"]) / "run"),
     )
-    return {"added": enrich_with(settings)["added"]}
+    return {"added": enrich_with(settings).added}
 
 
 def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def night(world: World, run_id: str | None = None, display: Display = SILENT, **
         "store": str(world.folder / "store.sqlite"),
         "out": str(world.folder / "out"),
     }
-    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id, display=display)
+    return enrich_with(EnrichSettings.model_validate(settings | changed), run_id=run_id, display=display).to_json()
 
 
 def table(world: World, name: str = "labels.parquet") -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Work done on Mechanical Turk comes home: approved, paid, booked, and only then counted."""
+"""Collect work done on Mechanical Turk: approve it, pay, book, and only then count the votes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from flows.money import micro
 from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
 from models.oracle import MICRO
 from store import AnswerRecord, Request, Store
@@ -23,22 +24,23 @@ class Collected:
     votes: int = 0
     bonuses: int = 0
     waiting: int = 0  # tasks that people may still take
-    empty: list[str] | None = None  # assignments handed in without an answer: to be judged by a person
+    empty: list[str] | None = None  # assignments submitted without an answer: to be judged by a person
 
     def lines(self) -> list[str]:
-        said = [
+        lines = [
             f"{self.approved} assignments approved, {self.votes} votes counted, {self.paid / MICRO:.2f} USD paid"
             + (f", {self.bonuses} bonuses" if self.bonuses else "")
             + f"; {self.waiting} tasks still open"
         ]
-        return said + [
+        return lines + [
             f"assignment {name} came without answers: judge it on Amazon's page" for name in self.empty or ()
         ]
 
 
 def collect(store: Store, client: TurkClient, market: str, *, bonus: Decimal | None = None) -> Collected:
-    """Approve and book what was handed in, count its votes, and free what nobody took. May be run any time, and again
-    after a crash: what was approved is found as approved, and what was booked is not booked twice."""
+    """Approve and book what was submitted, count its votes, and release what was not taken.
+
+    Idempotent, also after a crash: what was approved is found as approved, and what was booked is not booked twice."""
     post_planned(store, client, market)
     result = Collected(empty=[])
     for hit in store.queue.mturk.hits():
@@ -108,14 +110,14 @@ def _book(store: Store, hit: Hit, assignment: dict[str, Any], free: list[str]) -
 
 def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: int) -> None:
     market = hit.terms["market"]
-    said = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id, "paid": cost}
+    paid = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id, "paid": cost}
     record = AnswerRecord(
         key=key,
         fence=store.claims.last_fence(key),
         oracle=f"mturk:{market}",
         kind="assignment",
         question={"questions": list(hit.items)},
-        answer=said,
+        answer=paid,
         cost=cost,
         requests=1,
         identity={"kind": "mturk", "model": market},
@@ -139,11 +141,11 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
     key = _bonus_key(name)
     if store.answers.lookup([key]):
         return 0
-    cost = int(bonus * BONUS_FEE * MICRO) if hit.terms["market"] == "production" else 0
+    cost = micro(bonus * BONUS_FEE) if hit.terms["market"] == "production" else 0
     run = next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
     asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
-    limit = None if budget is None else int(float(budget) * MICRO)
+    limit = None if budget is None else micro(Decimal(str(budget)))
     claimed = store.claims.claim(hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=limit)
     if claimed.refused:
         return 0

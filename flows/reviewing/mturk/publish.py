@@ -5,16 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol
 
 from flows.errors import UsageError
+from flows.money import micro
 from flows.reviewing.mturk.terms import HitTerms, external_question
 from models.oracle import MICRO, Money
 from review.access import SECRET, TASK, Signer
 from store import Request, Store
 from store.review.mturk import Hit
 
-OWNER = "mturk"  # no process: tasks outlive whoever posted them
+OWNER = "mturk"  # not a process: tasks outlive the one that posted them
 DAY = 86_400.0
 ALREADY_THERE = "HITAlreadyExists"
 
@@ -68,7 +70,7 @@ def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: i
         for start in range(0, len(items), page_size)
     ]
     plan = Plan(terms, tuple(tasks))
-    if plan.cost > terms.cap * MICRO:
+    if plan.cost > micro(terms.cap):
         raise UsageError(f"{plan}, which is more than --cap {terms.cap}: raise it, or ask fewer questions")
     return plan
 
@@ -105,7 +107,7 @@ def _run_for(store: Store, items: Sequence[int], terms: HitTerms) -> str:
 
 
 def claim_keys(hit: Hit) -> list[str]:
-    """One claim per assignment: what it may cost is reserved until it is paid or nobody takes it."""
+    """One claim per assignment: what it may cost is reserved until it is paid, or the task expires."""
     return [f"mturk/{hit.token}/{number}" for number in range(hit.terms["people"])]
 
 
@@ -119,7 +121,7 @@ def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
         requests,
         owner=OWNER,
         lease_seconds=3600 * terms.lifetime_hours + 60 * DAY,
-        budget=None if budget is None else int(float(budget) * MICRO),
+        budget=None if budget is None else micro(Decimal(str(budget))),
     )
     if claimed.refused:
         store.claims.release(OWNER, claimed.granted)
@@ -175,6 +177,6 @@ def _listed(client: TurkClient) -> dict[str, str]:
 
 
 def explained(error: Exception) -> UsageError:
-    """What Amazon said, in one line with a remedy."""
-    said = " ".join(str(error).split())
-    return UsageError(f"Mechanical Turk: {said}: what was planned is kept; correct it and run the same command again")
+    """Amazon's error, in one line with a remedy."""
+    text = " ".join(str(error).split())
+    return UsageError(f"Mechanical Turk: {text}: what was planned is kept; correct it and run the same command again")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from xml.sax.saxutils import escape
 
 from flows.errors import UsageError
-from models.oracle import MICRO, Money
+from flows.money import micro
+from models.oracle import Money
 
 SCHEMA = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd"
 FRAME_HEIGHT = 900
@@ -66,7 +67,7 @@ class HitTerms:
     def bound(self, assignments: int) -> Money:
         """The most that one assignment of a task with so many can cost, Amazon's fee included; 0 in the sandbox."""
         fee = max(self.reward * (FEE_OF_MANY if assignments >= MANY else FEE), LEAST_FEE)
-        return int((self.reward + fee) * MICRO) if self.market.pays else 0
+        return micro(self.reward + fee) if self.market.pays else 0
 
     def request(self, token: str, address: str, assignments: int) -> dict[str, Any]:
         """The arguments of CreateHIT. The token makes a repetition harmless for a day, and is found by listing."""
@@ -100,20 +101,7 @@ class HitTerms:
         own = [{"QualificationTypeId": name, "Comparator": "Exists"} for name in self.qualifications]
         return [{**one, "ActionsGuarded": "DiscoverPreviewAndAccept"} for one in [*wanted, *own]]
 
-    def in_production(self) -> HitTerms:
-        return replace(self, market=PRODUCTION)
-
 
 def external_question(address: str) -> str:
     where = f"<ExternalURL>{escape(address)}</ExternalURL><FrameHeight>{FRAME_HEIGHT}</FrameHeight>"
     return f'<ExternalQuestion xmlns="{SCHEMA}">{where}</ExternalQuestion>'
-
-
-def usd(text: str, flag: str) -> Decimal:
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        raise UsageError(f"{flag} {text!r} is not a sum in USD") from None
-    if not amount.is_finite():
-        raise UsageError(f"{flag} {text!r} is not a sum in USD")
-    return amount

@@ -140,5 +140,5 @@ def test_no_other_site_can_frame_the_page_or_send_its_forms(site: Site, chromium
         assert len(page.frames) == 2
         assert page.frames[1].locator("main").count() == 0
         page.goto(f"{elsewhere}/form")
-        expect(page.get_by_role("heading", name="Not for you")).to_be_visible()
+        expect(page.get_by_role("heading", name="No access")).to_be_visible()
     assert list(site.store.queue.records.answers()) == []

@@ -26,7 +26,7 @@ from models.oracle import (
 from models.people.simulated import SimulatedOracle
 from models.recorded import Recorded, _PaidBatch
 from store import AnswerRecord, Store
-from store.ledger.answers import Answers
+from store.ledger.answers import KeptAnswers
 from store.schema import SENT, charges
 from tests.support.made import crowd_of, random_truth, texts
 
@@ -194,15 +194,15 @@ def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
 def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    width, keep, in_doubt = 4, Answers.record, []
+    width, keep, in_doubt = 4, KeptAnswers.record, []
 
-    def slowly(kept: Answers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
+    def slowly(kept: KeptAnswers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
         time.sleep(0.05)
         with store.engine.connect() as connection:
             in_doubt.append(len(connection.execute(select(charges.c.key).where(charges.c.state == SENT)).all()))
         return keep(kept, run_id, records)
 
-    monkeypatch.setattr(Answers, "record", slowly)
+    monkeypatch.setattr(KeptAnswers, "record", slowly)
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.001, width=width), store)
     assert len(list(oracle.ask(labels(50, voters=4)))) == 200
     assert max(in_doubt) <= 5 * width

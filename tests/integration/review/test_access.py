@@ -96,7 +96,7 @@ def test_every_route_gives_every_role_what_the_table_says(site: Site) -> None:
             wanted = allowed.get(role, 403)
             assert reply.status_code == wanted, f"{role}: {method} {path}"
             if wanted == 403:
-                assert "<h1>Not for you</h1>" in reply.text
+                assert "<h1>No access</h1>" in reply.text
 
 
 def test_a_route_that_names_no_role_is_refused_to_everybody(asked: Store) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
-from review.security_headers import MOST_BYTES
+from review.security_headers import MAX_BODY_BYTES
 from sources.dataset import Example
 from store import Store
 from tests.support.review_site import Site
@@ -149,7 +149,7 @@ def test_a_body_of_ten_megabytes_is_refused_whether_announced_or_not(site: Site,
     ("said", "sent"),
     [
         ({"content-length": "10000000"}, b""),
-        ({"transfer-encoding": "chunked"}, b"%x\r\n" % (MOST_BYTES + 1) + b"x" * (MOST_BYTES + 1)),
+        ({"transfer-encoding": "chunked"}, b"%x\r\n" % (MAX_BODY_BYTES + 1) + b"x" * (MAX_BODY_BYTES + 1)),
     ],
     ids=["announced", "not announced"],
 )
@@ -216,6 +216,6 @@ def test_a_failure_of_the_server_is_a_plain_page(tmp_path: Path) -> None:
             connection.exec_driver_sql("DROP TABLE review_votes")
         reply = client.get("/")
         assert reply.status_code == 500
-        assert "Nothing of it was saved" in reply.text
+        assert "Nothing was saved" in reply.text
         assert "review_votes" not in reply.text
         assert "content-security-policy" in reply.headers

@@ -56,7 +56,7 @@ def test_made_up_workers_take_no_place_from_real_ones(site: Site, task: str, dee
         visitor, fields = come(site, task, f"MADEUP{number}", f"NONE{number}")
         if deed != "look":
             unsure = {"unsure": fields["lease"]} if deed == "skip" else {}
-            assert "Hand in" in visitor.post(task, fields | unsure).text
+            assert "Submit" in visitor.post(task, fields | unsure).text
     assert standing(site) == [(0, 0, 0)] * QUESTIONS
     for worker in ("A1", "A2"):
         visitor, fields = come(site, task, worker, f"AS{worker}")

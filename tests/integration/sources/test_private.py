@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from models.people.human import _stored
-from review.media import Pictures
+from review.media import BrowserPictures
 from sources.errors import DatasetError
 from sources.load import load_dataset
 from sources.private_hosts import VARIABLE, is_public
@@ -140,8 +140,8 @@ def test_a_data_set_on_a_private_host_may_name_that_host_and_port_and_no_other(w
     assert other.asked == []
     assert data.examples[1].image_bytes() == own.files["/a.png"]
     for example in data.examples[:2]:
-        assert Pictures().of(example.digest, _stored(example), "small") is not None
-    assert Pictures().of(data.examples[0].digest, _stored(data.examples[0]) | {"home": None}, "small") is None
+        assert BrowserPictures().get(example.digest, _stored(example), "small") is not None
+    assert BrowserPictures().get(data.examples[0].digest, _stored(data.examples[0]) | {"home": None}, "small") is None
 
 
 def test_a_private_host_is_allowed_by_name_and_with_its_port_alone(

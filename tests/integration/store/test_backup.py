@@ -143,7 +143,7 @@ def test_a_backup_whose_books_are_wrong_is_not_restored(tmp_path: Path) -> None:
         with store.engine.execution_options(writes=True).begin() as connection:
             connection.exec_driver_sql("UPDATE scopes SET spent = 1")
         backup(store, tmp_path / "backup.sqlite", silent)
-    with pytest.raises(StoreError, match=r"is not sound \(scope .* nothing was restored"):
+    with pytest.raises(StoreError, match=r"is damaged \(scope .* nothing was restored"):
         restore(tmp_path / "backup.sqlite", str(tmp_path / "new.sqlite"), silent)
     assert not (tmp_path / "new.sqlite").exists()
 
@@ -151,7 +151,7 @@ def test_a_backup_whose_books_are_wrong_is_not_restored(tmp_path: Path) -> None:
 def test_a_database_with_runs_in_it_is_not_restored_into(store: Store, store_url: str, tmp_path: Path) -> None:
     keep(store, 5)
     backup(store, tmp_path / "backup.sqlite", silent)
-    with pytest.raises(StoreError, match=r"is there already|holds runs already"):
+    with pytest.raises(StoreError, match=r"exists already and|holds runs already"):
         restore(tmp_path / "backup.sqlite", store_url, silent)
     assert check(store).answers == 5
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from flows.__main__ import main
-from flows.store_check import SHOWN, Findings, check
+from flows.store_check import MAX_PROBLEM_LINES, CheckResult, check
 from store import Store, StoreError
 from tests.integration.conftest import Clock
 from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded
@@ -56,7 +56,7 @@ def tamper(store: Store, statement: str) -> None:
 
 def test_a_store_that_nobody_touched_is_right(store: Store) -> None:
     keep(store, 12)
-    assert check(store) == Findings(answers=12)
+    assert check(store) == CheckResult(answers=12)
 
 
 @pytest.mark.parametrize("what", TAMPERINGS)
@@ -70,11 +70,11 @@ def test_whatever_is_altered_by_hand_is_named(store: Store, what: str) -> None:
 
 
 def test_many_problems_of_one_kind_are_counted_and_not_all_listed(store: Store) -> None:
-    keep(store, SHOWN + 7)
+    keep(store, MAX_PROBLEM_LINES + 7)
     with store.engine.execution_options(writes=True).begin() as connection:
         connection.execute(text("UPDATE answers SET checksum = 'none such'"))
     problems = check(store).problems
-    assert len(problems) == SHOWN + 1
+    assert len(problems) == MAX_PROBLEM_LINES + 1
     assert problems[-1] == "7 more: altered"
 
 
@@ -176,7 +176,7 @@ def test_the_memory_of_a_check_does_not_grow_with_the_store(tmp_path: Path) -> N
             questions = [type(one)(one.feature, one.example, voter) for one in labels(400) for voter in range(voters)]
             assert sum(1 for _ in oracle.ask(questions)) == 400 * voters
             tracemalloc.start()
-            assert check(store) == Findings(answers=400 * voters)
+            assert check(store) == CheckResult(answers=400 * voters)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]

@@ -110,7 +110,7 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, damage: Any
         pay(store, [f"key {number}" for number in range(200)])
     path.write_bytes(damage(path.read_bytes()))
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"store\.sqlite is damaged or no store .* it was left as it is") as refused:
+    with pytest.raises(StoreError, match=r"store\.sqlite is damaged or not a store .* it was left as it is") as refused:
         Store.open(str(path))
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
@@ -133,7 +133,7 @@ def test_a_store_with_a_trigger_or_a_view_is_refused_and_left_as_it_is(
         connection.execute(statement)
         connection.commit()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=rf"has the {kind} 'added', which no version makes: it was left as it is"):
+    with pytest.raises(StoreError, match=rf"has the {kind} 'added', which no version creates: it was left as it is"):
         Store.open(str(path))
     assert path.read_bytes() == before
 
@@ -143,7 +143,7 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Pat
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE bookmarks (title TEXT)")
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"is a database of something else \(table bookmarks\)"):
+    with pytest.raises(StoreError, match=r"is the database of another program \(table bookmarks\)"):
         Store.open(str(path))
     assert path.read_bytes() == before
 
@@ -157,8 +157,8 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Pat
         ("sqlite://", "is of an unknown kind"),
         ("sqlite:///:memory:", "has no file"),
         ("postgresql://me:secret@127.0.0.1:1/db", r"me:\*\*\*@127.0.0.1:1/db cannot be reached .* start the server"),
-        ("postgresql://me:secret@127.0.0.1:port/db", r"me:\*\*\*@127.0.0.1:port/db is no URL"),
-        ("postgresql://me:se@cret@127.0.0.1/db", r"me:\*\*\*@127.0.0.1/db has an @ too many"),
+        ("postgresql://me:secret@127.0.0.1:port/db", r"me:\*\*\*@127.0.0.1:port/db is not a URL"),
+        ("postgresql://me:se@cret@127.0.0.1/db", r"me:\*\*\*@127.0.0.1/db has more than one @"),
         ("postgresql://me@127.0.0.1:1/db?password=secret", r"password=\*\*\* cannot be reached"),
         ("postgresql://127.0.0.1:1/db?colour=red", "has an unknown option"),
     ],
@@ -227,7 +227,7 @@ def test_an_older_store_is_brought_to_the_newest_schema_once(store: Store) -> No
     for _ in range(2):
         with store.engine.execution_options(writes=True).begin() as connection:
             migrations.migrate(connection, "it", later)
-            assert migrations.present_version(connection, "it", later) == len(later)
+            assert migrations.schema_version(connection, "it", later) == len(later)
     assert "added" in inspect(store.engine).get_table_names()
     assert store.answers.lookup(["a"]) == {"a": {"verdict": "yes"}}
 
@@ -237,7 +237,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(store: Store) -> None
     with pytest.raises(Exception, match="syntax"), store.engine.execution_options(writes=True).begin() as connection:
         migrations.migrate(connection, "it", broken)
     with store.engine.begin() as connection:
-        assert migrations.present_version(connection, "it") == len(migrations.STEPS)
+        assert migrations.schema_version(connection, "it") == len(migrations.STEPS)
         assert "added" not in inspect(connection).get_table_names()
 
 
@@ -255,5 +255,5 @@ def test_a_table_of_ours_that_someone_else_made_is_refused(store_url: str) -> No
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE answers (x INTEGER)")
     engine.dispose()
-    with pytest.raises(StoreError, match=r"is a database of something else \(table answers\)"):
+    with pytest.raises(StoreError, match=r"is the database of another program \(table answers\)"):
         Store.open(store_url)

@@ -56,7 +56,6 @@ def test_chances_are_probabilities_else_shares_of_votes_else_nothing() -> None:
         (0, 2, 0, Verdict.NO, "a", None),
     )
     assert sheet.chances[0] == pytest.approx([0.8, 0.5, np.nan], nan_ok=True)
-    assert sheet.gives_probabilities
 
 
 def test_a_sheet_holds_labels_only() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 from prefect.events.schemas.automations import AutomationCore, EventTrigger
+from prefect.flows import load_flow_from_entrypoint
 
 from tasks.publish import BUDGET_EVENT
 
@@ -33,8 +33,7 @@ def test_there_is_a_deployment_for_each_kind_of_work() -> None:
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=NAMES)
 def test_parameters_are_accepted_by_the_flow(deployment: dict[str, Any]) -> None:
-    path, _, name = deployment["entrypoint"].partition(":")
-    flow = getattr(importlib.import_module(path.removesuffix(".py").replace("/", ".")), name)
+    flow: Any = load_flow_from_entrypoint(deployment["entrypoint"])
     assert flow.validate_parameters(deployment["parameters"])
     assert not {"api_key", "token", "password"} & set(str(deployment["parameters"]).lower().split())
 

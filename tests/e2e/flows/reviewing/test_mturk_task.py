@@ -100,7 +100,7 @@ def test_a_worker_previews_accepts_answers_and_hands_in(
         frame.locator(".card").nth(0).click()
         frame.locator(".card").nth(3).click()
         frame.get_by_role("button", name="Save").click()
-        frame.get_by_role("button", name="Hand in").click()
+        frame.get_by_role("button", name="Submit").click()
         expect(frame.get_by_text("Handed in")).to_be_visible()
         assert [line for line in seen.complaints if "favicon" not in line and "404" not in line] == []
     assert marketplace.handed_in == [{"path": ["/mturk/externalSubmit"], "assignmentId": ["3AS1"], "answered": ["yes"]}]
@@ -138,7 +138,7 @@ def test_answers_count_only_under_the_stamp_of_their_assignment(site: Site, mark
     assert worker.client.get(f"{task}/media/{first}/small").status_code == 200
     assert worker.client.get(f"{task}/media/{'0' * 64}/small").status_code == 404
     for _ in range(2):
-        assert "Hand in" in worker.post(task, fields).text
+        assert "Submit" in worker.post(task, fields).text
     assert site.store.queue.mturk.submitted("3AS1", "mturk A1") == {"held": 6}
     assert site.store.queue.mturk.confirm("3AS1", "mturk A1") == 6
     late = site.stranger().get(f"{task}?assignmentId=3AS9&workerId=A9&turkSubmitTo={where}")

@@ -148,7 +148,7 @@ def test_every_feature_has_its_question_strips_pairs_and_reasons(page: Opened, r
 
 
 def test_what_was_refused_is_told(page: Opened) -> None:
-    section = page.page.locator("#troubles")
+    section = page.page.locator("#problems")
     section.evaluate("section => section.scrollIntoView()")
     expect(section).to_contain_text("1 question refused or unreadable")
     expect(section).to_contain_text("1 question answered NONE")

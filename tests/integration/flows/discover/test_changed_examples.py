@@ -16,7 +16,7 @@ from PIL import Image
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.enrich.batches import Batch, Labeller, Marks
+from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from sources.load import digest_of_text
@@ -131,7 +131,7 @@ def test_an_enrichment(world: World, tmp_path: Path) -> None:
     with FakeOpenAI(Disturbed(lambda: world.write(shift=1))) as server:
         chosen = {"dataset": str(world.spec), "features": features, **places(server, tmp_path)}
         settings = EnrichSettings.model_validate(chosen)
-        summary = enrich_with(settings)
+        summary = enrich_with(settings).to_json()
         assert (summary["stopped_because"], summary["added"] + summary["left_out_count"]) == ("done", N)
         assert (summary["left_out_count"] > N / 2) == isinstance(world, Pictures), "texts were read whole"
         assert len(assert_every_answer_is_about_its_content(tmp_path, world) & old) > 0
@@ -166,14 +166,14 @@ def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle
         out=str(tmp_path / "out"),
     )
 
-    def disturbed(labeller: Labeller, batch: Batch) -> Future[Marks]:
+    def disturbed(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
         Image.new("RGB", (9, 9), "white").save(world.folder / "3.png")
         (world.folder / "12.png").unlink()
-        marked: Future[Marks] = Future()
+        marked: Future[BatchLabels] = Future()
         marked.set_result(labeller(batch))
         return marked
 
-    summary = enrich_with(settings, submit=disturbed)
+    summary = enrich_with(settings, submit=disturbed).to_json()
     assert (summary["added"], summary["left_out_count"], summary["partial"]) == (N - 2, 2, False)
     reasons = {one["id"]: one["reason"] for one in summary["left_out"]}
     assert "has changed since the data set was read" in reasons["3.png"]
@@ -183,7 +183,7 @@ def test_what_changes_or_goes_after_it_was_read_is_left_to_the_next_night(oracle
         assert len(asked) == N - 2
         assert sum(row.unknown_calls for row in store.costs.lines()) == 0
         assert {row["status"] for row in store.runs.overview()} == {"done"}
-    again = enrich_with(settings)
+    again = enrich_with(settings).to_json()
     assert (again["added"], again["unchanged"], again["paid_calls"]) == (1, N - 2, 3)
     table = pd.read_parquet(tmp_path / "out" / "labels.parquet")
     assert set(table["id"]) == {f"{number}.png" for number in range(N)} - {"12.png"}

@@ -38,7 +38,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_preparing_and_estimating_send_nothing(server: FakeOpenAI, tmp_path: Path) -> None:
     settings = settings_for(server, tmp_path)
     prepared = prepare(settings)
-    assert forecast(settings)["kept"] == 0
+    assert forecast(settings).kept == 0
     assert server.requests == []
     assert prepared.kind == "openai"
     with pytest.raises(OracleError, match=r"call connect\(\) first"):
@@ -54,7 +54,7 @@ def test_a_run_connects_names_its_folder_and_pays_for_the_probe(server: FakeOpen
     spent = server.spent(parse_price(PRICE))
     assert outcome.recorded.cost == spent
     assert prepared.store.runs.spent(prepared.scope) == (spent, 0)
-    assert forecast(settings)["kept"] > 0
+    assert forecast(settings).kept > 0
     assert server.spent(parse_price(PRICE)) == spent
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from flows.enrich import update as enrichment
-from flows.enrich.batches import Batch, Labeller, Marks
+from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import Submit
@@ -56,7 +56,7 @@ class Watch:
         journal = self._journal.stat().st_size if self._journal.exists() else 0
         return Moment(self._labels, time.monotonic(), time.process_time(), memory, open_files(), journal)
 
-    def __call__(self, done: Future[Marks]) -> None:
+    def __call__(self, done: Future[BatchLabels]) -> None:
         self._labels += done.result().paid_calls
         self.moments.append(self._moment())
 
@@ -82,7 +82,7 @@ class Watch:
 def watched(watch: Watch) -> Iterator[Submit]:
     with ThreadPoolExecutor(2) as pool:
 
-        def submit(labeller: Labeller, batch: Batch) -> Future[Marks]:
+        def submit(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
             coming = pool.submit(labeller, batch)
             coming.add_done_callback(watch)
             return coming
@@ -103,7 +103,7 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
     )
     watch = Watch(store)
     with watched(watch) as submit:
-        summary = enrich_with(settings, submit=submit)
+        summary = enrich_with(settings, submit=submit).to_json()
     print(f"\n{watch}")
     assert (summary["added"], summary["paid_calls"]) == (len(world.texts), QUESTIONS)
     after = [moment for moment in watch.moments if moment.labels >= QUESTIONS // TENTHS]

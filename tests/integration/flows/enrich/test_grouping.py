@@ -46,7 +46,7 @@ def enriched(server: FakeOpenAI, pictures: Path, name: str, options: str) -> tup
         store=str(pictures.parent / f"{name}.sqlite"),
         out=str(out),
     )
-    summary = enrich_with(settings)
+    summary = enrich_with(settings).to_json()
     return summary, pd.read_parquet(out / "labels.parquet").set_index("id")[FEATURES].sort_index()
 
 

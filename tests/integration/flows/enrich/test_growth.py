@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from flows.enrich.summary import EnrichSummary
+from reports.run.files import RunError
 from sources import load
 from sources.dataset import read_bytes
 from tests.support.growing_worlds import World, night, table
@@ -35,6 +37,8 @@ def test_the_summary_counts_every_kind_of_change(tmp_path: Path) -> None:
     night(world, features="red: It is red.; round: It is round.")
     grow(world)
     night(world)
+    lines = EnrichSummary.read(world.folder / "out").lines()
+    assert "8 rows are no longer in the data set; their labels were kept" in lines
     whole = json.loads((world.folder / "out" / "enrich.json").read_text(encoding="utf-8"))
     names = ("added", "changed", "renamed", "gone", "left_out_count")
     assert [whole[name] for name in names] == [50, 4, 6, 8, 25]
@@ -65,3 +69,9 @@ def test_only_the_wanted_pictures_are_read(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(load, "read_bytes", read_and_tell)
     found = list(load.iter_examples(str(tmp_path), wanted=lambda name: name in ("3.png", "7.png")))
     assert sorted(read) == sorted(one.id for one in found) == ["3.png", "7.png"]
+
+
+def test_a_damaged_summary_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "enrich.json").write_text('{"rows": "many"}', encoding="utf-8")
+    with pytest.raises(RunError, match="is damaged"):
+        EnrichSummary.read(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from flows.enrich.batches import Batch, Labeller, Marks
+from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from reports.label_table import GrowingTable, read_table, write_table
@@ -49,14 +49,14 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     asked: list[Batch] = []
     started, first = time.process_time(), []  # of the processor: others may be using it, too
 
-    def submit(labeller: Labeller, batch: Batch) -> Future[Marks]:
+    def submit(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
         first.append(time.process_time() - started)
         asked.append(batch)
-        done: Future[Marks] = Future()
+        done: Future[BatchLabels] = Future()
         done.set_result(labeller(batch))
         return done
 
-    summary = enrich_with(settings, submit=submit)
+    summary = enrich_with(settings, submit=submit).to_json()
     assert [example.id for batch in asked for example in batch.examples] == new
     assert (summary["paid_calls"], summary["cached_calls"]) == (NEW * len(world.traits), 0)
     assert first[0] < 5

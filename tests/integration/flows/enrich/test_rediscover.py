@@ -63,7 +63,7 @@ def test_proposals_can_be_enriched_as_they_are(tmp_path: Path) -> None:
             out=str(world.folder / "out"),
         )
     )
-    assert summary["filled"] == 40
+    assert summary.filled == 40
 
 
 def test_a_smaller_sample_is_drawn_from_the_whole(tmp_path: Path) -> None:

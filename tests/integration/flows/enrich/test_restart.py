@@ -52,7 +52,7 @@ def test_a_restart_of_postgresql_is_waited_for(server: PostgresServer, tmp_path:
 
     thread = threading.Thread(target=restart)
     thread.start()
-    summary = enrich_with(settings)
+    summary = enrich_with(settings).to_json()
     thread.join()
     assert away
     assert (summary["added"], summary["stopped_because"]) == (100, "done")

@@ -19,7 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from models.prompting.pictures import ImageUrls, most_frames
 from reports.page.browser_data import thumbnails
-from review.media import Pictures as Shown
+from review.media import BrowserPictures
 from sources.dataset import Dataset, Example, picture_at
 from sources.images import open_image
 from sources.load import load_dataset
@@ -201,7 +201,7 @@ def test_a_server_is_sent_small_upright_pixels_and_nothing_else(corpus: Dataset,
 @pytest.mark.parametrize("name", GOOD)
 def test_a_browser_is_sent_pixels_and_nothing_else(corpus: Dataset, name: str) -> None:
     case, example = CASES[name], example_of(corpus, name)
-    media = Shown().of(example.digest, {"id": example.id, "image": example.image}, "small")
+    media = BrowserPictures().get(example.digest, {"id": example.id, "image": example.image}, "small")
     assert media is not None
     assert media.kind == "image/webp"
     [thumbnail] = thumbnails([example])
@@ -219,7 +219,7 @@ def test_what_is_no_picture_any_more_is_shown_as_none(tmp_path: Path) -> None:
         if not case.good:
             (tmp_path / name).write_bytes(case.make())
             example = picture_at(tmp_path / name, name)
-            assert Shown().of(example.digest, {"id": name, "image": example.image}, "small") is None
+            assert BrowserPictures().get(example.digest, {"id": name, "image": example.image}, "small") is None
             assert thumbnails([example]) == [""]
 
 

@@ -129,7 +129,7 @@ def test_pictures_are_copied_byte_for_byte_under_harmless_names(exported: Run) -
 
 def test_the_card_tells_where_the_labels_come_from_and_shows_names_as_text(exported: Run) -> None:
     card = (exported.folder / "export" / "README.md").read_text(encoding="utf-8")
-    for said in ("simulated salience", "prompts", "cost", "doubtful", "not checked by anybody", "0000000000000000"):
+    for said in ("simulated salience", "prompts", "cost", "doubtful", "no person checked them", "0000000000000000"):
         assert said in card
     body = card.split("---", 2)[2]
     assert not re.search(r"(?<!\\)<", body)

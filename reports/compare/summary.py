@@ -1,0 +1,113 @@
+"""comparison.json: everything on the page as numbers, each with its interval or the reason why it is not defined."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from discovery.statistics.alt_test import EPSILON
+from reports.compare.comparison import OracleComparison
+from reports.compare.study import Contender
+from reports.run.files import replace_file
+from reports.run.summary import JsonPart, Number
+
+NAME = "comparison.json"
+Parts = list[dict[str, Any]]
+
+
+class ComparedOracle(JsonPart):
+    name: str
+    people: bool
+    identity: dict[str, Any]
+    votes_wanted: int
+    votes: int
+    refused: int
+    voters: int
+    cost_usd: Number
+    paid_usd: Number
+    seconds: Number
+    stopped: str
+
+    @classmethod
+    def of(cls, one: Contender) -> ComparedOracle:
+        return cls(
+            name=one.name,
+            people=one.people,
+            identity=one.identity,
+            votes_wanted=one.wanted,
+            votes=one.votes,
+            refused=int(one.sheet.refused.sum()),
+            voters=len(one.sheet.workers),
+            cost_usd=one.usd,
+            paid_usd=one.paid_usd,
+            seconds=one.seconds,
+            stopped=one.stopped,
+        )
+
+
+class ComparisonSummary(JsonPart):
+    """Fields are in the order of the file."""
+
+    settings: dict[str, Any]
+    dataset: dict[str, Any]
+    partial: bool
+    sample: int
+    features: list[dict[str, str]]
+    features_from: str
+    reference: str
+    annotators: str
+    epsilon: Number
+    wanted_accuracy: Number
+    seed: int
+    draws: int
+    oracles: list[ComparedOracle]
+    agreement: Parts
+    agreement_of_all: dict[str, dict[str, Any]]
+    quality: Parts
+    model_against_people: Parts
+    advice: Parts
+    same_comparisons: Parts
+    own_discoveries: Parts
+    matched_features: Parts
+    disagreements: int
+    methods: str
+    versions: dict[str, str]
+    command: str
+    finished_at: str
+
+    @classmethod
+    def of(cls, comparison: OracleComparison, settings: dict[str, Any]) -> ComparisonSummary:
+        study = comparison.study
+        return cls(
+            settings=settings,
+            dataset={"name": study.dataset, "digest": study.digest, "examples": study.total},
+            partial=study.partial,
+            sample=len(study.ids),
+            features=[{"name": name, "definition": definition} for name, definition in study.features],
+            features_from=study.origin,
+            reference=comparison.reference.words,
+            annotators=study.annotators,
+            epsilon=EPSILON[study.annotators],
+            wanted_accuracy=study.accuracy,
+            seed=study.seed,
+            draws=study.draws,
+            oracles=[ComparedOracle.of(one) for one in study.contenders],
+            agreement=[one.to_json() for one in comparison.pairs],
+            agreement_of_all={name: one.to_json() for name, one in comparison.together.items()},
+            quality=[one.to_json() for one in comparison.qualities],
+            model_against_people=[one.to_json() for one in comparison.versus],
+            advice=[one.to_json() for one in comparison.advice],
+            same_comparisons=[one.to_json() for one in comparison.same_questions],
+            own_discoveries=[one.to_json() for one in comparison.yields],
+            matched_features=[one.to_json() for one in comparison.matched],
+            disagreements=len(comparison.disagreements),
+            methods=comparison.methods,
+            versions=study.versions,
+            command=study.command,
+            finished_at=study.finished_at,
+        )
+
+    def write(self, folder: Path) -> None:
+        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        replace_file(folder / NAME, lambda file: file.write(text))
