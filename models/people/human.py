@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from models.keys import question_key
+from models.keys import QuestionKeys
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -61,6 +61,7 @@ class HumanOracle:
         self._clock = clock
         self._name = name or "main"
         self.identity = OracleIdentity(kind="human", model=self._name)
+        self._keys = QuestionKeys(self.identity)
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         most = self._terms.price + round(self._terms.hourly * MOST_PAID_SECONDS / 3600)
@@ -68,7 +69,7 @@ class HumanOracle:
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         listed = list(questions)
-        digests = [self._digest(question) for question in listed]
+        digests = [_digest(self._name, question) for question in listed]
         standing = self._enqueued(listed, digests)
         taken, answers = dict[int, str](), list[Answer]()
         for question, digest in zip(listed, digests, strict=True):
@@ -76,7 +77,7 @@ class HumanOracle:
             if answer is not None:
                 answers.append(answer)
             if vote is not None:
-                taken[vote.id] = question_key(self.identity, question)
+                taken[vote.id] = self._keys.of(question)
         self._queue.items.note_keys(taken)
         yield from answers
         if len(answers) < len(listed):
@@ -98,19 +99,12 @@ class HumanOracle:
             standing = self._queue.items.standing(list(wanted))
         return standing
 
-    def _digest(self, question: Question) -> str:
-        return digest_of([self._name, _content(question)])
-
     def _ask(self, question: Question, digest: str, votes: int) -> ReviewQuestion:
         terms = self._terms
-        examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
-        return ReviewQuestion(
-            digest=digest,
-            queue=self._name,
-            kind=question.kind.value,
-            question=_content(question),
-            examples={example.digest: _stored(example) for example in examples},
-            page=_page(self._name, question),
+        return _item(
+            self._name,
+            question,
+            digest,
             votes=votes,
             patience=terms.skips,
             priority=terms.priority,
@@ -132,15 +126,7 @@ class HumanOracle:
 
 def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
     """An attention check: a label whose answer is known, on a page among others of its feature."""
-    return ReviewQuestion(
-        digest=digest_of([queue, "check", _content(label)]),
-        queue=queue,
-        kind=label.kind.value,
-        question=_content(label),
-        examples={label.example.digest: _stored(label.example)},
-        page=_page(queue, label),
-        expected=expected,
-    )
+    return _item(queue, label, _digest(queue, label, "check"), expected=expected)
 
 
 def _content(question: Question) -> dict[str, Any]:
@@ -148,9 +134,24 @@ def _content(question: Question) -> dict[str, Any]:
     return {name: value for name, value in question.content.items() if name != "voter"}
 
 
-def _page(queue: str, question: Question) -> str:
+def _digest(queue: str, question: Question, *marks: str) -> str:
+    """By which the queue knows an item."""
+    return digest_of([queue, *marks, _content(question)])
+
+
+def _item(queue: str, question: Question, digest: str, **terms: Any) -> ReviewQuestion:
     """Labels of one feature share a page; a comparison has its own."""
-    return digest_of([queue, question.content["feature"]]) if isinstance(question, Label) else ""
+    content, label = _content(question), isinstance(question, Label)
+    examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
+    return ReviewQuestion(
+        digest=digest,
+        queue=queue,
+        kind=question.kind.value,
+        question=content,
+        examples={example.digest: _stored(example) for example in examples},
+        page=digest_of([queue, content["feature"]]) if label else "",
+        **terms,
+    )
 
 
 def _stored(example: Example) -> dict[str, str | None]:

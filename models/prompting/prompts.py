@@ -118,8 +118,8 @@ def quoted(text: str, limit: int = TEXT_LIMIT) -> str:
     return body if len(whole) <= limit else f"{body} (the first {limit} of {len(whole)} characters)"
 
 
-# What opens a marker of a chat template, be it only once a tokenizer has normalised it; and what nobody sees: control
-# characters, reordering, characters of no width, and the tags by which whole sentences can be hidden.
+# Starts of chat-template markers, also those that a tokenizer would normalise into one, and invisible characters:
+# control characters, reordering, zero width, and the tags by which whole sentences can be hidden.
 _MARKERS = re.compile(
     r"[<\ufe64\uff1c]|[\[\uff3b](?=/?[A-Za-z_]+[\]\uff3d])"
     r"|[\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
