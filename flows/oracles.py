@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from flows.discover.settings import DiscoverSettings
 from flows.money import micro, parse_usd
-from flows.oracle_specs import OracleSpec, by_provider_batch, shown
+from flows.oracle_specs import OracleSpec, shown
 from flows.settings import Environment
 from models.openai.probe import Remembered
 from models.oracle import Money, Oracle, OracleError
@@ -70,26 +69,6 @@ def build_oracle(
     return BUILDERS[spec.kind](
         BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, growing)
     )
-
-
-def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
-    """The oracle of a discovery, or all who take part where several do."""
-
-    def build(text: str) -> Oracle:
-        return build_oracle(text, dataset, settings.seed, Environment.read(), store, budget=settings.budget_micro)
-
-    ask_people = settings.escalate is not None or settings.spot_check is not None
-    labeller = settings.labeller or settings.oracle
-    if settings.provider_batch:
-        labeller = by_provider_batch(labeller)
-    elicits = build(settings.oracle if settings.labeller is not None else labeller)
-    if settings.labeller is None and not ask_people:
-        return elicits
-    from models.people.mixed import MixedCrowd, Mixture
-
-    labels = build(labeller) if settings.labeller is not None else elicits
-    people = build(settings.people) if ask_people else None
-    return MixedCrowd(elicits, labels, people, Mixture(settings.escalate, settings.spot_check))
 
 
 def _simulated(spec: BuildContext) -> Oracle:

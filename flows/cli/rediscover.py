@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from flows.cli.options import Output, takes
 from flows.cli.terminal import terminal_display
-from flows.enrich.rediscover import PROPOSALS, run_flow
+from flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
 from flows.enrich.settings import RediscoverSettings
 
 
 @takes(RediscoverSettings, positional="dataset")
 def rediscover(settings: RediscoverSettings, output: Output) -> None:
-    rows = run_flow(settings, terminal_display())
+    rows = run_rediscover_flow(settings, terminal_display())
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])

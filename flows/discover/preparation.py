@@ -11,10 +11,10 @@ import numpy as np
 
 from discovery.questions import Kind
 from flows.discover.settings import DiscoverSettings
-from flows.oracle_specs import OracleSpec
-from flows.oracles import build_crowd
+from flows.oracle_specs import OracleSpec, by_provider_batch
+from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
-from flows.settings import open_store
+from flows.settings import Environment, open_store
 from models.oracle import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect
 from models.people.mixed import MixedCrowd
 from reports.run.files import check_writable
@@ -180,3 +180,23 @@ def _read(settings: DiscoverSettings, display: Display) -> tuple[DiscoverSetting
         display.say(f"left out {skipped.id}: {skipped.reason}")
     store = open_store(settings.store, display)
     return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)
+
+
+def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
+    """The oracle of a discovery, or all who take part where several do."""
+
+    def build(text: str) -> Oracle:
+        return build_oracle(text, dataset, settings.seed, Environment.read(), store, budget=settings.budget_micro)
+
+    ask_people = settings.escalate is not None or settings.spot_check is not None
+    labeller = settings.labeller or settings.oracle
+    if settings.provider_batch:
+        labeller = by_provider_batch(labeller)
+    elicits = build(settings.oracle if settings.labeller is not None else labeller)
+    if settings.labeller is None and not ask_people:
+        return elicits
+    from models.people.mixed import MixedCrowd, Mixture
+
+    labels = build(labeller) if settings.labeller is not None else elicits
+    people = build(settings.people) if ask_people else None
+    return MixedCrowd(elicits, labels, people, Mixture(settings.escalate, settings.spot_check))

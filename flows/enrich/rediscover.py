@@ -142,7 +142,7 @@ def _write(file: Any, rows: list[dict[str, Any]]) -> None:
     writer.writerows({key: defuse(value) for key, value in row.items()} for row in rows)
 
 
-def run_flow(settings: RediscoverSettings, display: Display = SILENT) -> list[dict[str, Any]]:
+def run_rediscover_flow(settings: RediscoverSettings, display: Display = SILENT) -> list[dict[str, Any]]:
     """A rediscovery as a flow run."""
     work, name = partial(_rediscover, settings, display), name_of(settings.dataset)
     rows: list[dict[str, Any]] = run_as_flow(rediscover_flow, settings, work, publish.name, name, display=display)

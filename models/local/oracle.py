@@ -27,7 +27,7 @@ from models.oracle import (
     changes_raised,
     free_of_charge,
 )
-from models.prompting import prompts
+from models.prompting.prompts import VERSION, Message, compare_messages, repair_messages, yes_no_messages
 from models.prompting.replies import note_of, parse_feature
 from sources.errors import DatasetError
 
@@ -78,7 +78,7 @@ class LocalVlmOracle:
                 ("least_mass", config.least_mass),
                 ("feature_first", config.feature_first),
             ),
-            prompts=prompts.VERSION,
+            prompts=VERSION,
         )
         self._turn = threading.Lock()
         self._loaded: tuple[ChatModel, YesNoReader] | None = None
@@ -176,8 +176,8 @@ class LocalVlmOracle:
     def _prompt(self, question: Question) -> Prompt:
         model, _ = self._model()
         if isinstance(question, Compare):
-            return model.prompt(prompts.compare_messages(question))
-        return model.prompt(prompts.yes_no_messages(question, feature_first=self.config.feature_first))
+            return model.prompt(compare_messages(question))
+        return model.prompt(yes_no_messages(question, feature_first=self.config.feature_first))
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
@@ -202,7 +202,7 @@ class LocalVlmOracle:
         replies = [[reply] for reply in model.generate(ready, self.config.max_new_tokens)]
         answers = [self._reading(question, said) for question, said in zip(comparisons, replies, strict=True)]
         again = {
-            place: prompts.repair_messages(prompts.compare_messages(answer.question), answer.raw, answer.note)
+            place: repair_messages(compare_messages(answer.question), answer.raw, answer.note)
             for place, answer in enumerate(answers)
             if answer.verdict is Verdict.UNREADABLE and isinstance(answer.question, Compare)
         }
@@ -210,7 +210,7 @@ class LocalVlmOracle:
             answers[place] = self._reading(comparisons[place], [*replies[place], second])
         return answers
 
-    def _second_replies(self, again: dict[int, list[prompts.Message]]) -> dict[int, Generated]:
+    def _second_replies(self, again: dict[int, list[Message]]) -> dict[int, Generated]:
         """Without those whose question would be too long with the first reply in it."""
         model, _ = self._model()
         ready = {place: model.prompt(messages) for place, messages in again.items()}

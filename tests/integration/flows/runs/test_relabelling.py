@@ -10,7 +10,7 @@ from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.runs.curate import CurationRequest, curate
-from reports.run.folder import Run
+from reports.finished_run import Run
 from store import Store
 from tests.support.fake_openai import FakeOpenAI, Mind
 from tests.support.growing_worlds import TRAITS, World
