@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import Labels
-from discovery.unresolved.packed_labels import PackedLabels
-from discovery.unresolved.pairs import count_unresolved
+from discovery.unresolved import PackedLabels, count_unresolved
 
 LabelMatrix = NDArray[np.int8]  # features × examples
 DIFFERENCE = 0.1  # share of the examples in which a feature must differ to count

@@ -6,6 +6,6 @@ From Python and notebooks: `from flows.discover import discover`, then
 import sys
 
 if sys.argv[:1] == ["-m"]:  # Python is looking for `python -m flows`: nothing else of it is imported yet
-    import flows.starting  # noqa: F401
+    import flows.starting
 
 VERSION = "0.1.0"

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from flows import VERSION
-from flows.cli.signals import Interruption
-from flows.cli.terminal import PlainConsole, PlainHelp, print_traceback
+from flows.cli import Interruption, PlainConsole, PlainHelp, print_traceback
 
 DONE, WAITING = 0, 75
 WITH_ACTIONS = ("features", "review", "store")
@@ -97,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in argv:
             raise
-        from flows.cli.errors import explain
+        from flows.cli import explain
 
         status, message = explain(error)
         print(message if status == WAITING else f"error: {message}", file=sys.stderr)
@@ -115,7 +114,7 @@ def _run(argv: list[str]) -> int:
         sys.stdout.flush()
         return status
     except CycloptsError as error:
-        from flows.cli.errors import usage_error
+        from flows.cli import usage_error
 
         raise usage_error(error) from None
 

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 from flows.errors import UsageError
-from models.oracle import Feature
-from reports.finished_run import Run
-from reports.run.csv_cells import restore
+from models import Feature
+from reports import Run
+from reports.run import restore
 
 REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
 

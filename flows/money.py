@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from flows.errors import UsageError
-from models.oracle import MICRO, Money
+from models import MICRO, Money
 
 MAX_USD = 10**12
 Usd = Annotated[Decimal, Field(gt=0, lt=MAX_USD, decimal_places=6)]  # of a settings model

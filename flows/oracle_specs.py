@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote
 
-from models.oracle import OracleError
-from sources.secrets import is_secret_name, secret_of
+from models import OracleError
+from sources import is_secret_name, secret_of
 
 MAX_SPEC_CHARS = 10_000
 MAX_QUOTED_CHARS = 300  # of a spec, in an error line

@@ -12,11 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 from flows.money import micro, parse_usd
 from flows.oracle_specs import OracleSpec, shown
 from flows.settings import Environment
-from models.openai.probe import Remembered
-from models.oracle import Money, Oracle, OracleError
+from models import Money, Oracle, OracleError
+from models.openai import Remembered
 
 if TYPE_CHECKING:
-    from sources.dataset import Dataset
+    from sources import Dataset
     from store import Store
 
 
@@ -72,8 +72,8 @@ def build_oracle(
 
 
 def _simulated(spec: BuildContext) -> Oracle:
-    from discovery.simulation.crowds import CROWDS
-    from models.people.simulated import Behaviour, SimulatedOracle
+    from discovery.simulation import CROWDS
+    from models.people import Behaviour, SimulatedOracle
 
     truth = spec.dataset.truth
     if truth is None:
@@ -116,7 +116,7 @@ class _ContrastiveParameters:
 
 
 def _contrastive(spec: BuildContext) -> Oracle:
-    from models.contrastive.oracle import ContrastiveOracle
+    from models.contrastive import ContrastiveOracle
 
     chosen = spec.config(_ContrastiveParameters, {})
     words: Path | list[str] | None = None
@@ -134,9 +134,8 @@ def _contrastive(spec: BuildContext) -> Oracle:
 
 
 def _openai(spec: BuildContext) -> Oracle:
-    from models.openai.config import OpenAIConfig
-    from models.openai.oracle import OpenAIOracle
-    from models.prices import parse_price, read_prices
+    from models import parse_price, read_prices
+    from models.openai import OpenAIConfig, OpenAIOracle
 
     environment = spec.environment
     given: dict[str, Any] = {"model": spec.model, "api_key": environment.openai_api_key}
@@ -151,7 +150,7 @@ def _openai(spec: BuildContext) -> Oracle:
 
 
 def _vlm(spec: BuildContext) -> Oracle:
-    from models.local.oracle import LocalVlmConfig, LocalVlmOracle
+    from models.local import LocalVlmConfig, LocalVlmOracle
 
     if not spec.model:
         raise OracleError("oracle 'vlm' names no model: say which, as in vlm:PATH_OR_HUB_ID")
@@ -159,7 +158,7 @@ def _vlm(spec: BuildContext) -> Oracle:
 
 
 def _human(spec: BuildContext) -> Oracle:
-    from models.people.human import HumanOracle, HumanTerms
+    from models.people import HumanOracle, HumanTerms
 
     if spec.store is None:
         raise OracleError(f"oracle {spec.text!r} needs a store in which questions can wait for people")
@@ -168,8 +167,8 @@ def _human(spec: BuildContext) -> Oracle:
 
 
 def _recorded(spec: BuildContext) -> Oracle:
-    from models.people.recorded_votes import RecordedVotes
-    from reports.run.csv_cells import restore
+    from models.people import RecordedVotes
+    from reports.run import restore
 
     if not spec.model:
         raise OracleError("oracle 'recorded' names no file: say which, as in recorded:votes.csv")

@@ -33,7 +33,7 @@ from pydantic import BaseModel
 
 from flows.progress import SILENT, Display
 from flows.settings import prefect_environment, state_folder
-from models.oracle import AnswersPending
+from models import AnswersPending
 
 WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again
 PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete

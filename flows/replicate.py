@@ -16,11 +16,9 @@ from pydantic import Field
 from flows.prefect_api import run_as_flow
 from flows.progress import SILENT, Display
 from flows.settings import FrozenSettings
-from reports.replicate.claim import FULL, QUICK, ClaimResult, Job, Scale, Topic, processes, run_jobs
-from reports.replicate.page import TOPICS, write_page
-from reports.run.files import check_writable
-from tasks.publish import publish
-from tasks.replicate import replicate_topic
+from reports.replicate import FULL, QUICK, TOPICS, ClaimResult, Job, Scale, Topic, processes, run_jobs, write_page
+from reports.run import check_writable
+from tasks import publish, replicate_topic
 
 DEFAULT_OUT = "docs/replication"
 

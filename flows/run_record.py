@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from models.oracle import AnswersPending, OracleIdentity
+from models import AnswersPending, OracleIdentity
 from store import ActiveRun, Store
 
 

@@ -16,9 +16,8 @@ from pydantic_core import PydanticCustomError
 from flows.money import Usd, micro
 from flows.oracle_specs import secret_in
 from flows.progress import SILENT, Display
-from models.oracle import Money
-from sources.find import name_of
-from sources.secrets import has_store_password, secret_forms, secret_of
+from models import Money
+from sources import has_store_password, name_of, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store

@@ -12,12 +12,10 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from flows.progress import SILENT, Display
-from flows.reviewing.mturk.publish import claim_keys
-from models.keys import kept_key
-from models.oracle import MICRO, NO_QUESTION, Answer
+from flows.reviewing.mturk import claim_keys
+from models import MICRO, NO_QUESTION, Answer, kept_key
 from store import Store
-from store.ledger.answers import identity_digest
-from store.ledger.check import StoredAnswer
+from store.ledger import StoredAnswer, identity_digest
 
 MAX_PROBLEM_LINES = 20  # lines of one kind of problem; the rest is counted
 

@@ -1,1 +1,31 @@
 """Oracles, all behind `models.oracle`: a folder for each kind of model or people, and what they share."""
+
+from models.keys import kept_key
+from models.oracle import (
+    MICRO,
+    NO_QUESTION,
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Compare,
+    Connects,
+    ExampleChanged,
+    Feature,
+    Label,
+    Money,
+    Oracle,
+    OracleError,
+    OracleIdentity,
+    OracleLost,
+    OracleUnavailable,
+    ProbesServer,
+    Question,
+    Verdict,
+    connect,
+    digest_of,
+)
+from models.prices import parse_price, read_prices
+from models.recorded import Recorded, take_over_probe
+from models.sentences import sentence_closeness
+from models.stopping import stopping
+from models.voting import Ballot, Elicited, Labelled, Panel, Poll, SheetWriter

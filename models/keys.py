@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.oracle import OracleIdentity, Question, canonical_json, digest_of_content
-from store.ledger.answers import ledger_key
+from store.ledger import ledger_key
 
 
 def question_key(identity: OracleIdentity, question: Question) -> str:

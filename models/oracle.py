@@ -20,9 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
-from discovery.questions import Kind
-from sources.dataset import Example
-from sources.errors import Vanished
+from discovery import Kind
+from sources import Example, Vanished
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact

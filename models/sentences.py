@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discovery.twins import Closeness
+from discovery import Closeness
 
 if TYPE_CHECKING:
     import torch

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Labels
-from discovery.votes import VoteSheet, majority_labels, votes_to_ask
+from discovery import Labels, VoteSheet, majority_labels, votes_to_ask
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -24,7 +23,7 @@ from models.oracle import (
     Question,
     Verdict,
 )
-from sources.dataset import Example
+from sources import Example
 
 Counts = NDArray[np.int64]
 

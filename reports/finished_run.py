@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reports.curation.log import CuratedRun
-from reports.page.page import Page, write_page
+from reports.curation import CuratedRun
+from reports.page import Page, write_page
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
-from reports.run.files import RunError, replace_file
+from discovery import UNKNOWN, Labels
+from reports.run import RunError, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.agreement import krippendorff_alpha
-from discovery.statistics.dawid_skene import dawid_skene, why_not
-from discovery.votes import majority_labels
-from reports.run.csv_cells import defuse
+from discovery import UNKNOWN, majority_labels
+from discovery.statistics import dawid_skene, krippendorff_alpha, why_not
+from reports.run import defuse
 
 COLUMNS = (
     *("id", "question", "queue", "kind", "feature", "definition", "examples", "purpose", "state", "by", "role"),

@@ -12,8 +12,7 @@ from fastapi import Depends, Request
 from itsdangerous import BadData, URLSafeSerializer
 
 from review.forms import Form, read_form
-from store.review.people import Invitation, Person
-from store.review.queue import Queue
+from store.review import Invitation, Person, Queue
 
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # purposes of a signature

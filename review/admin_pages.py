@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from review.access import ADMIN, Visiting, for_role
 from review.config import ReviewConfig
 from review.views import Templates
-from store.review.queue import Queue
+from store.review import Queue
 
 
 class AdminPages:

@@ -27,8 +27,7 @@ from review.config import ReviewConfig
 from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels, reason
 from review.views import Templates, digests_of, page_context, progress_line
-from store.review.leases import LeasedQuestion
-from store.review.queue import Queue
+from store.review import LeasedQuestion, Queue
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -20,7 +20,7 @@ from review.media import BrowserPictures
 from review.mturk_pages import MturkPages
 from review.security_headers import SecurityHeaders
 from review.views import Templates
-from store.review.queue import Queue
+from store.review import Queue
 
 TITLES = {403: "No access", 404: "Page not found", 405: "Not allowed", 413: "Too large"}
 MESSAGES = {404: "There is no page at this address.", 405: "This address does not accept such a request."}

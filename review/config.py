@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from store.review.leases import LeaseTerms
+from store.review import LeaseTerms
 
 Record = dict[str, Any]
 

@@ -10,10 +10,7 @@ from typing import Annotated, Any
 from cachetools import LRUCache
 from fastapi import Path
 
-from sources.dataset import Example
-from sources.errors import DatasetError
-from sources.images import open_image
-from sources.moving import animated_webp, is_film
+from sources import DatasetError, Example, animated_webp, is_film, open_image
 
 SIDES = {"large": 1000, "small": 480}
 Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]

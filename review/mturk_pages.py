@@ -17,10 +17,7 @@ from review.config import ReviewConfig
 from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.views import Templates, digests_of, page_context
-from store.review.leases import LeasedQuestion
-from store.review.mturk import COLLECTED, Hit
-from store.review.people import WORKER
-from store.review.queue import Queue
+from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128

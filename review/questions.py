@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from review.forms import Form
-from store.review.leases import LeasedQuestion
+from store.review import LeasedQuestion
 
 NAME_LIMIT, DEFINITION_LIMIT, REASON_LIMIT = 60, 300, 200
 REASONS = (

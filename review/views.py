@@ -14,9 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from review.media import film_kind
 from review.questions import REASONS, WORDINGS
-from store.review.items import digests_in
-from store.review.leases import LeasedQuestion
-from store.review.records import QueueProgress
+from store.review import LeasedQuestion, QueueProgress, digests_in
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
 

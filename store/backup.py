@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, TableClause, column, func, insert, se
 
 from store.connection import FILE_MODE, connect, examine, sqlite_file, sqlite_library, store_name
 from store.errors import StoreError, explained
-from store.ledger.expiry import end_all_claims
+from store.ledger import end_all_claims
 from store.schema import answers, metadata, review_people, runs, version
 from store.store import Store
 

@@ -14,8 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from sqlalchemy import Connection, delete, insert, inspect, select, text
 
 from store.errors import StoreError
-from store.ledger.answers import ledger_key
-from store.ledger.owners import is_dead
+from store.ledger import is_dead, ledger_key
 from store.schema import version
 
 PAGE = 1_000

@@ -10,13 +10,8 @@ from sqlalchemy import Engine
 from store import migrations
 from store.connection import connect, examine, store_name
 from store.errors import StoreError
-from store.ledger.answers import KeptAnswers
-from store.ledger.check import Check
-from store.ledger.claims import Claims
-from store.ledger.costs import Costs
-from store.ledger.rates import Rates
-from store.ledger.runs import Runs
-from store.review.queue import Queue
+from store.ledger import Check, Claims, Costs, KeptAnswers, Rates, Runs
+from store.review import Queue
 from store.transactions import Clock, Transactions
 
 PATIENCE_SECONDS = 60.0

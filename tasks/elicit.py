@@ -6,8 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 
-from models.oracle import Compare
-from models.voting import Elicited, Panel
+from models import Compare, Elicited, Panel
 
 
 def _run_name() -> str:

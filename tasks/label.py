@@ -10,9 +10,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.runtime import task_run
 
-from models.oracle import Feature, OracleUnavailable
-from models.voting import Labelled, Panel
-from sources.dataset import Example
+from models import Feature, Labelled, OracleUnavailable, Panel
+from sources import Example
 from store import StoreError
 
 NAME_CHARS = 80  # of the name of a task run

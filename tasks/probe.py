@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from models.oracle import Connects, Oracle
+from models import Connects, Oracle
 
 
 @task(name="probe", task_run_name="probe {oracle}", cache_policy=NO_CACHE, persist_result=False)

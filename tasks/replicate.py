@@ -7,7 +7,7 @@ from collections.abc import Callable
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from reports.replicate.claim import ClaimResult
+from reports.replicate import ClaimResult
 
 
 @task(name="replicate", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)

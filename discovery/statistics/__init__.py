@@ -1,1 +1,20 @@
-"""statistics."""
+"""Agreement, correctness, intervals and tests."""
+
+from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, krippendorff_alpha, pair_columns, vote_columns
+from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
+from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
+from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
+from discovery.statistics.escalation import (
+    Setting,
+    Side,
+    alone,
+    chance_of_right,
+    cheapest,
+    enough,
+    escalated,
+    frontier,
+    odd_numbers,
+)
+from discovery.statistics.intervals import Z_95, Estimate, Interval, Resamples, estimates, refitted, share, wilson
+from discovery.statistics.matching import ALIKE, best_matches, distinct_selections, order_agreement
+from discovery.statistics.ppi import Corrected, corrected_share

@@ -7,8 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from discovery.questions import Comparison, Kind, Labels, StrategyError
-from discovery.unresolved.pairs import UnresolvedPairs
-from discovery.unresolved.triples import UnresolvedTriples
+from discovery.unresolved import UnresolvedPairs, UnresolvedTriples
 
 
 class Pool(Protocol):

@@ -17,7 +17,7 @@ import numpy as np
 from discovery.metrics import distinct, interesting
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, StrategyError
 from discovery.strategies.hypothetical import MAX_POOL, FeatureSample, HypotheticalFeatures, Places
-from discovery.unresolved.triples import UnresolvedTriples
+from discovery.unresolved import UnresolvedTriples
 
 Examples = tuple[int, ...]
 KIND_OF = {

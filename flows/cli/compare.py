@@ -7,15 +7,15 @@ from typing import Any
 
 from flows.cli.options import Output, takes
 from flows.cli.terminal import as_json, results, terminal_display
-from flows.compare.settings import CompareSettings
+from flows.compare import CompareSettings
 
 
 @takes(CompareSettings, positional="dataset")
 def compare(settings: CompareSettings, output: Output) -> None:
-    from flows.compare.preparation import prepare_comparison
+    from flows.compare import prepare_comparison
 
     prepared = prepare_comparison(settings, terminal_display())
-    from flows.compare.flow import run_flow
+    from flows.compare import run_flow
 
     result = run_flow(prepared)
     if output.json:

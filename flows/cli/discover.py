@@ -11,21 +11,21 @@ from rich.table import Table
 
 from flows.cli.options import PLAIN, STORE, Output, StoreOutput, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
-from flows.discover.settings import DiscoverSettings
-from models.oracle import MICRO
+from flows.discover import DiscoverSettings
+from models import MICRO
 
 if TYPE_CHECKING:
-    from flows.discover.preparation import RunForecast
-    from reports.finished_run import Run
+    from flows.discover import RunForecast
+    from reports import Run
     from store import Cost, Store
 
 
 @takes(DiscoverSettings, positional="dataset")
 def discover(settings: DiscoverSettings, output: Output) -> None:
-    from flows.discover.preparation import prepare
+    from flows.discover import prepare
 
     prepared = prepare(settings, terminal_display())
-    from flows.discover.flow import run_flow
+    from flows.discover import run_flow
 
     run = run_flow(prepared)
     if output.json:
@@ -36,7 +36,7 @@ def discover(settings: DiscoverSettings, output: Output) -> None:
 
 @takes(DiscoverSettings, positional="dataset")
 def estimate(settings: DiscoverSettings, output: Output) -> None:
-    from flows.discover.preparation import forecast
+    from flows.discover import forecast
 
     estimated = forecast(settings, terminal_display())
     if output.json:

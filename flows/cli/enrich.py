@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from flows.cli.options import Output, takes
 from flows.cli.terminal import terminal_display
-from flows.enrich.settings import EnrichSettings
+from flows.enrich import EnrichSettings
 
 
 @takes(EnrichSettings, positional="dataset")
 def enrich(settings: EnrichSettings, output: Output) -> None:
-    from flows.enrich.flow import check, run_flow
+    from flows.enrich import check, run_flow
 
     folder, _ = check(settings)
     summary = run_flow(settings, terminal_display())

@@ -18,18 +18,17 @@ _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false"}
 def explain(error: Exception) -> tuple[int, str]:
     """The exit status and the line, without secrets and without what a terminal would obey."""
     from flows.settings import Environment
-    from sources.printable import printable
-    from sources.secrets import redacted, without_secrets
+    from sources import printable, redacted, without_secrets
 
     text = without_secrets(redacted(" ".join(str(error).split()), Environment.read().secrets))
     line = printable(text) or type(error).__name__
     if isinstance(error, UsageError):
         return BAD_INPUT, line
-    from discovery.questions import StrategyError
+    from discovery import StrategyError
     from flows.prefect_api import ServerError
-    from models.oracle import AnswersPending, OracleError, OracleLost
-    from reports.run.files import RunError
-    from sources.errors import DatasetError
+    from models import AnswersPending, OracleError, OracleLost
+    from reports.run import RunError
+    from sources import DatasetError
     from store import StoreError
 
     if isinstance(error, AnswersPending):

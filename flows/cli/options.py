@@ -78,7 +78,7 @@ class Output:
     def print(self, data: Any, lines: Iterable[str]) -> None:
         """Results go to stdout: as JSON, or as lines."""
         from flows.cli.terminal import as_json
-        from sources.printable import printable
+        from sources import printable
 
         print(as_json(data) if self.json else "\n".join(map(printable, lines)))
 

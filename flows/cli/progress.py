@@ -12,7 +12,7 @@ from rich.status import Status
 from rich.text import Text
 
 from flows.progress import Display
-from sources.printable import printable
+from sources import printable
 
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
 

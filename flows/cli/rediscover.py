@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from flows.cli.options import Output, takes
 from flows.cli.terminal import terminal_display
-from flows.enrich.rediscover import PROPOSALS, run_rediscover_flow
-from flows.enrich.settings import RediscoverSettings
+from flows.enrich import PROPOSALS, RediscoverSettings, run_rediscover_flow
 
 
 @takes(RediscoverSettings, positional="dataset")

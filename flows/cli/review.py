@@ -43,8 +43,8 @@ def serve(
     output: StoreOutput = STORE,
 ) -> None:
     """Serve the page on which people answer (the default)."""
-    from flows.reviewing.page import PageSettings, invite
-    from flows.reviewing.page import serve as serve_page
+    from flows.reviewing import PageSettings, invite
+    from flows.reviewing import serve as serve_page
 
     opened = _open(output.store)
     settings = PageSettings(
@@ -67,7 +67,7 @@ def invite(
     output: StoreOutput = STORE,
 ) -> None:
     """Print a link for each person who may answer."""
-    from flows.reviewing.page import invite as make_link
+    from flows.reviewing import invite as make_link
 
     opened = _named("invite", names, output.store)
     links = {name: make_link(opened, name, days=days, admin=admin, address=base_url) for name in names}
@@ -78,7 +78,7 @@ def invite(
 @action(review, "review revoke Ann")
 def revoke(*names: People, output: StoreOutput = STORE) -> None:
     """End the invitations of people."""
-    from flows.reviewing.page import revoke as end_invitations
+    from flows.reviewing import revoke as end_invitations
 
     opened = _named("revoke", names, output.store)
     ended = {name: end_invitations(opened, name) for name in names}
@@ -88,7 +88,7 @@ def revoke(*names: People, output: StoreOutput = STORE) -> None:
 @action(review, "review withdraw Ann")
 def withdraw(*names: People, output: StoreOutput = STORE) -> None:
     """Set aside all answers of people."""
-    from flows.reviewing.page import withdraw as set_aside
+    from flows.reviewing import withdraw as set_aside
 
     opened = _named("withdraw", names, output.store)
     counts = {name: set_aside(opened, name) for name in names}
@@ -109,7 +109,7 @@ def status(*, output: StoreOutput = STORE) -> None:
 @action(review, "review export answers.csv")
 def export(file: Annotated[str, option("FILE", "the CSV file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Write all answers of people to a CSV file."""
-    from flows.reviewing.page import export as write_answers
+    from flows.reviewing import export as write_answers
 
     path = Path(file)
     try:
@@ -130,7 +130,7 @@ def checks(
     output: StoreOutput = STORE,
 ) -> None:
     """Add attention checks: labels whose answer is known."""
-    from flows.reviewing.page import add_checks
+    from flows.reviewing import add_checks
 
     count = add_checks(_open(output.store), dataset, Path(file), queue)
     output.print(count, [f"{count} attention checks in queue {queue}"])
@@ -156,10 +156,9 @@ def publish(
     output: StoreOutput = STORE,
 ) -> None:
     """Post the questions that wait as paid tasks."""
-    from flows.reviewing.mturk.publish import plan_tasks
-    from flows.reviewing.mturk.publish import publish as post
-    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX, HitTerms
-    from flows.reviewing.page import ADDRESS, DEFAULT_ADDRESS
+    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
+    from flows.reviewing.mturk import publish as post
 
     if not mturk:
         raise UsageError("review publish: say where: --mturk")
@@ -196,9 +195,9 @@ def collect(
     output: StoreOutput = STORE,
 ) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
-    from flows.reviewing.mturk.collect import collect as take_in
-    from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
-    from flows.reviewing.page import resume
+    from flows.reviewing import resume
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX
+    from flows.reviewing.mturk import collect as take_in
 
     opened, market = _open(output.store), PRODUCTION if production else SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None

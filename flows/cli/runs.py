@@ -21,7 +21,7 @@ from flows.cli.terminal import terminal_display
 from flows.errors import UsageError
 
 if TYPE_CHECKING:
-    from reports.finished_run import Run
+    from reports import Run
 
 RunFolder = Annotated[str, option("RUN", "a run folder")]
 
@@ -41,8 +41,8 @@ def report(
 ) -> None:
     if by is not None and against is not None:
         raise UsageError("--by and --against do not go together: leave one out")
-    from flows.runs.report import describe, page_lines
-    from flows.runs.report import report as write_report
+    from flows.runs import describe, page_lines
+    from flows.runs import report as write_report
 
     page = write_report(
         _run_of(run),
@@ -74,7 +74,7 @@ def export(
     dataset: DatasetOption = None,
     output: Output = PLAIN,
 ) -> None:
-    from flows.runs.report import export as write_export
+    from flows.runs import export as write_export
 
     files = write_export(
         _run_of(run), to or ["all"], dataset=dataset, out=Path(out) if out else None, display=terminal_display()
@@ -92,7 +92,7 @@ def tree(
     dot: Annotated[bool, flag("print it for Graphviz")] = False,
     output: Output = PLAIN,
 ) -> None:
-    from discovery.tree import as_dot, as_json, as_text
+    from discovery import as_dot, as_json, as_text
 
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
     found = _run_of(run).findings.tree(**{name: value for name, value in chosen.items() if value is not None})
@@ -177,7 +177,7 @@ def log(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
 
 
 def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **more: Any) -> None:
-    from flows.runs.curate import CurationRequest, curate
+    from flows.runs import CurationRequest, curate
 
     shared: dict[str, Any] = {key: getattr(output, key) for key in ("budget", "store", "dataset")}
     request = CurationRequest(name, [*names], ask=not output.no_ask, confirmed=output.yes, **shared, **more)
@@ -186,7 +186,7 @@ def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **mor
 
 
 def _run_of(folder: str) -> Run:
-    from reports.finished_run import Run
+    from reports import Run
 
     if not folder.strip():
         raise UsageError("RUN is empty: give a run folder that discover wrote")

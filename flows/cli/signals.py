@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from models.stopping import stopping
+from models import stopping
 
 INTERRUPTED, TERMINATED = 130, 143
 GRACE_SECONDS = 4.3

@@ -21,7 +21,7 @@ store = command_group("store", "store check")
 def check(*, output: StoreOutput = STORE) -> int:
     """Recompute every key, checksum and sum, and list what is wrong (status 1)."""
     from flows.store_check import check as check_store
-    from store.errors import DamagedStore
+    from store import DamagedStore
 
     try:
         with _existing(output.store) as opened:
@@ -42,7 +42,7 @@ def check(*, output: StoreOutput = STORE) -> int:
 @action(store, "store backup answers-2026-11-16.sqlite")
 def backup(file: Annotated[str, option("FILE", "the new file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Copy the store to a new file while runs go on."""
-    from store.backup import backup as copy
+    from store import backup as copy
 
     with _existing(output.store) as opened, _percent("copied") as progress:
         copy(opened, Path(file), progress)
@@ -53,8 +53,8 @@ def backup(file: Annotated[str, option("FILE", "the new file to write")], /, *, 
 def restore(file: Annotated[str, option("FILE", "the backup to read")], /, *, output: StoreOutput = STORE) -> None:
     """Make a new store from a backup."""
     from flows.settings import default_store
-    from store.backup import restore as copy
-    from store.connection import store_name
+    from store import restore as copy
+    from store import store_name
 
     url = output.store or default_store()
     with _percent("restored") as progress:
@@ -65,8 +65,7 @@ def restore(file: Annotated[str, option("FILE", "the backup to read")], /, *, ou
 def _existing(url: str | None) -> Store:
     """The store, which must exist: a typo in --store must not create a new one."""
     from flows.settings import default_store
-    from store import Store, StoreError
-    from store.connection import sqlite_file, store_name
+    from store import Store, StoreError, sqlite_file, store_name
 
     url = url or default_store()
     path = sqlite_file(url)

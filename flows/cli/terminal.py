@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from flows.progress import Display
-from sources.printable import printable
+from sources import printable
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry

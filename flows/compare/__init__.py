@@ -1,1 +1,12 @@
-"""compare."""
+"""The compare flow: the same questions to several oracles."""
+
+from typing import TYPE_CHECKING
+
+from flows.compare.settings import CompareSettings
+from flows.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from flows.compare.flow import compare_flow, run_flow
+    from flows.compare.preparation import prepare_comparison
+
+__getattr__ = on_first_use(__name__, {"flow": "compare_flow run_flow", "preparation": "prepare_comparison"})

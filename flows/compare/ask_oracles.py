@@ -10,18 +10,29 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
-from discovery.questions import Kind
+from discovery import Kind
 from flows.compare.preparation import ComparedOracle, PreparedComparison
-from flows.discover.flow import run_discovery
-from flows.discover.loop import StopReason
-from flows.discover.outcome import Outcome
+from flows.discover import Outcome, StopReason, run_discovery
 from flows.progress import Display
 from flows.run_record import recorded_run
-from models.oracle import MICRO, Answer, AnswersPending, Compare, Feature, Oracle, OracleError, OracleUnavailable
-from models.people.recorded_votes import RecordedVotes
-from models.recorded import Recorded
-from models.voting import Elicited, Labelled, Panel, Poll, SheetWriter
-from reports.compare.study import Contender, Discovered, Named
+from models import (
+    MICRO,
+    Answer,
+    AnswersPending,
+    Compare,
+    Elicited,
+    Feature,
+    Labelled,
+    Oracle,
+    OracleError,
+    OracleUnavailable,
+    Panel,
+    Poll,
+    Recorded,
+    SheetWriter,
+)
+from models.people import RecordedVotes
+from reports.compare import Contender, Discovered, Named
 
 QUESTIONS_AT_ONCE = 20_000  # in one task: few tasks, and never all answers in memory
 

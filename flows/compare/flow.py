@@ -17,17 +17,11 @@ from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
 from flows.oracle_specs import OracleSpec
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.reviewing.suspension import suspended
-from models.oracle import AnswersPending, OracleLost, connect
-from reports.compare.comparison import OracleComparison, compare_oracles
-from reports.compare.exports import summary_rows, write_comparison
-from reports.compare.study import Study
-from reports.compare.verdict import verdict_of
-from reports.run.files import check_writable
-from tasks.elicit import elicit
-from tasks.label import label
-from tasks.probe import probed
-from tasks.publish import publish
+from flows.reviewing import suspended
+from models import AnswersPending, OracleLost, connect
+from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
+from reports.run import check_writable
+from tasks import elicit, label, probed, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
 

@@ -11,21 +11,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from discovery.twins import same_name
+from discovery import UNKNOWN, same_name
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
-from flows.discover.preparation import RUNS, Prepared
-from flows.discover.settings import DiscoverSettings
+from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
 from flows.feature_lists import read_features
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
-from models.oracle import Feature, Oracle, digest_of
-from models.people.recorded_votes import RecordedVotes
-from reports.run.files import check_writable
-from sources.dataset import Dataset, Example
-from sources.load import load_dataset
+from models import Feature, Oracle, digest_of
+from models.people import RecordedVotes
+from reports.run import check_writable
+from sources import Dataset, Example, load_dataset
 from store import Store
 
 MOST_VOTES = 99  # of a discovery

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from flows.money import Usd
 from flows.settings import OracleText, RunSettings
-from sources.find import name_of
+from sources import name_of
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for
 MOST_VOTES = 999

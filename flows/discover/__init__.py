@@ -1,17 +1,22 @@
 """The discover flow, and `discover` from Python."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from flows.discover.settings import OF_THE_STRATEGY, SUBSET, DiscoverSettings
+from flows.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from flows.discover.flow import Run, discover, discover_flow
+    from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
+    from flows.discover.loop import Finding, Limits, Loop, StopReason
+    from flows.discover.outcome import Outcome
+    from flows.discover.preparation import RUNS, Prepared, RunForecast, forecast, prepare
 
-__all__ = ["Run", "discover", "discover_flow"]
-
-
-def __getattr__(name: str) -> Any:
-    """Imports Prefect only when a flow is asked for: settings are read without it."""
-    if name in __all__:
-        from flows.discover import flow
-
-        return getattr(flow, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "flow": "Run discover discover_flow run_discovery run_flow",
+        "loop": "Finding Limits Loop StopReason",
+        "outcome": "Outcome",
+        "preparation": "Prepared RUNS RunForecast forecast prepare",
+    },
+)

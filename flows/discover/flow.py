@@ -20,21 +20,26 @@ from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.reviewing.suspension import suspended, wait_for_people
+from flows.reviewing import suspended, wait_for_people
 from flows.run_record import recorded_run
-from models.oracle import MICRO, AnswersPending, Compare, Feature, Oracle, connect
-from models.people.human import WaitingOracle
-from models.people.mixed import recorded_by
-from models.recorded import Recorded
-from models.sentences import sentence_closeness
-from models.voting import Elicited, Labelled, Panel
-from reports.finished_run import Run
-from reports.page.history import picture_of
-from reports.run.files import check_writable
-from tasks.elicit import elicit
-from tasks.label import label
-from tasks.probe import probed
-from tasks.publish import ProgressArtifact, announce_feature, publish
+from models import (
+    MICRO,
+    AnswersPending,
+    Compare,
+    Elicited,
+    Feature,
+    Labelled,
+    Oracle,
+    Panel,
+    Recorded,
+    connect,
+    sentence_closeness,
+)
+from models.people import WaitingOracle, recorded_by
+from reports import Run
+from reports.page import picture_of
+from reports.run import check_writable
+from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
 

@@ -13,25 +13,26 @@ from typing import Literal
 
 import numpy as np
 
-from discovery.metrics import g, interesting_and_distinct
-from discovery.questions import Comparison, Kind, Labels, Strategy
-from discovery.twins import Closeness, find_twin, same_name
+from discovery import Closeness, Comparison, Kind, Labels, Strategy, find_twin, g, interesting_and_distinct, same_name
 from flows.discover.preparation import Prepared
-from models.oracle import (
+from models import (
     Answer,
     AnswersPending,
+    Ballot,
     BudgetExhausted,
     Compare,
+    Elicited,
     Feature,
+    Labelled,
     Money,
     Oracle,
     OracleError,
     OracleLost,
     OracleUnavailable,
+    Panel,
     Verdict,
 )
-from models.voting import Ballot, Elicited, Labelled, Panel
-from sources.dataset import Example
+from sources import Example
 
 
 class StopReason(StrEnum):

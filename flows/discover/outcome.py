@@ -12,18 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from discovery.metrics import interesting, matches_with_truth, none_bound
-from discovery.questions import UNKNOWN, Comparison, Labels
-from discovery.twins import normalised
+from discovery import UNKNOWN, Comparison, Labels, interesting, matches_with_truth, none_bound, normalised
 from flows.discover.loop import Finding, Progress, StopReason
 from flows.discover.settings import DiscoverSettings
-from models.oracle import MICRO, Answer, Compare
-from models.people.mixed import RecordedCrowd
-from models.recorded import Recorded
-from models.voting import Ballot
-from reports.run.folder import write_run
-from reports.run.summary import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TruthScore
-from sources.dataset import Dataset
+from models import MICRO, Answer, Ballot, Compare, Recorded
+from models.people import RecordedCrowd
+from reports.run import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TruthScore, write_run
+from sources import Dataset
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
 

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from discovery.questions import Kind
+from discovery import Kind
 from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
-from models.oracle import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect
-from models.people.mixed import MixedCrowd
-from reports.run.files import check_writable
-from sources.dataset import Dataset, Example
-from sources.load import load_dataset
+from models import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect
+from models.people import MixedCrowd
+from reports.run import check_writable
+from sources import Dataset, Example, load_dataset
 from store import Store
 
 RUNS = Path("runs")
@@ -195,7 +194,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> O
     elicits = build(settings.oracle if settings.labeller is not None else labeller)
     if settings.labeller is None and not ask_people:
         return elicits
-    from models.people.mixed import MixedCrowd, Mixture
+    from models.people import MixedCrowd, Mixture
 
     labels = build(labeller) if settings.labeller is not None else elicits
     people = build(settings.people) if ask_people else None

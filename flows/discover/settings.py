@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from discovery.questions import Strategy, StrategyError
+from discovery import Strategy, StrategyError
 from flows.errors import UsageError
 from flows.settings import OracleSettings, OracleText
-from models.oracle import Oracle, digest_of
+from models import Oracle, digest_of
 
 if TYPE_CHECKING:
-    from sources.dataset import Dataset
+    from sources import Dataset
 
 SWITCHES = ("other", "imagine", "sample")
 NUMBERS = ("trust", "caution", "memory")

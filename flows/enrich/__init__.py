@@ -1,1 +1,18 @@
-"""enrich."""
+"""The enrich flow, which labels what is new, and rediscover."""
+
+from typing import TYPE_CHECKING
+
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from flows.enrich.flow import check, enrich, enrich_flow, nightly_flow, run_flow
+    from flows.enrich.rediscover import PROPOSALS, rediscover_flow, run_rediscover_flow
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "flow": "check enrich enrich_flow nightly_flow run_flow",
+        "rediscover": "PROPOSALS rediscover_flow run_rediscover_flow",
+    },
+)

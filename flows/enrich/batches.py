@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Labels
+from discovery import UNKNOWN, Labels
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
-from models.oracle import Answer, ExampleChanged, Feature, Money, Oracle, OracleError, OracleUnavailable, connect
-from models.recorded import Recorded
-from models.voting import Labelled, Panel
-from sources.dataset import Dataset, Example, Quarantined
-from sources.find import find_truth, name_of
-from sources.load import vanished
-from sources.truth import read_whole_truth
+from models import (
+    Answer,
+    ExampleChanged,
+    Feature,
+    Labelled,
+    Money,
+    Oracle,
+    OracleError,
+    OracleUnavailable,
+    Panel,
+    Recorded,
+    connect,
+)
+from sources import Dataset, Example, Quarantined, find_truth, name_of, read_whole_truth, vanished
 from store import Store
 
 

@@ -25,23 +25,13 @@ from flows.feature_lists import read_features
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display
 from flows.run_record import recorded_run
-from models.oracle import (
-    MICRO,
-    AnswersPending,
-    Feature,
-    Oracle,
-    OracleLost,
-    OracleUnavailable,
-    connect,
-)
-from models.recorded import take_over_probe
-from reports.drawing.number_formats import plural
-from reports.label_table import Column, Meaning, read_table, write_table
-from reports.run.files import RunError, check_writable
-from sources.find import find_rows, name_of
+from models import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect, take_over_probe
+from reports import Column, Meaning, read_table, write_table
+from reports.drawing import plural
+from reports.run import RunError, check_writable
+from sources import find_rows, name_of
 from store import StoreError
-from tasks.probe import probed
-from tasks.publish import publish_enrichment
+from tasks import probed, publish_enrichment
 
 
 def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any], settings: EnrichSettings) -> Meaning:

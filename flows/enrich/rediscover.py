@@ -13,28 +13,19 @@ import numpy as np
 from prefect import flow
 from prefect.runtime import flow_run
 
-from discovery.questions import Comparison, Kind, Labels
-from discovery.strategies.adaptive import adaptive_triple
-from discovery.twins import find_twin
-from flows.discover.loop import Finding, Limits, Loop, StopReason
+from discovery import Comparison, Kind, Labels, find_twin
+from discovery.strategies import adaptive_triple
+from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
 from flows.enrich.settings import RediscoverSettings
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display
 from flows.run_record import recorded_run
-from models.oracle import MICRO, Oracle, connect, digest_of
-from models.recorded import Recorded
-from models.voting import Panel
-from reports.label_table import GrowingTable, read_table
-from reports.run.csv_cells import defuse
-from reports.run.files import RunError, replace_file
-from sources.dataset import Example
-from sources.find import name_of
-from sources.load import iter_examples
-from tasks.elicit import elicit
-from tasks.label import label
-from tasks.probe import probed
-from tasks.publish import publish
+from models import MICRO, Oracle, Panel, Recorded, connect, digest_of
+from reports import GrowingTable, read_table
+from reports.run import RunError, defuse, replace_file
+from sources import Example, iter_examples, name_of
+from tasks import elicit, label, probed, publish
 
 PROPOSALS = "proposals.csv"
 COLUMNS = ("name", "definition", "share", "question", "examples")

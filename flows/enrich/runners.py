@@ -12,7 +12,7 @@ from flows.enrich.batches import Batch, Labeller
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import BatchFuture, Submit
 from flows.errors import UsageError
-from tasks.label import label_batch
+from tasks import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from flows.discover.settings import SUBSET
+from flows.discover import SUBSET
 from flows.money import Usd
 from flows.settings import OracleSettings
-from models.oracle import digest_of
+from models import digest_of
 
 Runner = Literal["threads", "dask", "ray"]
 

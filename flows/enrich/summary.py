@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flows.discover.loop import StopReason
+from flows.discover import StopReason
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
-from models.oracle import MICRO, Feature, OracleUnavailable
-from reports.analysis.drift import Share, drift_of
-from reports.label_table import Meaning
-from reports.run.files import RunError, replace_file
+from models import MICRO, Feature, OracleUnavailable
+from reports import Meaning
+from reports.analysis import Share, drift_of
+from reports.run import RunError, replace_file
 
 SUMMARY = "enrich.json"
 

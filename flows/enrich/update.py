@@ -13,15 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from discovery.questions import UNKNOWN, Labels
+from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
-from models.oracle import Feature, Money, OracleError
-from reports.label_table import GrowingTable
-from sources.dataset import Example, Quarantined
-from sources.errors import DatasetError
-from sources.load import iter_examples
+from models import Feature, Money, OracleError
+from reports import GrowingTable
+from sources import DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
-from store.ledger.costs import Totals
+from store.ledger import Totals
 
 MAX_IDS = 20  # ids named in a summary: the first by name
 

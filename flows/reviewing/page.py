@@ -16,22 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.errors import UsageError
-from flows.reviewing.mturk.terms import PRODUCTION, SANDBOX
+from flows.reviewing.mturk import PRODUCTION, SANDBOX
 from flows.reviewing.server_log import LOGGING
 from flows.settings import state_folder
-from models.oracle import Feature, Label
-from models.people.human import check_of
-from models.prompting.feature_names import clean, name_problem
-from reports.reviewers import QualityTerms, ReviewerQuality, csv_lines, quality_of
-from review.access import LINK, SECRET, Signer
-from review.config import ReviewConfig
-from sources.dataset import Example
-from sources.load import load_dataset
+from models import Feature, Label
+from models.people import check_of
+from models.prompting import clean, name_problem
+from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
+from review import LINK, SECRET, ReviewConfig, Signer
+from sources import Example, load_dataset
 from store import Store
-from store.review.items import ReviewQuestion
-from store.review.leases import LeaseTerms
-from store.review.people import ADMIN, REVIEWER, Invitation
-from store.review.queue import Queue
+from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -116,7 +111,7 @@ class PageSettings:
 
 
 def make_app(store: Store, settings: PageSettings) -> FastAPI:
-    from review.app import create_app
+    from review import create_app
 
     return create_app(store.queue, settings.config())
 

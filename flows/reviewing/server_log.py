@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from sources.printable import printable
+from sources import printable
 
 
 def printable_lines(text: str) -> str:

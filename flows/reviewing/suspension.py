@@ -11,9 +11,9 @@ from prefect.runtime import deployment
 
 from flows.prefect_api import WAITING
 from flows.progress import Display
-from models.oracle import AnswersPending, digest_of
+from models import AnswersPending, digest_of
 from store import Store
-from store.review.queue import Queue
+from store.review import Queue
 
 POLL_SECONDS = 1.0
 REGRET_SECONDS = 5.0  # after the last answer, in which it can be undone before the discovery goes on

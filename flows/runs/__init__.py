@@ -1,1 +1,4 @@
-"""Commands on finished runs."""
+"""What is done with finished runs: report, export, curate."""
+
+from flows.runs.curate import CurationRequest, curate
+from flows.runs.report import describe, export, page_lines, report

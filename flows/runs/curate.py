@@ -13,21 +13,17 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from flows.discover.preparation import Prepared, prepare
-from flows.discover.settings import DiscoverSettings
+from flows.discover import DiscoverSettings, Prepared, prepare
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
 from flows.run_record import recorded_run
 from flows.runs.report import budget_of
-from models.oracle import MICRO, Feature, Label, Question, Verdict, connect, digest_of
-from models.people.mixed import RecordedCrowd, recorded_by
-from models.recorded import Recorded
-from models.voting import Ballot, Panel
-from reports.curation.changes import Change, LabelRequest
-from reports.curation.log import Votes, plan_change, read_log, record_change, undo
-from reports.finished_run import Run
-from reports.run.files import RunError
-from sources.printable import printable
+from models import MICRO, Ballot, Feature, Label, Panel, Question, Recorded, Verdict, connect, digest_of
+from models.people import RecordedCrowd, recorded_by
+from reports import Run
+from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, undo
+from reports.run import RunError
+from sources import printable
 from store import ActiveRun
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from flows.discover.settings import OF_THE_STRATEGY, DiscoverSettings
+from flows.discover import OF_THE_STRATEGY, DiscoverSettings
 from flows.errors import UsageError
 from flows.money import read_usd
 from flows.progress import SILENT, Display
-from models.oracle import OracleError, connect
-from reports.analysis.columns import read_column
-from reports.export.formats import export_run, formats_named
-from reports.finished_run import Run
-from reports.page.page import Page, dataset_of, write_page
-from sources.errors import DatasetError
+from models import OracleError, connect
+from reports import Run
+from reports.analysis import read_column
+from reports.export import export_run, formats_named
+from reports.page import Page, dataset_of, write_page
+from sources import DatasetError
 
 
 def export(
@@ -68,8 +68,7 @@ def report(
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
     """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free or the budget allows
     it, else None and a line that says how to get it."""
-    from flows.discover.flow import run_discovery
-    from flows.discover.preparation import prepare
+    from flows.discover import prepare, run_discovery
 
     given = run.summary.settings
     wanted = {

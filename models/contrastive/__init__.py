@@ -1,1 +1,4 @@
-"""CLIP and SigLIP models as oracles."""
+"""CLIP and SigLIP models."""
+
+from models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from models.contrastive.vocabulary import TEMPLATES, Phrase, read

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.local.files import ModelFiles
+from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
-from sources.dataset import Example
-from sources.images import open_image
+from sources import Example, open_image
 
 Vector = NDArray[np.float32]
 

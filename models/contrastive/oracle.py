@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from models.contrastive.embeddings import Embeddings
 from models.contrastive.scoring import best_fit, closeness, log_odds, patterns_of, probability
 from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
-from models.local.files import ModelFiles, find_model
+from models.local import ModelFiles, find_model
 from models.oracle import (
     Answer,
     Compare,
@@ -32,7 +32,7 @@ from models.oracle import (
     Verdict,
     free_of_charge,
 )
-from sources.dataset import Example
+from sources import Example
 
 SHIPPED = Path(__file__).resolve().parents[1] / "faces"
 WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "merges.txt", "*processor*.json")

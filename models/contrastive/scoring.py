@@ -9,10 +9,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Kind
+from discovery import Kind
 from models.contrastive.embeddings import Embeddings
 from models.oracle import Compare
-from sources.dataset import Example
+from sources import Example
 
 Patterns = NDArray[np.bool_]  # one row per way to answer: which examples have the feature, then those of `without`
 

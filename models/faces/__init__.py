@@ -1,1 +1,1 @@
-"""The small vision-language model that ships, and how its drawn faces are made."""
+"""The model that ships."""

@@ -1,1 +1,4 @@
-"""Transformers models on this machine as oracles."""
+"""Vision-language models on this machine, by transformers."""
+
+from models.local.files import ModelFiles, find_model
+from models.local.oracle import LocalVlmConfig, LocalVlmOracle

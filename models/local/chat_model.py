@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from models.local.files import ModelFiles
 from models.oracle import OracleError, OracleUnavailable
-from models.prompting.prompts import ImagePart, Message
-from sources.dataset import Example
-from sources.images import open_image
+from models.prompting import ImagePart, Message
+from sources import Example, open_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -27,9 +27,16 @@ from models.oracle import (
     changes_raised,
     free_of_charge,
 )
-from models.prompting.prompts import VERSION, Message, compare_messages, repair_messages, yes_no_messages
-from models.prompting.replies import note_of, parse_feature
-from sources.errors import DatasetError
+from models.prompting import (
+    VERSION,
+    Message,
+    compare_messages,
+    note_of,
+    parse_feature,
+    repair_messages,
+    yes_no_messages,
+)
+from sources import DatasetError
 
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
 Asked = TypeVar("Asked", Compare, Label)

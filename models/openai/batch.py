@@ -32,7 +32,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import settled
-from models.prompting.replies import parse_labels
+from models.prompting import parse_labels
 
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from models.openai.chat import label_body
 from models.openai.session import Bill, Session
 from models.oracle import OracleUnavailable, Question, digest_of
-from sources.secrets import redacted
+from sources import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
 ASKED_BY = "twothirds"  # metadata: the digest of the oracle's identity

@@ -14,14 +14,14 @@ from models.openai.label_groups import LabelGroups
 from models.openai.probe import Abilities
 from models.oracle import Compare, Forecast, Label, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
-from models.prompting.pictures import most_frames
-from models.prompting.prompts import (
+from models.prompting import (
     REPLY_LIMIT,
     ImagePart,
     Message,
     compare_messages,
     label_messages,
     material_messages,
+    most_frames,
     predicates,
 )
 

@@ -11,16 +11,20 @@ from models.openai.errors import Declined, TooLong
 from models.openai.probe import response_format
 from models.openai.session import CHAT, Bill, Delivery, Session, all_of, halves
 from models.oracle import Answer, Compare, Label, Question, Verdict, digest_of
-from models.prompting.prompts import (
+from models.prompting import (
     Message,
+    Reading,
     arranged,
     compare_messages,
     compare_schema,
+    is_refusal,
     label_messages,
     label_schema,
+    note_of,
+    parse_feature,
+    parse_labels,
     repair_messages,
 )
-from models.prompting.replies import Reading, is_refusal, note_of, parse_feature, parse_labels
 
 
 async def ask_comparison(session: Session, question: Compare, delivery: Delivery) -> None:

@@ -17,7 +17,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.errors import Fault, Retry, TransientError, fault_of
 from models.oracle import OracleUnavailable
 from models.prices import Tokens, read_usage
-from sources.secrets import redacted
+from sources import redacted
 from store import Rate, Store
 
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause

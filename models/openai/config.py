@@ -13,8 +13,7 @@ from pydantic import SecretStr
 from models.openai.label_groups import Grouping
 from models.oracle import OracleError
 from models.prices import Price
-from sources.printable import quoted
-from sources.secrets import secret_forms
+from sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes

@@ -11,7 +11,7 @@ from models.openai.chat import label_answer
 from models.openai.client import Reply
 from models.openai.session import DECISIONS, Bill, Delivery, Session
 from models.oracle import Label, Verdict
-from models.prompting.prompts import arranged, material_messages, predicates
+from models.prompting import arranged, material_messages, predicates
 
 YES_FROM = 0.5
 

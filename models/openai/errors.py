@@ -20,7 +20,7 @@ from typing import Any
 
 from models.openai.config import OpenAIConfig
 from models.oracle import OracleUnavailable
-from sources.secrets import redacted
+from sources import redacted
 
 LONGEST_DELAY = 20.0
 

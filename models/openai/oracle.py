@@ -18,8 +18,7 @@ from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session
 from models.oracle import Answer, Forecast, Money, OracleError, OracleIdentity, OracleUnavailable, Question
-from models.prompting.pictures import ImageUrls
-from models.prompting.prompts import VERSION
+from models.prompting import VERSION, ImageUrls
 from store import Store
 
 

@@ -17,7 +17,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.errors import Unsupported
 from models.oracle import OracleUnavailable, digest_of
 from models.prices import Tokens
-from models.prompting.replies import json_objects
+from models.prompting import json_objects
 
 
 class Remembered:

@@ -17,9 +17,8 @@ from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
 from models.oracle import Answer, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
 from models.prices import Tokens, bound, settled, shares
-from models.prompting.pictures import ImageUrls
-from models.prompting.prompts import ImagePart, Message
-from sources.errors import DatasetError
+from models.prompting import ImagePart, ImageUrls, Message
+from sources import DatasetError
 
 NOTHING = Tokens()
 RAW_LIMIT = 4_000  # characters of a reply that are kept with an answer

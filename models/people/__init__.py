@@ -1,1 +1,6 @@
-"""People as oracles: in the review queue, recorded, simulated, or mixed with models."""
+"""People, simulated crowds, recorded votes, and crowds of several oracles."""
+
+from models.people.human import HumanOracle, HumanTerms, WaitingOracle, check_of
+from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd, recorded_by
+from models.people.recorded_votes import RecordedVotes
+from models.people.simulated import Behaviour, SimulatedOracle

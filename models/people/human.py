@@ -22,11 +22,8 @@ from models.oracle import (
     canonical_json,
     digest_of,
 )
-from sources.dataset import Example
-from sources.secrets import without_secrets
-from store.review.items import ReviewQuestion, Standing, Vote
-from store.review.queue import Queue
-from store.review.votes import MOST_PAID_SECONDS
+from sources import Example, without_secrets
+from store.review import MOST_PAID_SECONDS, Queue, ReviewQuestion, Standing, Vote
 
 AT_ONCE = 5_000  # questions that are enqueued together
 

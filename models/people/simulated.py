@@ -12,8 +12,8 @@ from typing import Annotated
 
 import numpy as np
 
-from discovery.questions import Comparison, Labels
-from discovery.simulation.crowds import make_crowd
+from discovery import Comparison, Labels
+from discovery.simulation import make_crowd
 from models.oracle import (
     Answer,
     Compare,
@@ -28,7 +28,7 @@ from models.oracle import (
     digest_of,
     digest_of_content,
 )
-from sources.dataset import Example
+from sources import Example
 
 AT_ONCE = 512  # width of a crowd without latency
 ONE_REQUEST = Usage(requests=1)

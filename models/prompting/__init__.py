@@ -1,1 +1,20 @@
-"""What models are asked, and how their replies are read."""
+"""Prompts, and replies that are parsed without trust."""
+
+from models.prompting.feature_names import clean, name_problem
+from models.prompting.pictures import ImageUrls, most_frames
+from models.prompting.prompts import (
+    REPLY_LIMIT,
+    VERSION,
+    ImagePart,
+    Message,
+    arranged,
+    compare_messages,
+    compare_schema,
+    label_messages,
+    label_schema,
+    material_messages,
+    predicates,
+    repair_messages,
+    yes_no_messages,
+)
+from models.prompting.replies import Reading, is_refusal, json_objects, note_of, parse_feature, parse_labels

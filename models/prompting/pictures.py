@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from sources.dataset import Example
-from sources.errors import DatasetError
-from sources.moving import FilmError, evenly, frames_of_film, is_film
+from sources import DatasetError, Example, FilmError, evenly, frames_of_film, is_film
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -62,7 +60,7 @@ def data_url(image: Image) -> str:
 
 def frames_of(example: Example, size: int, count: int) -> list[Image]:
     """At most `most_frames` images, no side longer than `size`."""
-    from sources.images import open_image
+    from sources import open_image
 
     count = most_frames(example, count)
     content = example.image_bytes()

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discovery.questions import Kind
+from discovery import Kind
 from models.oracle import Compare, Feature, Label
-from sources.dataset import Example
+from sources import Example
 
 VERSION = "1"
 TEXT_LIMIT = 12_000  # characters of an example's text that are sent

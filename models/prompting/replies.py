@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discovery.questions import Kind
+from discovery import Kind
 from models.oracle import Compare, Feature, Verdict
 from models.prompting.feature_names import NAME_LIMIT, clean, name_problem, sounds_like_an_instruction
 from models.prompting.prompts import letter, shown_order

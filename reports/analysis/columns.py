@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.run.files import RunError
-from sources.dataset import Dataset
-from sources.load import read_metadata
+from reports.run import RunError
+from sources import Dataset, read_metadata
 
 if TYPE_CHECKING:
     import pandas as pd

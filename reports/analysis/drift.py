@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from discovery.questions import Labels
+from discovery import Labels
 from reports.analysis.groups import fisher, holm, newcombe
 
 SIGNIFICANCE = 0.05

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics.intervals import wilson
-from discovery.twins import same_name
+from discovery import same_name
+from discovery.statistics import wilson
 from reports.analysis.columns import in_halves, read_column
-from reports.run.files import RunError
-from reports.run.findings import Findings
-from sources.dataset import Dataset
+from reports.run import Findings, RunError
+from sources import Dataset
 
 SIGNIFICANCE = 0.05
 MAX_EXAMPLES = 6

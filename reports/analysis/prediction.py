@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.statistics.intervals import Interval
+from discovery.statistics import Interval
 
 Matrix = NDArray[np.float64]
 

@@ -1,1 +1,6 @@
-"""compare."""
+"""The page and the tables of a comparison."""
+
+from reports.compare.comparison import OracleComparison, compare_oracles
+from reports.compare.exports import summary_rows, write_comparison
+from reports.compare.study import Contender, Discovered, Named, Study
+from reports.compare.verdict import verdict_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.escalation import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
+from discovery import UNKNOWN
+from discovery.statistics import Setting, Side, alone, chance_of_right, cheapest, escalated, frontier
 from reports.compare.labels import chances_of_right
 from reports.compare.study import Contender, Reference, Study
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.intervals import Estimate
+from discovery import UNKNOWN
+from discovery.statistics import Estimate
 from reports.compare.advice import Advice, advice
 from reports.compare.discoveries import Matched, SameQuestions, Yield, matched, same_questions, yields
 from reports.compare.labels import PairAgreement, Quality, agreements, all_together, qualities

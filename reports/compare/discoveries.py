@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery.metrics import interesting_and_distinct
-from discovery.statistics.intervals import Estimate, share
-from discovery.statistics.matching import best_matches, distinct_selections, order_agreement
-from discovery.twins import SAME_LABELS, same_name
+from discovery import SAME_LABELS, interesting_and_distinct, same_name
+from discovery.statistics import Estimate, best_matches, distinct_selections, order_agreement, share
 from reports.compare.study import Contender, Discovered, Study
-from reports.page.correlations import correlations
+from reports.page import correlations
 
 NAMED, NONE = "feature", "none"
 

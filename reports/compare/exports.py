@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.intervals import Estimate
-from discovery.votes import NOBODY
+from discovery import NOBODY, UNKNOWN
+from discovery.statistics import Estimate
 from reports.compare.comparison import OracleComparison
 from reports.compare.summary import ComparisonSummary
-from reports.run.csv_cells import defuse
-from reports.run.files import replace_file
-from sources.dataset import Dataset
+from reports.run import defuse, replace_file
+from sources import Dataset
 
 STATISTICS_COLUMNS = ("feature", "oracle", "against", "statistic", "value", "low", "high", "note")
 SHARES_COLUMNS = ("feature", "model", "people", "estimate", "value", "low", "high", "note")

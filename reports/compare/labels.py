@@ -9,12 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, pair_columns, vote_columns
-from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
-from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
-from discovery.statistics.escalation import chance_of_right, enough, odd_numbers
-from discovery.statistics.intervals import Estimate, estimates, refitted
+from discovery import UNKNOWN
+from discovery.statistics import (
+    BRIER,
+    ENOUGH_TO_LABEL,
+    OF_CORRECTNESS,
+    OF_PAIRS,
+    OF_VOTES,
+    TOLERANCE,
+    UNSCORED,
+    Calibration,
+    Estimate,
+    brier_columns,
+    calibration,
+    chance_of_right,
+    dawid_skene,
+    enough,
+    estimates,
+    odd_numbers,
+    pair_columns,
+    refitted,
+    vote_columns,
+    why_not,
+)
 from reports.compare.study import Contender, Reference, Study
 
 IS_REFERENCE = "its majority is the reference"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL
-from discovery.statistics.matching import ALIKE
+from discovery.statistics import ALIKE, EPSILON, FEWEST_EXAMPLES, LEVEL
 from reports.compare.study import Contender, Reference, Study
-from reports.drawing.number_formats import plural
+from reports.drawing import plural
 
 
 def methods(study: Study, reference: Reference) -> str:

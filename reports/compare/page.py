@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discovery.statistics.alt_test import EPSILON
-from discovery.statistics.intervals import Estimate
+from discovery.statistics import EPSILON, Estimate
 from reports.compare.comparison import Disagreement, OracleComparison
 from reports.compare.labels import Quality
 from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_in_words, votes_plot
 from reports.compare.verdict import verdict_of
 from reports.compare.versus import Versus
-from reports.drawing.template import render_template
-from reports.page.browser_data import MIME, cut, script_json, thumbnails
-from sources.dataset import Dataset
+from reports.drawing import render_template
+from reports.page import MIME, cut, script_json, thumbnails
+from sources import Dataset
 
 MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
 FEWEST_CARDS = 12  # of each feature, if there are so many

@@ -9,12 +9,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from discovery.statistics.correctness import Calibration
-from discovery.statistics.escalation import Setting, frontier
+from discovery.statistics import Calibration, Setting, frontier
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
 from reports.compare.labels import Quality
-from reports.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, framed, grid, nice_ticks
+from reports.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, framed, grid, nice_ticks
 
 PERCENT_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.intervals import Resamples
-from discovery.votes import VoteSheet
+from discovery import UNKNOWN, VoteSheet
+from discovery.statistics import Resamples
 
 LabelMatrix = NDArray[np.int8]  # features × examples
 

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from discovery.statistics.alt_test import EPSILON
+from discovery.statistics import EPSILON
 from reports.compare.comparison import OracleComparison
 from reports.compare.study import Contender
-from reports.run.files import replace_file
-from reports.run.summary import JsonPart, Number
+from reports.run import JsonPart, Number, replace_file
 
 NAME = "comparison.json"
 Parts = list[dict[str, Any]]

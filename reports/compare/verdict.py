@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from discovery.statistics.intervals import Estimate
+from discovery.statistics import Estimate
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
 from reports.compare.versus import Versus
-from reports.drawing.number_formats import percent, plural, usd
+from reports.drawing import percent, plural, usd
 
 
 def verdict_of(comparison: OracleComparison) -> list[str]:

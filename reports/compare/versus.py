@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discovery.questions import UNKNOWN
-from discovery.statistics.alt_test import EPSILON, AltTest, alt_test
-from discovery.statistics.intervals import Estimate, share
-from discovery.statistics.ppi import Corrected, corrected_share
+from discovery import UNKNOWN
+from discovery.statistics import EPSILON, AltTest, Corrected, Estimate, alt_test, corrected_share, share
 from reports.compare.study import Contender, LabelMatrix, Study
 
 COMPLETE_SHARE = 0.95  # of the examples labelled by people: a part of their labels is then held back

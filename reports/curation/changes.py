@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from reports.run.answers import Tally
-from reports.run.files import RunError
-from reports.run.findings import Findings, Found, names_of
+from discovery import UNKNOWN
+from reports.run import Findings, Found, RunError, Tally, names_of
 
 
 @dataclass(frozen=True)

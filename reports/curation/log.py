@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from discovery.votes import majority_labels
+from discovery import majority_labels
 from reports.curation.changes import Change, plan
-from reports.run.files import RunError, replace_file
-from reports.run.findings import Findings, Found, read_findings
-from reports.run.folder import CURATION, RunFolder
+from reports.run import CURATION, Findings, Found, RunError, RunFolder, read_findings, replace_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,1 +1,21 @@
-"""drawing."""
+"""Plots, SVG and templates."""
+
+from reports.drawing.number_formats import percent, plural, usd
+from reports.drawing.plots import Plot, PlotLine, PlotPanel, svg_of
+from reports.drawing.svg import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Series,
+    curve,
+    data_url,
+    element,
+    framed,
+    grid,
+    nice_ticks,
+    share_bar,
+)
+from reports.drawing.template import render_template

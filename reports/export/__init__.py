@@ -1,1 +1,3 @@
-"""export."""
+"""Labels for other programs, and the data set card."""
+
+from reports.export.formats import export_run, formats_named

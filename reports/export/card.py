@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from discovery.questions import UNKNOWN
-from reports.curation.log import effective, read_log
-from reports.drawing.number_formats import percent, usd
+from discovery import UNKNOWN
+from reports.curation import effective, read_log
+from reports.drawing import percent, usd
 from reports.finished_run import Run
-from reports.run.findings import Findings
+from reports.run import Findings
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discovery.tree import as_dot, as_json
+from discovery import as_dot, as_json
 from reports.export.card import card_of
 from reports.export.huggingface import write_imagefolder, write_parquet_with_content
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
-from reports.run.csv_cells import defused
-from reports.run.files import RunError, check_replaceable, check_writable, replace_file
-from sources.dataset import Dataset, Example
+from reports.run import RunError, check_replaceable, check_writable, defused, replace_file
+from sources import Dataset, Example
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,14 +9,12 @@ from typing import Any
 
 from PIL import Image
 
-from discovery.questions import UNKNOWN
+from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.tables import column_names
 from reports.finished_run import Run
-from reports.run.csv_cells import defused
-from reports.run.files import RunError, replaced_folder
-from sources.dataset import Example
-from sources.images import FORMATS
+from reports.run import RunError, defused, replaced_folder
+from sources import FORMATS, Example
 
 SUFFIX = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}
 ROWS_AT_A_TIME = 100  # row groups small enough to be streamed

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discovery.questions import UNKNOWN
-from reports.run.findings import Findings, Found, names_of
-from sources.dataset import Example
-from sources.secrets import without_secrets
+from discovery import UNKNOWN
+from reports.run import Findings, Found, names_of
+from sources import Example, without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,10 +14,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from reports.run.findings import Findings
-from sources.dataset import Example
-from sources.errors import DatasetError
-from sources.images import open_image
+from reports.run import Findings
+from sources import DatasetError, Example, open_image
 
 MIME = "image/webp"
 THUMBNAIL_SIDES = ((300, 224), (1000, 128))  # up to so many pictures, so many pixels on the longer side

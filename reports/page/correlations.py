@@ -9,9 +9,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from discovery.twins import ENOUGH_OF_EACH, ENOUGH_ROWS
-from reports.drawing.svg import element
+from discovery import ENOUGH_OF_EACH, ENOUGH_ROWS, UNKNOWN
+from reports.drawing import element
 
 CELL = 16
 WHITE_BELOW = 0.05  # weaker correlations are not drawn

@@ -9,13 +9,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from discovery.metrics import interesting, interesting_and_distinct
-from discovery.questions import UNKNOWN, Kind
-from discovery.twins import SAME_LABELS, find_twin
-from reports.drawing.svg import share_bar
+from discovery import SAME_LABELS, UNKNOWN, Kind, find_twin, interesting, interesting_and_distinct
+from reports.drawing import share_bar
 from reports.page.correlations import correlations
 from reports.page.truth import AgainstTruth, MatchedAttribute
-from reports.run.findings import MICRO, Findings, Found, names_of
+from reports.run import MICRO, Findings, Found, names_of
 
 CANDIDATE_PAIRS = 200
 

@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from reports.drawing.svg import Series, curve, data_url
-from reports.run.files import RunError
-from reports.run.findings import MICRO, Findings
-from reports.run.folder import RunFolder
+from reports.drawing import Series, curve, data_url
+from reports.run import MICRO, Findings, RunError, RunFolder
 
 Number = TypeVar("Number", int, float)
 

@@ -10,22 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN
-from reports.analysis.groups import GroupsResult, compare_groups, compare_runs
-from reports.analysis.target import TargetResult, predict_target
-from reports.curation.log import CuratedRun, effective, read_log
-from reports.drawing.template import render_template
+from discovery import UNKNOWN
+from reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
+from reports.curation import CuratedRun, effective, read_log
+from reports.drawing import render_template
 from reports.page.browser_data import browser_data, script_json, thumbnails
 from reports.page.correlations import correlations, heat_map, strongest
 from reports.page.feature_cards import Exhibition, Gallery
 from reports.page.history import curves_of, history_of, outlook_of
 from reports.page.problems import problems_of
 from reports.page.truth import AgainstTruth, against_truth
-from reports.run.files import replace_file
-from reports.run.findings import Findings, names_of
-from sources.dataset import Dataset, Example, Truth
-from sources.errors import DatasetError
-from sources.load import load_dataset
+from reports.run import Findings, names_of, replace_file
+from sources import Dataset, DatasetError, Example, Truth, load_dataset
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {

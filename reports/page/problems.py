@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discovery.questions import UNKNOWN
-from reports.run.answers import AnsweredComparison
-from reports.run.findings import Findings
-from reports.run.folder import RunFolder
-from reports.run.summary import SkippedExample
+from discovery import UNKNOWN
+from reports.run import AnsweredComparison, Findings, RunFolder, SkippedExample
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import SKEWED, skewed_world
+from discovery.simulation import SKEWED, rehearse, skewed_world
 from discovery.strategies import make_strategy
-from discovery.unresolved.triples import UnresolvedTriples
+from discovery.unresolved import UnresolvedTriples
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import mean, percent, proportion
 

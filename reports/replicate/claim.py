@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from reports.drawing.plots import Plot
+from reports.drawing import Plot
 
 T = TypeVar("T")
 

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from discovery.simulation.crowds import Matrix, make_crowd
-from discovery.simulation.rehearsal import rehearse
+from discovery.simulation import Matrix, make_crowd, rehearse
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import mean, with_interval
 from reports.replicate.table_1 import DATASETS
-from sources.dataset import Dataset
-from sources.load import load_dataset
+from sources import Dataset, load_dataset
 
 FIRST_QUESTIONS = 5
 SIZE, GAP = 92, 8  # pixels of a picture, and between two

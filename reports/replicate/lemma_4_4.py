@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import World
-from discovery.statistics.intervals import Interval
+from discovery.simulation import World, rehearse
+from discovery.statistics import Interval
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import number, percent, proportion

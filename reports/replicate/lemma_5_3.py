@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Comparison, Kind
-from discovery.simulation.crowds import make_crowd
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import independent_features
+from discovery import Comparison, Kind
+from discovery.simulation import independent_features, make_crowd, rehearse
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import mean, number, with_interval

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.simulation.worlds import independent_features
-from discovery.statistics.intervals import Interval
-from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from discovery.simulation import independent_features
+from discovery.statistics import Interval
+from reports.drawing import Plot, PlotLine, PlotPanel
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import mean, number, with_interval
 from reports.replicate.lemma_5_3 import HALF, MIXED, expected_queries, settling

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery.simulation.worlds import independent_features
-from discovery.statistics.intervals import Interval
-from discovery.unresolved.triples import UnresolvedTriples
-from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from discovery.simulation import independent_features
+from discovery.statistics import Interval
+from discovery.unresolved import UnresolvedTriples
+from reports.drawing import Plot, PlotLine, PlotPanel
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import number, percent, proportion
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.drawing.plots import svg_of
+from reports.drawing import svg_of
 from reports.replicate import (
     algorithm_1,
     figure_3,

@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Comparison, Kind
-from discovery.simulation.crowds import Crowd, Matrix
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import leafy_tree
-from discovery.statistics.intervals import Interval
+from discovery import Comparison, Kind
+from discovery.simulation import Crowd, Matrix, leafy_tree, rehearse
+from discovery.statistics import Interval
 from discovery.strategies import make_strategy
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import number, percent, proportion

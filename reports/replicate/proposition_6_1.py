@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discovery.questions import Comparison, Kind
-from discovery.simulation.crowds import Matrix, valid_columns
-from discovery.simulation.worlds import binary_tree, left_right_world
+from discovery import Comparison, Kind
+from discovery.simulation import Matrix, binary_tree, left_right_world, valid_columns
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of
 from reports.replicate.estimates import percent, proportion
 

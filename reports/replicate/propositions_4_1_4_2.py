@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.simulation.crowds import Matrix, RankedCrowd, WeightedCrowd
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import BINARY_SHAPES, binary_tree
-from discovery.statistics.intervals import Interval
+from discovery.simulation import BINARY_SHAPES, Matrix, RankedCrowd, WeightedCrowd, binary_tree, rehearse
+from discovery.statistics import Interval
 from discovery.strategies import make_strategy
-from discovery.unresolved.sources import all_triples
-from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from discovery.unresolved import all_triples
+from reports.drawing import Plot, PlotLine, PlotPanel
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, jobs_of, results_of
 from reports.replicate.estimates import median, number, percent, proportion, with_interval
 

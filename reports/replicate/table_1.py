@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import rehearse
-from discovery.simulation.worlds import SKEWED, World, skewed_world
-from discovery.statistics.intervals import Z_95, Interval
+from discovery.simulation import SKEWED, Matrix, World, rehearse, skewed_world
+from discovery.statistics import Z_95, Interval
 from discovery.strategies import STRATEGIES, make_strategy
-from reports.drawing.plots import Plot, PlotLine, PlotPanel
+from reports.drawing import Plot, PlotLine, PlotPanel
 from reports.replicate.claim import ClaimResult, ClaimTable, ClaimVerdict, Job, Scale, Topic, results_of
 from reports.replicate.estimates import median, number, percent, proportion, ratio, standard_error, with_interval
-from sources.load import load_dataset
+from sources import load_dataset
 
 QUERIES = 35
 TARGET = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import Kind
+from discovery import Kind
 from reports.run.files import RunError
 
 Counts = NDArray[np.int32]

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.metrics import interesting, interesting_and_distinct
-from discovery.questions import UNKNOWN, Labels
-from discovery.tree import FeatureTree, feature_tree
+from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, interesting, interesting_and_distinct
 from reports.run.answers import AnsweredComparison, Tally, read_answers
 from reports.run.files import RunError
 from reports.run.folder import FEATURE_COLUMNS, RunFolder

@@ -1,1 +1,9 @@
-"""review."""
+"""The queue of questions for people: items, leases, votes, people."""
+
+from store.review.items import ReviewQuestion, Standing, Vote, digests_in
+from store.review.leases import LeasedQuestion, LeaseTerms
+from store.review.mturk import COLLECTED, Hit
+from store.review.people import ADMIN, REVIEWER, WORKER, Invitation, Person
+from store.review.queue import Queue
+from store.review.records import QueueProgress
+from store.review.votes import MOST_PAID_SECONDS

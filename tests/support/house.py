@@ -13,6 +13,9 @@ from statistics import median
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("flows", "tasks", "models", "review", "reports", "store", "discovery", "sources")
 MOST_ENTRIES = 14
+FOR_USERS = {  # called from notebooks, or named in prefect.yaml
+    *("Run", "compare_flow", "discover", "discover_flow", "enrich", "enrich_flow", "nightly_flow", "rediscover_flow"),
+}
 
 
 @cache
@@ -42,13 +45,28 @@ def imported(module: str) -> frozenset[tuple[str, str]]:
         if isinstance(node, ast.Import):
             found |= {(alias.name, "") for alias in node.names if alias.name in code_files()}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            offered = names_offered(node.module) if node.module != module else frozenset()
             for alias in node.names:
                 submodule = f"{node.module}.{alias.name}"
-                if submodule in code_files():
+                if submodule in code_files() and alias.name not in offered:
                     found.add((submodule, ""))
                 elif node.module in code_files():
                     found.add((node.module, alias.name))
     return frozenset(found)
+
+
+@cache
+def names_offered(package: str) -> frozenset[str]:
+    """The names that the face of a package takes from its modules."""
+    if package not in code_files() or not is_package(package):
+        return frozenset()
+    tree = ast.parse(code_files()[package].read_text(encoding="utf-8"))
+    return frozenset(
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
+        for alias in node.names
+    )
 
 
 def past_the_face(module: str) -> list[str]:
@@ -66,16 +84,9 @@ def past_the_face(module: str) -> list[str]:
 
 
 def unused_in_face(package: str) -> list[str]:
-    """Names that a face offers and no other folder imports."""
-    tree = ast.parse(code_files()[package].read_text(encoding="utf-8"))
-    offered = {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
-        for alias in node.names
-    }
+    """Names that a face offers and nothing outside the folder imports; flows are for Prefect and users as well."""
     used = {name for module in code_files() for target, name in imported(module) if target == package}
-    return sorted(offered - used)
+    return sorted(names_offered(package) - used - FOR_USERS)
 
 
 def import_cycles() -> list[list[str]]:

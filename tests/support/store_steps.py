@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from store import AnswerRecord, Claimed, Request, Store
+from store.ledger.claims import Claimed
 
 SCOPE = "the same run"
 LEASE = 60.0

@@ -9,9 +9,9 @@ from typing import Any
 
 from flows.money import micro
 from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
-from models.oracle import MICRO
+from models import MICRO
 from store import AnswerRecord, Request, Store
-from store.review.mturk import Hit
+from store.review import Hit
 
 SUBMITTED, APPROVED, REJECTED = "Submitted", "Approved", "Rejected"
 BONUS_FEE = Decimal("1.2")

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from flows.errors import UsageError
 from flows.money import micro
 from flows.reviewing.mturk.terms import HitTerms, external_question
-from models.oracle import MICRO, Money
-from review.access import SECRET, TASK, Signer
+from models import MICRO, Money
+from review import SECRET, TASK, Signer
 from store import Request, Store
-from store.review.mturk import Hit
+from store.review import Hit
 
 OWNER = "mturk"  # not a process: tasks outlive the one that posted them
 DAY = 86_400.0

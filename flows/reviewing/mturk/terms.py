@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from flows.errors import UsageError
 from flows.money import micro
-from models.oracle import Money
+from models import Money
 
 SCHEMA = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd"
 FRAME_HEIGHT = 900

@@ -1,1 +1,1 @@
-"""How the model that ships was trained."""
+"""How the model that ships was drawn for, trained and evaluated."""

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from models.contrastive.vocabulary import TEMPLATES, Phrase
+from models.contrastive import TEMPLATES, Phrase
 from models.faces.training.draw import SEEN_SIZE
 
 if TYPE_CHECKING:

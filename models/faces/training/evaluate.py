@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from discovery.questions import Kind
-from models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from discovery import Kind
+from models.contrastive import SHIPPED, ContrastiveOracle
 from models.faces.training.architecture import held_out_paraphrases
 from models.faces.training.draw import DRAWN_SIZE, png, truth_matrix
 from models.faces.training.face import Face
 from models.faces.training.splits import held_out_faces
 from models.faces.training.truth import ATTRIBUTES
 from models.oracle import Compare, Feature, Label, Verdict
-from sources.dataset import Example, picture_at
+from sources import Example, picture_at
 
 BINS = 15
 TRIPLES, KNOWN = 500, 10

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from models.contrastive.vocabulary import TEMPLATES, Phrase, read
+from models.contrastive import TEMPLATES, Phrase, read
 from models.faces.training.architecture import FOLDER, build_model, build_processor, build_tokenizer
 from models.faces.training.draw import render, truth_matrix
 from models.faces.training.splits import training_faces

@@ -39,6 +39,6 @@ def test_labels_are_asked_again_and_every_cost_is_booked(tmp_path: Path, labelle
         done = curate(run, CurationRequest("define", [name, "It is red."], confirmed=True))
         assert done.data["done"]
     with Store.open(store) as opened:
-        statuses = [row["status"] for row in opened.run_overview() if row["flow"] == "features"]
+        statuses = [row["status"] for row in opened.runs.overview() if row["flow"] == "features"]
         assert sorted(statuses) == ["done", "not confirmed"]
-        assert opened.integrity_check() == []
+        assert opened.check.problems() == []
