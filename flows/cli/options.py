@@ -114,7 +114,8 @@ def takes(
     model: type[Settings], positional: str = ""
 ) -> Callable[[Callable[[Settings, Output], None]], Callable[..., None]]:
     """A command whose options are the fields of a settings model, and --config."""
-    named = sorted(model.model_fields.items(), key=lambda item: item[0] != positional)
+    order = [positional, *(name for names in GROUPS.values() for name in names), *model.model_fields]
+    named = sorted(model.model_fields.items(), key=lambda item: order.index(item[0]))
     parameters = [_parameter(name, field, first=name == positional) for name, field in named]
     about = "repeat the settings of a run.json; other options override them"
     config = Annotated[str | None, option("FILE", about), Parameter(group=OUTPUT)]
