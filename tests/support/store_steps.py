@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from store import AnswerRecord, Claimed, Request, Store
+from store import AnswerRecord, Request, Store
 from store.ledger.claims import Claimed
 
 SCOPE = "the same run"
