@@ -35,7 +35,7 @@ COMMANDS = {
         "datasets/faces --features runs/faces --oracle contrastive --out enriched/faces",
     ),
     "rediscover": (
-        "rediscover",
+        "enrich",
         "Propose features that tell apart examples which the known ones do not.",
         "datasets/faces --table enriched/faces --oracle contrastive --queries 20",
     ),

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from flows.money import micro, parse_usd
 from flows.oracle_specs import OracleSpec, shown
-from flows.settings import Environment
+from flows.settings import Environment, micro, parse_usd
 from models import Money, Oracle, OracleError
 from models.openai import Remembered
 

@@ -1,4 +1,6 @@
-"""What the settings of all flows share, and the one place that reads the environment.
+"""Sums of money: exact decimals of USD where people write them, micro-dollars wherever they are counted.
+
+What the settings of all flows share, and the one place that reads the environment.
 
 Settings are kept: in run.json, in the store, and by Prefect as parameters. Text with a secret in it is refused."""
 
@@ -6,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +16,42 @@ import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
-from flows.money import Usd, micro
+from flows.errors import UsageError
 from flows.oracle_specs import secret_in
 from flows.progress import SILENT, Display
-from models import Money
+from models import MICRO, Money
 from sources import has_store_password, name_of, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store
+
+MAX_USD = 10**12
+Usd = Annotated[Decimal, Field(gt=0, lt=MAX_USD, decimal_places=6)]  # of a settings model
+
+
+def micro(amount: Decimal) -> Money:
+    """The same sum in micro-dollars."""
+    return int((amount * MICRO).to_integral_value(ROUND_HALF_EVEN))
+
+
+def parse_usd(text: str) -> Decimal:
+    """Raises ValueError where the text is not a sum."""
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal("nan")
+    if not amount.is_finite() or abs(amount) >= MAX_USD:
+        raise ValueError(f"{text!r} is not a sum in USD: give a number such as 2.50")
+    return amount
+
+
+def read_usd(text: str, flag: str) -> Decimal:
+    """The sum given with an option; raises UsageError."""
+    try:
+        return parse_usd(text)
+    except ValueError as error:
+        raise UsageError(f"{flag} {error}") from None
+
 
 NOT_REPEATED = "secret"  # the type of an error whose message must not repeat the input
 

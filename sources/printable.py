@@ -19,3 +19,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in HARMLESS else repr(letter)[1:-1] for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, line by line."""
+    return "\n".join(map(printable, text.split("\n")))

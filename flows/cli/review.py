@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
 from flows.cli.terminal import messages
 from flows.errors import UsageError
-from flows.money import read_usd
+from flows.settings import read_usd
 
 if TYPE_CHECKING:
     from store import Store

@@ -20,7 +20,7 @@ store = command_group("store", "store check")
 @action(store, "store check --store sqlite:///answers.sqlite")
 def check(*, output: StoreOutput = STORE) -> int:
     """Recompute every key, checksum and sum, and list what is wrong (status 1)."""
-    from flows.store_check import check as check_store
+    from flows.cli.store_check import check as check_store
     from store import DamagedStore
 
     try:

@@ -6,7 +6,6 @@ as an escape, in tables, lines and JSON alike."""
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import textwrap
 import traceback
@@ -18,14 +17,10 @@ from rich.console import Console
 from rich.text import Text
 
 from flows.progress import Display
-from sources import printable
+from sources import printable, printable_lines
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def as_json(value: Any) -> str:
@@ -36,23 +31,8 @@ def as_json(value: Any) -> str:
     )
 
 
-class PrintableFormatter(logging.Formatter):
-    """Log lines and tracebacks of libraries may quote a visitor or a file."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable_lines(super().format(record))
-
-
 PIPED_WIDTH = 160  # columns of a table
 HELP_INDENT = 28  # columns before what an option means
-
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"printable": {"()": PrintableFormatter, "format": "%(levelname)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "printable"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-}
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from flows import on_first_use
 from flows.compare.settings import CompareSettings
-from flows.first_use import on_first_use
 
 if TYPE_CHECKING:
     from flows.compare.flow import compare_flow, run_flow

@@ -13,8 +13,7 @@ import numpy as np
 from discovery import Kind
 from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover import Outcome, StopReason, run_discovery
-from flows.progress import Display
-from flows.run_record import recorded_run
+from flows.progress import Display, recorded_run
 from models import (
     MICRO,
     Answer,

@@ -15,9 +15,9 @@ from discovery import UNKNOWN, same_name
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
 from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
-from flows.feature_lists import read_features
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
+from flows.runs.feature_lists import read_features
 from flows.settings import Environment, open_store
 from models import Feature, Oracle, digest_of
 from models.people import RecordedVotes

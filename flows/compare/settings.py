@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from flows.money import Usd
-from flows.settings import OracleText, RunSettings
+from flows.settings import OracleText, RunSettings, Usd
 from sources import name_of
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from flows import on_first_use
 from flows.discover.settings import OF_THE_STRATEGY, SUBSET, DiscoverSettings
-from flows.first_use import on_first_use
 
 if TYPE_CHECKING:
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow

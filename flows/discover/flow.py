@@ -20,8 +20,8 @@ from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import artifact_key, run_as_flow
+from flows.progress import recorded_run
 from flows.reviewing import suspended, wait_for_people
-from flows.run_record import recorded_run
 from models import (
     MICRO,
     AnswersPending,

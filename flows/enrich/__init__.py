@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from flows import on_first_use
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
-from flows.first_use import on_first_use
 
 if TYPE_CHECKING:
     from flows.enrich.flow import check, enrich, enrich_flow, nightly_flow, run_flow

@@ -21,10 +21,9 @@ from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
-from flows.feature_lists import read_features
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.progress import SILENT, Display
-from flows.run_record import recorded_run
+from flows.progress import SILENT, Display, recorded_run
+from flows.runs.feature_lists import read_features
 from models import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect, take_over_probe
 from reports import Column, Meaning, read_table, write_table
 from reports.drawing import plural

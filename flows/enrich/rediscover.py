@@ -19,8 +19,7 @@ from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
 from flows.enrich.settings import RediscoverSettings
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.progress import SILENT, Display
-from flows.run_record import recorded_run
+from flows.progress import SILENT, Display, recorded_run
 from models import MICRO, Oracle, Panel, Recorded, connect, digest_of
 from reports import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file

@@ -7,8 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from flows.discover import SUBSET
-from flows.money import Usd
-from flows.settings import OracleSettings
+from flows.settings import OracleSettings, Usd
 from models import digest_of
 
 Runner = Literal["threads", "dask", "ray"]

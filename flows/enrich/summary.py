@@ -16,14 +16,9 @@ from flows.enrich.update import ChangeKind, Changes, Enrichment
 from models import MICRO, Feature, OracleUnavailable
 from reports import Meaning
 from reports.analysis import Share, drift_of
-from reports.run import RunError, replace_file
+from reports.run import RunError, SkippedExample, replace_file
 
 SUMMARY = "enrich.json"
-
-
-class SkippedExample(BaseModel):
-    id: str
-    reason: str
 
 
 class EnrichSummary(BaseModel):

@@ -5,11 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from sources import printable
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
+from sources import printable_lines
 
 
 class PrintableFormatter(logging.Formatter):

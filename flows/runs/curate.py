@@ -15,8 +15,7 @@ from uuid import uuid4
 
 from flows.discover import DiscoverSettings, Prepared, prepare
 from flows.errors import UsageError
-from flows.progress import SILENT, Display
-from flows.run_record import recorded_run
+from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
 from models import MICRO, Ballot, Feature, Label, Panel, Question, Recorded, Verdict, connect, digest_of
 from models.people import RecordedCrowd, recorded_by

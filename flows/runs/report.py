@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from flows.discover import OF_THE_STRATEGY, DiscoverSettings
 from flows.errors import UsageError
-from flows.money import read_usd
 from flows.progress import SILENT, Display
+from flows.settings import read_usd
 from models import OracleError, connect
 from reports import Run
 from reports.analysis import read_column

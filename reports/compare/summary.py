@@ -15,7 +15,7 @@ NAME = "comparison.json"
 Parts = list[dict[str, Any]]
 
 
-class ComparedOracle(JsonPart):
+class OracleFigures(JsonPart):
     name: str
     people: bool
     identity: dict[str, Any]
@@ -29,7 +29,7 @@ class ComparedOracle(JsonPart):
     stopped: str
 
     @classmethod
-    def of(cls, one: Contender) -> ComparedOracle:
+    def of(cls, one: Contender) -> OracleFigures:
         return cls(
             name=one.name,
             people=one.people,
@@ -60,7 +60,7 @@ class ComparisonSummary(JsonPart):
     wanted_accuracy: Number
     seed: int
     draws: int
-    oracles: list[ComparedOracle]
+    oracles: list[OracleFigures]
     agreement: Parts
     agreement_of_all: dict[str, dict[str, Any]]
     quality: Parts
@@ -91,7 +91,7 @@ class ComparisonSummary(JsonPart):
             wanted_accuracy=study.accuracy,
             seed=study.seed,
             draws=study.draws,
-            oracles=[ComparedOracle.of(one) for one in study.contenders],
+            oracles=[OracleFigures.of(one) for one in study.contenders],
             agreement=[one.to_json() for one in comparison.pairs],
             agreement_of_all={name: one.to_json() for name, one in comparison.together.items()},
             quality=[one.to_json() for one in comparison.qualities],

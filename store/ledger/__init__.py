@@ -1,10 +1,10 @@
 """Answers, claims, charges, runs and costs."""
 
-from store.ledger.answers import KeptAnswers, identity_digest, ledger_key
+from store.ledger.answers import AnswerRecord, KeptAnswers, identity_digest, ledger_key
 from store.ledger.check import Check, StoredAnswer
-from store.ledger.claims import Claims
-from store.ledger.costs import Costs, Totals
+from store.ledger.claims import Claims, Request
+from store.ledger.costs import Cost, Costs, Totals
 from store.ledger.expiry import end_all_claims
-from store.ledger.owners import is_dead
-from store.ledger.rates import Rates
-from store.ledger.runs import Runs
+from store.ledger.owners import is_dead, new_owner
+from store.ledger.rates import Rate, Rates
+from store.ledger.runs import ActiveRun, Runs

@@ -76,7 +76,7 @@ def past_the_face(module: str) -> list[str]:
     for target, name in sorted(imported(module)):
         folder = folder_of(target)
         within = f"{home}.".startswith(f"{folder}.")
-        if within and is_package(target) and target != module:
+        if within and is_package(target) and target != module and name in names_offered(target):
             wrong.append(f"{target} ({name}): the face of its own folder")
         if not within and not is_package(target):
             wrong.append(f"{target} ({name}): import it from {folder}")

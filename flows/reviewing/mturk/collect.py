@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from flows.money import micro
 from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
+from flows.settings import micro
 from models import MICRO
 from store import AnswerRecord, Request, Store
 from store.review import Hit

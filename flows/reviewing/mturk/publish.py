@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from flows.errors import UsageError
-from flows.money import micro
 from flows.reviewing.mturk.terms import HitTerms, external_question
+from flows.settings import micro
 from models import MICRO, Money
 from review import SECRET, TASK, Signer
 from store import Request, Store

@@ -8,7 +8,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from flows.errors import UsageError
-from flows.money import micro
+from flows.settings import micro
 from models import Money
 
 SCHEMA = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.store_check import check
+from flows.cli.store_check import check
 from store import Store, StoreError
 from store.backup import backup, restore
 from store.connection import sqlite_library

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from flows.__main__ import main
-from flows.store_check import MAX_PROBLEM_LINES, CheckResult, check
+from flows.cli.store_check import MAX_PROBLEM_LINES, CheckResult, check
 from store import Store, StoreError
 from tests.integration.conftest import Clock
 from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from discovery.questions import Kind
-from flows.store_check import check
+from flows.cli.store_check import check
 from models.oracle import Answer, AnswersPending, Compare, Feature, Label, Oracle, Question, digest_of
 from models.people.human import HumanOracle, HumanTerms
 from models.recorded import Recorded

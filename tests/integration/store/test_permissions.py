@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli.store_check import check
 from flows.reviewing.page import invite
-from flows.store_check import check
 from reports.export.formats import export_run
 from sources.load import load_dataset
 from store import Store

@@ -11,7 +11,7 @@ import pytest
 
 from discovery.questions import UNKNOWN
 from flows.errors import UsageError
-from flows.feature_lists import read_features
+from flows.runs.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from flows.store_check import check
+from flows.cli.store_check import check
 from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, OracleUnavailable
