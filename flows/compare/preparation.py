@@ -17,7 +17,7 @@ from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
-from flows.runs.feature_lists import read_features
+from flows.runs import read_features
 from flows.settings import Environment, open_store
 from models import Feature, Oracle, digest_of
 from models.people import RecordedVotes

@@ -23,7 +23,7 @@ from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run
-from flows.runs.feature_lists import read_features
+from flows.runs import read_features
 from models import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect, take_over_probe
 from reports import Column, Meaning, read_table, write_table
 from reports.drawing import plural

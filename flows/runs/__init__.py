@@ -1,4 +1,5 @@
 """What is done with finished runs: report, export, curate."""
 
 from flows.runs.curate import CurationRequest, curate
+from flows.runs.feature_lists import read_features
 from flows.runs.report import describe, export, page_lines, report
