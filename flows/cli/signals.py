@@ -16,8 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from models import stopping
-
 INTERRUPTED, TERMINATED = 130, 143
 GRACE_SECONDS = 4.3
 _SIGNALS = {int(signal.SIGINT): INTERRUPTED, int(signal.SIGTERM): TERMINATED}
@@ -30,7 +28,7 @@ class Interruption:
     def __init__(self) -> None:
         self.status = INTERRUPTED
         self._ending = threading.Lock()
-        self._listening = False
+        self._listening = self._noted = False
 
     def listen(self) -> None:
         """From now on a signal raises KeyboardInterrupt in the main thread, and starts the clock."""
@@ -48,9 +46,10 @@ class Interruption:
         raise KeyboardInterrupt
 
     def _note(self, number: int) -> None:
-        if not stopping.is_set():
-            self.status = _SIGNALS[number]
-            stopping.set()
+        if not self._noted:
+            self._noted, self.status = True, _SIGNALS[number]
+        if "models.stopping" in sys.modules:  # else no oracle has been asked; importing it here would take too long
+            sys.modules["models.stopping"].stopping.set()
 
     def _wait(self, reading: int) -> None:
         while (number := os.read(reading, 1)[0]) not in _SIGNALS:

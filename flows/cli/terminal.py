@@ -16,15 +16,16 @@ from cyclopts.help import PlainFormatter
 from rich.console import Console
 from rich.text import Text
 
-from flows.progress import Display
-from sources import printable, printable_lines
-
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry
+
+    from flows.progress import Display
 
 
 def as_json(value: Any) -> str:
     """The same value for people and programs: control characters are written as JSON's own escapes."""
+    from sources import printable
+
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(
         letter if letter == "\n" or printable(letter) == letter else json.dumps(letter)[1:-1] for letter in text
@@ -37,6 +38,8 @@ HELP_INDENT = 28  # columns before what an option means
 
 def print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
     """In place of Python's own, as `sys.excepthook`."""
+    from sources import printable_lines
+
     print(printable_lines("".join(traceback.format_exception(kind, error, where))), file=sys.stderr, end="")
 
 
@@ -47,6 +50,8 @@ class PlainConsole(Console):
         super().__init__(emoji=False, markup=False, highlight=False, **named)
 
     def render_str(self, text: str, **named: Any) -> Text:
+        from sources import printable_lines
+
         return super().render_str(printable_lines(text), **named)
 
     def on_broken_pipe(self) -> None:
