@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from types import TracebackType
 
 from sqlalchemy import Engine
@@ -33,7 +34,12 @@ class Store:
         self.costs = Costs(self.transactions, clock, self.runs)
         self.rates = Rates(self.transactions, clock)
         self.check = Check(self.transactions, clock)
-        self.queue = Queue(self.transactions, clock)
+        self._clock = clock
+
+    @cached_property
+    def queue(self) -> Queue:
+        """The questions for people; most runs never ask any."""
+        return Queue(self.transactions, self._clock)
 
     @classmethod
     def open(

@@ -1,15 +1,23 @@
 """People: the review page is served, and runs wait for their answers."""
 
-from flows.reviewing.page import (
-    ADDRESS,
-    DEFAULT_ADDRESS,
-    PageSettings,
-    add_checks,
-    export,
-    invite,
-    resume,
-    revoke,
-    serve,
-    withdraw,
-)
+from typing import TYPE_CHECKING
+
+from flows import on_first_use
 from flows.reviewing.suspension import suspended, wait_for_people
+
+if TYPE_CHECKING:
+    from flows.reviewing.page import (
+        ADDRESS,
+        DEFAULT_ADDRESS,
+        PageSettings,
+        add_checks,
+        export,
+        invite,
+        resume,
+        revoke,
+        serve,
+        withdraw,
+    )
+
+PAGE = "ADDRESS DEFAULT_ADDRESS PageSettings add_checks export invite resume revoke serve withdraw"
+__getattr__ = on_first_use(__name__, {"page": PAGE})  # the page imports FastAPI
