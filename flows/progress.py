@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from models import AnswersPending, OracleIdentity
-from store import ActiveRun, Store
+
+if TYPE_CHECKING:
+    from store import ActiveRun, Store
 
 
 def recorded_run(

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from models.keys import QuestionKeys
 from models.oracle import (
@@ -28,7 +28,9 @@ from models.oracle import (
     Question,
 )
 from models.stopping import stopping
-from store import AnswerRecord, Request, Store, new_owner
+
+if TYPE_CHECKING:
+    from store import AnswerRecord, Request, Store
 
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 
@@ -41,6 +43,8 @@ def take_over_probe(oracle: Oracle, store: Store, run_id: str, budget: Money | N
 def record_of(
     answer: Answer, key: str, fence: int, question: Mapping[str, Any], oracle: str, identity: Mapping[str, Any]
 ) -> AnswerRecord:
+    from store import AnswerRecord
+
     return AnswerRecord(
         key=key,
         fence=fence,
@@ -151,6 +155,8 @@ class _PaidBatch:
         self._store = recorded.store
         self._questions = questions
         self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the batch
+        from store import new_owner  # here and below: settings and help are read without a database
+
         self._owner = new_owner()
         self._fences: dict[str, int] = {}
         self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
@@ -240,6 +246,8 @@ class _PaidBatch:
                 return
 
     def _request(self, key: str, bound: Money) -> Request:
+        from store import Request
+
         return Request(key, bound, str(self._recorded.identity), self._questions[key].kind.value)
 
     def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[Question]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-import numpy as np
-
 from sources.dataset import Truth
 from sources.errors import DatasetError
 from sources.printable import quoted
@@ -19,6 +17,8 @@ def read_truth(location: str, ids: Sequence[str], quarantined: Collection[str]) 
     table = open_table(location)
     columns = _features(location, table.columns or ())
     row_of = {name: row for row, name in enumerate(ids)}
+    import numpy as np
+
     matrix = np.full((len(ids), len(columns)), -1, dtype=np.int8)
     unseen = set(ids)
     extra: set[str] = set()
@@ -43,6 +43,8 @@ def read_truth(location: str, ids: Sequence[str], quarantined: Collection[str]) 
 
 def read_whole_truth(location: str) -> tuple[list[str], Truth]:
     """Every row of the file as it stands, with the ids in their order: for data sets that are not held in memory."""
+    import numpy as np
+
     table = open_table(location)
     columns = _features(location, table.columns or ())
     ids: list[str] = []

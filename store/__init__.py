@@ -1,6 +1,6 @@
 """What must not be lost: answers, charges, claims and runs, in SQLite or PostgreSQL."""
 
-from store.backup import backup, restore
+from store.backup import back_up, restore
 from store.connection import sqlite_file, store_name
 from store.errors import DamagedStore, StoreError
 from store.ledger import ActiveRun, AnswerRecord, Cost, Rate, Request, new_owner

@@ -66,7 +66,7 @@ PAGES = 512  # copied between two reports of progress
 Tell = Callable[[int, int], None]  # pages or rows done, of how many
 
 
-def backup(store: Store, path: Path, tell: Tell) -> None:
+def back_up(store: Store, path: Path, tell: Tell) -> None:
     """Write the store to a new file at `path`."""
     with _new_file(path) as part:
         if store.engine.dialect.name == "sqlite":

@@ -42,10 +42,10 @@ def check(*, output: StoreOutput = STORE) -> int:
 @action(store, "store backup answers-2026-11-16.sqlite")
 def backup(file: Annotated[str, option("FILE", "the new file to write")], /, *, output: StoreOutput = STORE) -> None:
     """Copy the store to a new file while runs go on."""
-    from store import backup as copy
+    from store import back_up
 
     with _existing(output.store) as opened, _percent("copied") as progress:
-        copy(opened, Path(file), progress)
+        back_up(opened, Path(file), progress)
     output.print(str(Path(file)), [str(Path(file))])
 
 

@@ -15,7 +15,7 @@ import pytest
 from flows.__main__ import main
 from flows.cli.store_check import check
 from store import Store, StoreError
-from store.backup import backup, restore
+from store.backup import back_up, restore
 from store.connection import sqlite_library
 from tests.support.kept_answers import PRICE, SCOPE, keep, labels, recorded
 from tests.support.postgres import PostgresServer
@@ -71,7 +71,7 @@ def test_a_backup_in_the_middle_of_a_run_is_sound_and_nothing_in_it_is_paid_agai
     copy = tmp_path / "backup.sqlite"
     with Store.open(store_url) as store:
         with writing(store):
-            backup(store, copy, silent)
+            back_up(store, copy, silent)
         assert store.answers.count() == ASKED
         assert check(store).problems == []
     restore(copy, elsewhere, silent)
@@ -101,7 +101,7 @@ def test_a_copy_never_starts_over_and_shows_one_moment_only(tmp_path: Path) -> N
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("store.backup.PAGES", 10)
-            backup(store, tmp_path / "copy.sqlite", write)
+            back_up(store, tmp_path / "copy.sqlite", write)
         assert len(seen) > 5
         assert seen == sorted(seen)
         assert len(store.runs.overview()) == 1 + len(seen)
@@ -115,7 +115,7 @@ def test_what_was_under_way_is_ended_and_what_was_sent_stays_booked(store_url: s
         begin(store)
         claim(store, ["a", "b"])
         store.claims.mark_sent("owner-1", ["b"])
-        backup(store, tmp_path / "backup.sqlite", silent)
+        back_up(store, tmp_path / "backup.sqlite", silent)
     restore(tmp_path / "backup.sqlite", str(tmp_path / "store-2.sqlite"), silent)
     with Store.open(str(tmp_path / "store-2.sqlite")) as restored:
         assert restored.runs.spent(SCOPE) == (100_000, 0)
@@ -142,7 +142,7 @@ def test_a_backup_whose_books_are_wrong_is_not_restored(tmp_path: Path) -> None:
         keep(store, 5)
         with store.engine.execution_options(writes=True).begin() as connection:
             connection.exec_driver_sql("UPDATE scopes SET spent = 1")
-        backup(store, tmp_path / "backup.sqlite", silent)
+        back_up(store, tmp_path / "backup.sqlite", silent)
     with pytest.raises(StoreError, match=r"is damaged \(scope .* nothing was restored"):
         restore(tmp_path / "backup.sqlite", str(tmp_path / "new.sqlite"), silent)
     assert not (tmp_path / "new.sqlite").exists()
@@ -150,7 +150,7 @@ def test_a_backup_whose_books_are_wrong_is_not_restored(tmp_path: Path) -> None:
 
 def test_a_database_with_runs_in_it_is_not_restored_into(store: Store, store_url: str, tmp_path: Path) -> None:
     keep(store, 5)
-    backup(store, tmp_path / "backup.sqlite", silent)
+    back_up(store, tmp_path / "backup.sqlite", silent)
     with pytest.raises(StoreError, match=r"exists already and|holds runs already"):
         restore(tmp_path / "backup.sqlite", store_url, silent)
     assert check(store).answers == 5
@@ -193,7 +193,7 @@ def test_a_dump_of_postgresql_restores_to_the_same_store(postgres: PostgresServe
 def test_a_backup_is_one_file_that_any_sqlite_reads(tmp_path: Path) -> None:
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         keep(store, 5)
-        backup(store, tmp_path / "copies" / "copy.sqlite", silent)
+        back_up(store, tmp_path / "copies" / "copy.sqlite", silent)
     assert [entry.name for entry in (tmp_path / "copies").iterdir()] == ["copy.sqlite"]
     raw = sqlite_library().connect(str(tmp_path / "copies" / "copy.sqlite"))
     assert raw.execute("PRAGMA journal_mode").fetchone() == ("delete",)

@@ -15,7 +15,7 @@ from flows.reviewing.page import invite
 from reports.export.formats import export_run
 from sources.load import load_dataset
 from store import Store
-from store.backup import backup, restore
+from store.backup import back_up, restore
 from store.connection import connect, sqlite_library
 from tests.support.run_folders import make_run, random_matrix
 
@@ -50,7 +50,7 @@ def test_a_store_is_for_its_owner_alone_and_so_is_a_backup_and_what_is_restored_
     with Store.open(str(folder / "s.sqlite")) as store:
         invite(store, "Ann", days=1)
         assert store.engine.url.database == str(folder / "s.sqlite")
-        backup(store, folder / "b.sqlite", quietly)
+        back_up(store, folder / "b.sqlite", quietly)
         (folder / "b.sqlite").chmod(0o644)  # as a copy fetched from elsewhere is
         restore(folder / "b.sqlite", str(folder / "r.sqlite"), quietly)
         found = modes(folder)

@@ -24,19 +24,19 @@ OPTIONS = [
 # As `python -m flows`, but killed so many seconds after so many answers: whoever looks on may look too late.
 KILLED = """
 import os, runpy, signal, sys, threading
-from store import Store
+from store.ledger.answers import KeptAnswers
 enough, later = int(sys.argv.pop(1)), float(sys.argv.pop(1))
-keep, kept = Store.answer, 0
+keep, kept = KeptAnswers.record, 0
 
-def answer(store, run_id, owner, records):
+def record(answers, run_id, records):
     global kept
-    told = keep(store, run_id, owner, records)
+    first = keep(answers, run_id, records)
     kept += len(records)
     if kept >= enough:
         threading.Timer(later, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    return told
+    return first
 
-Store.answer = answer
+KeptAnswers.record = record
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
 """
 
