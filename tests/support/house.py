@@ -56,17 +56,21 @@ def imported(module: str) -> frozenset[tuple[str, str]]:
 
 
 @cache
-def names_offered(package: str) -> frozenset[str]:
-    """The names that the face of a package takes from its modules."""
+def homes_of_names(package: str) -> dict[str, str]:
+    """The names that the face of a package takes from its modules, and from which."""
     if package not in code_files() or not is_package(package):
-        return frozenset()
+        return {}
     tree = ast.parse(code_files()[package].read_text(encoding="utf-8"))
-    return frozenset(
-        alias.asname or alias.name
+    return {
+        alias.asname or alias.name: node.module
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}.")
         for alias in node.names
-    )
+    }
+
+
+def names_offered(package: str) -> frozenset[str]:
+    return frozenset(homes_of_names(package))
 
 
 def past_the_face(module: str) -> list[str]:
@@ -138,9 +142,12 @@ def homes_of_classes() -> dict[str, list[str]]:
 
 
 def importers() -> dict[str, set[str]]:
+    """Which modules use which, through faces or not."""
     found: dict[str, set[str]] = defaultdict(set)
     for module in code_files():
-        for target, _ in imported(module):
+        for target, name in imported(module) if not is_package(module) else ():
+            while target in code_files() and name in homes_of_names(target):
+                target = homes_of_names(target)[name]
             found[target].add(module)
     return found
 
