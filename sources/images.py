@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sources.errors import DatasetError
-from sources.moving import MAX_PIXELS, FilmError, first_frame, is_film
-from sources.moving import SUFFIXES as FILM_SUFFIXES
+from sources.film import MAX_PIXELS, FilmError, first_frame, is_film
+from sources.film import SUFFIXES as FILM_SUFFIXES
 
 if TYPE_CHECKING:
     from sources.dataset import Example

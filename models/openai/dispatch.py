@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from models.background import Background
+from models.event_loop import Background
 from models.openai.chat import ask_comparison, ask_labels
 from models.openai.decisions import ask_decisions
 from models.openai.session import Delivery, Session

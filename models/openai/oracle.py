@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from models.background import Background
+from models.event_loop import Background
 from models.openai.batch import BatchDispatch
 from models.openai.bounds import Bounds
 from models.openai.client import Client

@@ -15,7 +15,7 @@ from flows.runs.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe
-from reports.label_table import Column, GrowingTable, Meaning, read_file, write_file
+from reports.enrichment_table import Column, GrowingTable, Meaning, read_file, write_file
 
 MEANING = Meaning(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 
