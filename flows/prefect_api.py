@@ -243,15 +243,30 @@ def run_with_api(
     return state
 
 
+class PreparedFlow(Flow[..., Any]):
+    """A flow that takes settings alone, and does `work` with what was prepared from them. Tasks take it along to the
+    workers of a cluster: it travels as the flow that it stands for, since what was prepared cannot travel."""
+
+    def __init__(self, template: Flow[..., Any], work: Callable[[], Any]) -> None:
+        def run(settings: Any) -> Any:  # noqa: ARG001  # Prefect shows it, and names the run by it
+            return work()
+
+        name, run_name, about = template.name, template.flow_run_name, template.description
+        super().__init__(run, name=name, flow_run_name=run_name, description=about, persist_result=False)
+        self._template = template
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unchanged, (self._template,)
+
+
+def _unchanged(flow: Flow[..., Any]) -> Flow[..., Any]:
+    return flow
+
+
 def start_prepared(template: Flow[..., Any], settings: BaseModel, work: Callable[[], Any]) -> State[Any]:
-    """A run of a flow, which takes settings alone, that does `work` with what was prepared from them."""
-
-    def run(settings: Any) -> Any:  # noqa: ARG001  # Prefect shows it, and names the run by it
-        return work()
-
-    name, run_name = template.name, template.flow_run_name
-    made: Any = Flow(run, name=name, flow_run_name=run_name, description=template.description, persist_result=False)
-    state: State[Any] = made(settings, return_state=True)
+    """A run of the flow that does `work`."""
+    flow: Any = PreparedFlow(template, work)
+    state: State[Any] = flow(settings, return_state=True)
     return state
 
 

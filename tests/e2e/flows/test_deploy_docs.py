@@ -159,7 +159,8 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture
 def terminal(tmp_path: Path, postgres: PostgresServer) -> Iterator[Terminal]:
     clone = tmp_path / "clone"
-    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".venv", ".git", "runs", "enriched", ".*cache", "docs"))
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".venv", ".git", "enriched", ".*cache", "docs"))
+    shutil.rmtree(clone / "runs", ignore_errors=True)
     port = free_port()
     addresses = {
         "postgresql+asyncpg://prefect:prefect@localhost:5432/prefect": new_database(postgres, "prefect").replace(

@@ -1,0 +1,23 @@
+"""A flow with what was prepared for it goes along with its tasks to the workers of a cluster."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import cloudpickle
+
+from flows.enrich import enrich_flow
+from flows.prefect_api import PreparedFlow
+
+
+def test_it_travels_as_the_flow_that_it_stands_for() -> None:
+    display = threading.RLock()  # as a console holds one: it cannot travel
+    prepared = PreparedFlow(enrich_flow, partial(str, display))
+    arrived = cloudpickle.loads(cloudpickle.dumps(prepared))
+    assert not isinstance(arrived, PreparedFlow)
+    assert (
+        (arrived.name, arrived.flow_run_name)
+        == (prepared.name, prepared.flow_run_name)
+        == ("enrich", "{settings.run_name}")
+    )
