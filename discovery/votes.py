@@ -112,8 +112,7 @@ class VoteSheet:
 
     @cached_property
     def named(self) -> bool:
-        """Whether the names tell the votes on a label apart. Those of a model, which votes under one name, are told
-        apart by their number."""
+        """Whether no voter's name occurs twice on one label. A model votes under one name: its votes are numbered."""
         known = np.sort(np.where(self.who == NOBODY, -1 - np.arange(self.who.shape[-1]), self.who), axis=-1)
         return not bool((np.diff(known, axis=-1) == 0).any())
 

@@ -68,9 +68,9 @@ def _classes(name: str, series: pd.Series[Any]) -> MetadataColumn:
         )
     rows = np.flatnonzero(np.isin(texts, kept))
     rare = [f"{str(value)!r} ({count})" for value, count in zip(found, counts, strict=True) if count < FEWEST_ROWS]
-    told = [f"values with fewer than {FEWEST_ROWS} examples: {', '.join(rare[:8])}" + " …" * (len(rare) > 8)]
+    skipped = [f"values with fewer than {FEWEST_ROWS} examples: {', '.join(rare[:8])}" + " …" * (len(rare) > 8)]
     return MetadataColumn(
-        name, rows, texts[rows].astype(str), False, _missing(int((texts == "").sum())) + told * bool(rare)
+        name, rows, texts[rows].astype(str), False, _missing(int((texts == "").sum())) + skipped * bool(rare)
     )
 
 

@@ -35,8 +35,8 @@ def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
     b, shared = a.T, ones @ ones.T
     spread = np.sqrt(a * (both - a)) * np.sqrt(b * (both - b))
     rarer = np.minimum.reduce([a, both - a, b, both - b])
-    told = (both >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
-    table: NDArray[np.float64] = np.where(told, (both * shared - a * b) / np.where(told, spread, 1.0), 0.0)
+    enough = (both >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
+    table: NDArray[np.float64] = np.where(enough, (both * shared - a * b) / np.where(enough, spread, 1.0), 0.0)
     np.fill_diagonal(table, 1.0)
     return table
 
@@ -44,8 +44,8 @@ def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
 def strongest(table: NDArray[np.float64]) -> list[CorrelatedPair]:
     a, b = np.triu_indices(len(table), 1)
     pairs = [CorrelatedPair(int(i), int(j), float(table[i, j])) for i, j in zip(a, b, strict=True)]
-    told = [pair for pair in pairs if abs(pair.correlation) >= LISTED_FROM]
-    return sorted(told, key=lambda pair: -abs(pair.correlation))[:MAX_LISTED_PAIRS]
+    strong = [pair for pair in pairs if abs(pair.correlation) >= LISTED_FROM]
+    return sorted(strong, key=lambda pair: -abs(pair.correlation))[:MAX_LISTED_PAIRS]
 
 
 def ordered(table: NDArray[np.float64]) -> list[int]:

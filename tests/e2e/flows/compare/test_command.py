@@ -77,7 +77,7 @@ def test_waiting_for_people_ends_with_75_and_one_line(
     prefect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert prefect_url
-    monkeypatch.setattr("flows.cli.progress.LINE_SECONDS", 600.0)  # how far it is, is not told however slow the machine
+    monkeypatch.setattr("flows.cli.progress.LINE_SECONDS", 600.0)  # no progress line, however slow the machine
     arguments = ["compare", make_world(tmp_path, n=5), "--oracles", CROWD, "human:team", "--votes", "1"]
     arguments += ["--features", feature_list(tmp_path / "f.csv"), "--store", str(tmp_path / "s.sqlite")]
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 75
