@@ -181,7 +181,30 @@ _CHECKSUMS: Step = ("ALTER TABLE answers ADD COLUMN checksum TEXT",)
 
 _KEYS_BY_EXAMPLE: Step = (rename_keys,)
 
-STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE)
+# What requests may have cost that never told: of a sent or unknown charge all of them, of a paid one those that failed
+# before the one that was answered. `batch` names the provider's batch from which the answer may still come.
+_IN_DOUBT: Step = (
+    "ALTER TABLE charges ADD COLUMN in_doubt BIGINT NOT NULL DEFAULT 0 CHECK (in_doubt >= 0)",
+    "ALTER TABLE charges ADD COLUMN batch TEXT",
+    "UPDATE charges SET in_doubt = reserved WHERE state IN ('sent', 'unknown')",
+)
+
+_SETTLEMENTS: Step = (
+    """CREATE TABLE settlements (
+        id {id}, key TEXT NOT NULL, fence BIGINT NOT NULL, in_doubt BIGINT NOT NULL, cost BIGINT NOT NULL,
+        reason TEXT NOT NULL, settled_at DOUBLE PRECISION NOT NULL)""",
+)
+
+_REPLACED: Step = (
+    """CREATE TABLE replaced_answers (
+        id {id}, key TEXT NOT NULL, answer TEXT NOT NULL, cost BIGINT NOT NULL,
+        answered_at DOUBLE PRECISION NOT NULL, replaced_at DOUBLE PRECISION NOT NULL)""",
+    "CREATE INDEX replaced_answers_by_key ON replaced_answers (key)",
+)
+
+_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED)
+
+STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE, _PROMISES)
 
 _WORDS = {
     "sqlite": {"id": "INTEGER PRIMARY KEY", "clustered": " WITHOUT ROWID"},

@@ -131,6 +131,22 @@ charges = Table(
     Column("seconds", Double, nullable=False),
     Column("claimed_at", Double, nullable=False),
     Column("settled_at", Double),
+    Column(
+        "in_doubt", BigInteger, nullable=False, server_default="0"
+    ),  # by requests that never told their cost
+    Column("batch", Text),  # of the provider, from which its answer may still come
+)
+
+settlements = Table(
+    "settlements",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("in_doubt", BigInteger, nullable=False),  # before
+    Column("cost", BigInteger, nullable=False),  # what it really was
+    Column("reason", EscapedText, nullable=False),
+    Column("settled_at", Double, nullable=False),
 )
 
 answers = Table(
@@ -145,6 +161,17 @@ answers = Table(
     Column("cost", BigInteger, nullable=False),
     Column("answered_at", Double, nullable=False),
     Column("checksum", Text),  # of question, answer and cost; none where an earlier schema kept the answer
+)
+
+replaced_answers = Table(
+    "replaced_answers",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("answer", Json, nullable=False),
+    Column("cost", BigInteger, nullable=False),
+    Column("answered_at", Double, nullable=False),
+    Column("replaced_at", Double, nullable=False),
 )
 
 uses = Table(

@@ -74,7 +74,15 @@ def make_old(store: Store) -> None:
         for key, question, identity in connection.execute(every).all():
             bare = digest_of([json.loads(identity), json.loads(question)])
             rename(connection, key, bare + key[64:])
+        undo_schema_7(connection)
         connection.execute(text("UPDATE twothirds_schema SET version = 5"))
+
+
+def undo_schema_7(connection: Connection) -> None:
+    for column in ("in_doubt", "batch"):
+        connection.exec_driver_sql(f"ALTER TABLE charges DROP COLUMN {column}")
+    for table in ("settlements", "replaced_answers"):
+        connection.exec_driver_sql(f"DROP TABLE {table}")
 
 
 def rename(connection: Connection, old: str, new: str) -> None:
