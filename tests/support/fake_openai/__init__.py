@@ -2,6 +2,7 @@
 
 from tests.support.fake_openai.batches import BatchManners
 from tests.support.fake_openai.faults import FAILURES, REPEATS, SPOILERS, USAGES
+from tests.support.fake_openai.lifelike import Habits, LifelikeServer
 from tests.support.fake_openai.mind import Mind
 from tests.support.fake_openai.server import BATCHES, CHAT, COMPARISONS, DECISIONS, FILES, LABELS, Abilities, FakeOpenAI
 
@@ -19,5 +20,7 @@ __all__ = [
     "Abilities",
     "BatchManners",
     "FakeOpenAI",
+    "Habits",
+    "LifelikeServer",
     "Mind",
 ]

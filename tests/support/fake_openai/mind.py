@@ -41,6 +41,7 @@ class Page:
     examples: list[Shown] = field(default_factory=list)
     features: dict[str, dict[str, str]] = field(default_factory=dict)  # by item number; "" is the one for all items
     known: list[str] = field(default_factory=list)
+    seed: str = ""  # a digest of the request, for a model that varies its answers
 
     @property
     def kind(self) -> Kind | None:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from models.prices import Price, read_usage, settled
 from tests.support.fake_openai.batches import Batches
@@ -72,7 +72,7 @@ class FakeOpenAI:
         self._server = Server(self._answer)
         self._server.port = port
 
-    def __enter__(self) -> FakeOpenAI:
+    def __enter__(self) -> Self:
         self._server.__enter__()
         return self
 

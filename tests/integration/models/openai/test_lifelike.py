@@ -1,0 +1,139 @@
+"""The lifelike test server is what it says: figures measured with it mean something."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal
+
+import httpx2
+import numpy as np
+import pytest
+
+from models.prices import Price
+from sources import Dataset, load_dataset
+from tests.support.fake_openai import CHAT, Habits, LifelikeServer
+from tests.support.fake_openai.lifelike import LifelikeMind, meaning_of
+from tests.support.fake_openai.mind import Page, Shown
+from tests.support.fake_openai.tokens import TokenCounter, picture_tokens, text_tokens
+
+
+@pytest.fixture(scope="module")
+def zoo() -> Dataset:
+    return load_dataset("datasets/zoo")
+
+
+@pytest.fixture(scope="module")
+def mind(zoo: Dataset) -> LifelikeMind:
+    return LifelikeMind(zoo, Habits(), seed=1)
+
+
+def test_labels_are_wrong_as_often_as_wanted_and_mostly_where_examples_are_hard(mind: LifelikeMind) -> None:
+    dice = random.Random(0)
+    rows, columns = mind.truth.shape
+    wrong = np.array([[mind.seen(r, c, dice) != mind.truth[r, c] for c in range(columns)] for r in range(rows)])
+    assert wrong.mean() == pytest.approx(0.06, abs=0.015)
+    hardest = np.sort(wrong.mean(axis=1))[::-1]
+    assert hardest[: rows // 4].sum() > 0.55 * hardest.sum()  # a quarter of the examples has most of the errors
+    again = np.array([[mind.seen(r, c, dice) != mind.truth[r, c] for c in range(columns)] for r in range(rows)])
+    assert (wrong & again).sum() > 0.5 * wrong.sum()  # by coin it would be 6 %
+
+
+@pytest.mark.parametrize("spec", ["datasets/zoo", "datasets/faces"])
+def test_whatever_words_it_uses_it_knows_what_they_mean(spec: str) -> None:
+    dataset = load_dataset(spec)
+    mind, dice = LifelikeMind(dataset, Habits(other_words=1.0)), random.Random(0)
+    for column, name in enumerate(mind.names):
+        forms = {mind.reworded(name, dice) for _ in range(30)}
+        assert len(forms) > 1
+        assert {mind.column_of(form) for form in forms} == {column}
+    assert mind.column_of("overall impression") is None
+
+
+def test_pictures_are_recognised_after_scaling(zoo: Dataset) -> None:
+    from models.prompting import ImageUrls
+
+    faces = load_dataset("datasets/faces")
+    mind, urls = LifelikeMind(faces, Habits()), ImageUrls(96, 1)
+    for row in range(0, len(faces.examples), 20):
+        assert mind.row_of(Shown("Example", pictures=list(urls.urls(faces.examples[row])))) == row
+    assert LifelikeMind(zoo, Habits()).row_of(Shown("Example", zoo.examples[7].text)) == 7
+
+
+def test_a_vague_feature_is_labelled_by_whim_but_the_same_each_time(mind: LifelikeMind, zoo: Dataset) -> None:
+    page = Page(features={"": {"name": "mood", "definition": "mood is clearly present."}})
+    page.examples = [Shown(f"Item {number}", one.text) for number, one in enumerate(zoo.examples, 1)]
+    labels = mind.label(page)
+    page.seed = "another request"
+    assert labels == mind.label(page)
+    assert 30 < sum(labels.values()) < 70
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "detail", "tokens"),
+    [
+        ("gpt-4o", (1024, 1024), "high", 765),  # the examples of OpenAI's own page
+        ("gpt-4o", (2048, 4096), "high", 1105),
+        ("gpt-4o", (4096, 8192), "low", 85),
+        ("gpt-4o-mini", (512, 512), "auto", 8500),
+        ("gpt-4o-mini", (96, 96), "low", 2833),
+        ("gpt-4.1-mini", (1024, 1024), "auto", 1659),
+    ],
+)
+def test_pictures_cost_what_openai_says(model: str, size: tuple[int, int], detail: str, tokens: int) -> None:
+    assert picture_tokens(model, *size, detail) == tokens
+
+
+def test_english_takes_about_four_characters_a_token(zoo: Dataset) -> None:
+    text = " ".join(example.text or "" for example in zoo.examples)
+    assert 3.8 < len(text) / text_tokens(text) < 5.5
+
+
+def test_long_prompts_that_begin_alike_are_cached() -> None:
+    counter = TokenCounter()
+    long = "".join(f"line {number} of the instructions\n" for number in range(300))
+
+    def cached(system: str, user: str) -> int:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        usage = counter.usage({"model": "gpt-4o-mini", "messages": messages}, "yes")
+        return int(usage["prompt_tokens_details"]["cached_tokens"])
+
+    assert cached(long, "first") == 0
+    assert cached(long, "second") >= 1024
+    assert cached(long, "second") % 128 == 0
+    assert cached("another" + long, "second") == 0
+    assert cached("short", "a") == cached("short", "a") == 0
+
+
+def test_it_keeps_a_book_and_fails_now_and_then(zoo: Dataset) -> None:
+    with (
+        httpx2.Client() as client,
+        LifelikeServer(zoo, Habits(slow=0.0), price=Price(Decimal("0.15"), Decimal("0.60"))) as it,
+    ):
+        replies = [_ask(client, it.base_url, zoo, number) for number in range(200)]
+        book = client.get(it.base_url.removesuffix("/v1") + "/book").json()
+    failed = [status for status, _ in replies if status != 200]
+    prose = [text for status, text in replies if status == 200 and not text.startswith("{")]
+    assert 0 < len(failed) < 15
+    assert set(failed) <= {429, 500}
+    assert 0 < len(prose) < 18
+    assert book["charged_requests"] == 200 - len(failed) == len(it.book)
+    assert book["failed_requests"] == len(failed)
+    assert book["usd"] == pytest.approx(
+        (book["prompt_tokens"] * 0.15 + book["completion_tokens"] * 0.6) / 1e6, rel=0.01
+    )
+
+
+def _ask(client: httpx2.Client, base_url: str, zoo: Dataset, number: int) -> tuple[int, str]:
+    feature = json.dumps({"name": "milk", "definition": "It gives milk."})
+    example = json.dumps(zoo.examples[number % len(zoo.examples)].text)
+    user = f"Example: {example}\nItem 1: does it have the feature {feature}\n"
+    messages = [{"role": "system", "content": "Decide."}, {"role": "user", "content": user}]
+    body = {"model": "gpt-4o-mini", "messages": messages, "seed": number}
+    reply = client.post(base_url.removesuffix("/v1") + CHAT, json=body)
+    return reply.status_code, reply.json()["choices"][0]["message"]["content"] if reply.status_code == 200 else ""
+
+
+def test_names_that_mean_the_same_have_one_meaning() -> None:
+    assert meaning_of("Has Wide-Brimmed Hats") == meaning_of("wide-brimmed cap")
+    assert meaning_of("black hair") != meaning_of("brown hair")
