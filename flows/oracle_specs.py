@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote, unquote
 
 from models import OracleError
 from sources import is_secret_name, secret_of
 
 MAX_SPEC_CHARS = 10_000
+MANNERS = {
+    *("timeout", "concurrency", "requests_per_minute", "tokens_per_minute", "attempts", "retry_delay", "asks"),
+    *("longest_wait", "batch_questions", "batch_wait", "batch_poll", "price", "prices"),
+}
 MAX_QUOTED_CHARS = 300  # of a spec, in an error line
 
 
@@ -60,6 +64,12 @@ def secret_in(text: str) -> str:
         if held := secret_of(value):
             return f"its address holds {held}, and parameters are kept and logged: set OPENAI_BASE_URL instead"
     return ""
+
+
+def deciding(text: str) -> str:
+    """The oracle without what only says how its server is asked, and cannot change an answer."""
+    spec = OracleSpec.parse(text)
+    return str(replace(spec, parameters=tuple(pair for pair in spec.parameters if pair[0] not in MANNERS)))
 
 
 def by_provider_batch(text: str) -> str:

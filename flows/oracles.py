@@ -34,6 +34,7 @@ class BuildContext:
     environment: Environment
     store: Store | None = None  # where questions wait for people
     budget: Money | None = None  # that finding out about a server may take
+    purpose: str = ""  # by which probes of repeated runs are counted together
     growing: bool = False  # the data set will have more examples tomorrow, and the oracle is to stay the same
 
     def config(self, made: type[Config], given: Mapping[str, Any]) -> Config:
@@ -59,6 +60,7 @@ def build_oracle(
     store: Store | None = None,
     *,
     budget: Money | None = None,
+    purpose: str = "",
     growing: bool = False,
 ) -> Oracle:
     spec = OracleSpec.parse(text)
@@ -66,7 +68,7 @@ def build_oracle(
         raise OracleError(f"unknown oracle {shown(text)}: choose one of {', '.join(BUILDERS)}")
     parameters = dict(spec.parameters)
     return BUILDERS[spec.kind](
-        BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, growing)
+        BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, purpose, growing)
     )
 
 
@@ -145,7 +147,7 @@ def _openai(spec: BuildContext) -> Oracle:
     if "prices" in spec.parameters:
         given["prices"] = read_prices(Path(spec.parameters.pop("prices")))
     remembered = Remembered(environment.cache / "servers.json")
-    return OpenAIOracle(spec.config(OpenAIConfig, given), remembered, spec.store, spec.budget)
+    return OpenAIOracle(spec.config(OpenAIConfig, given), remembered, spec.store, spec.budget, spec.purpose)
 
 
 def _vlm(spec: BuildContext) -> Oracle:

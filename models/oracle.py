@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -150,6 +150,7 @@ class Answer:
     usage: Usage = Usage()
     cost: Money = 0
     booked: Money = 0  # the part of the cost that is in the books already, and must not be booked again
+    in_doubt: Money = 0  # at most what failed requests for it have cost beside, which never told
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
@@ -230,6 +231,20 @@ class Oracle(Protocol):
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """For each question an upper bound of its price, before anything is spent."""
+        ...
+
+
+# Called just before a request leaves, in any thread, with the most that each of its questions may have cost after it.
+# False: some of them are another process's by now, and must not be sent.
+Leaving = Callable[[Sequence[tuple[Question, Money]]], bool]
+
+
+@runtime_checkable
+class TellsRequests(Protocol):
+    """An oracle that may send several requests for one question, and tells of each before it is sent."""
+
+    def ask_telling(self, questions: Iterable[Question], leaving: Leaving) -> Iterator[Answer]:
+        """As `ask`. What was pulled and never told of was not sent."""
         ...
 
 

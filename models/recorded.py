@@ -26,6 +26,7 @@ from models.oracle import (
     OracleUnavailable,
     ProbesServer,
     Question,
+    TellsRequests,
 )
 from models.stopping import stopping
 
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 
 
-def take_over_probe(oracle: Oracle, store: Store, run_id: str, budget: Money | None) -> Money:
+def take_over_probe(oracle: Oracle, store: Store, run_id: str) -> Money:
     """Book what probing the oracle's server has cost to this run, unless another run pays for it already."""
-    return store.runs.take_over(oracle.account, run_id, budget=budget) if isinstance(oracle, ProbesServer) else 0
+    return store.runs.take_over(oracle.account, run_id) if isinstance(oracle, ProbesServer) else 0
 
 
 def record_of(
@@ -57,6 +58,7 @@ def record_of(
         input_tokens=answer.usage.input_tokens,
         output_tokens=answer.usage.output_tokens,
         seconds=answer.seconds,
+        in_doubt=answer.in_doubt,
         identity=identity,
     )
 
@@ -83,7 +85,8 @@ class Recorded:
         self.budget = budget
         self.paid_calls = 0
         self.cached_calls = 0
-        self.cost: Money = take_over_probe(oracle, store, run_id, budget)  # paid by this run, now
+        self.cost: Money = take_over_probe(oracle, store, run_id)  # paid by this run, now
+        self.in_doubt: Money = 0  # at most what requests of this run, now, have cost beside that never told
         self._counting = threading.Lock()
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
@@ -127,7 +130,12 @@ class Recorded:
                 else:
                     self.paid_calls += 1
                     self.cost += answer.cost
+                    self.in_doubt += answer.in_doubt
             yield answer
+
+    def count_lost(self, in_doubt: Money) -> None:
+        with self._counting:
+            self.in_doubt += in_doubt
 
     def _why_refused(self) -> str:
         spent, reserved = self.store.runs.spent(self.scope)
@@ -143,8 +151,8 @@ class _PaidBatch:
     claimed ──► sent ──► arrived ──► committed      the usual way: `_claim`, `_send`, `_ask`, `_collect`, `_commit`
        │          │
        │          ├──► released    pending with people, or the oracle says that it was never asked
-       │          └──► lost        no answer came: it may have been charged, and its reservation stays spent
-       └──► released               never pulled by the oracle
+       │          └──► lost        no answer came: it may have been charged, and what it may have cost stays spent
+       └──► released               never pulled by the oracle, or never sent by one that tells of its requests
     refused                        it would exceed the budget
     held                           another process has claimed it
 
@@ -205,12 +213,12 @@ class _PaidBatch:
             self._store.claims.release(self._owner, keys)
             for key in keys:
                 self._fences.pop(key, None)
-        self._store.claims.abandon(self._owner, self._fences)
+        self._recorded.count_lost(self._store.claims.abandon(self._owner, self._fences))
 
     def _ask(self) -> None:
         try:
             with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
-                for answer in self._recorded.oracle.ask(claimed):
+                for answer in self._answers(claimed):
                     self._came += 1
                     self._arrived.put(answer)
         except BaseException as error:  # handed to the thread that waits for the answers
@@ -218,6 +226,12 @@ class _PaidBatch:
         finally:
             self._arrived.put(None)
             self._over.set()
+
+    def _answers(self, claimed: Iterator[Question]) -> Iterator[Answer]:
+        oracle = self._recorded.oracle
+        if isinstance(oracle, TellsRequests):
+            return oracle.ask_telling(claimed, self._leaving)
+        return oracle.ask(claimed)
 
     def _claim(self) -> Generator[Question, None, None]:
         """What this process may ask. A group at a time is marked as sent, so that a crash loses few."""
@@ -235,7 +249,7 @@ class _PaidBatch:
                 owner=self._owner,
                 lease_seconds=LEASE_SECONDS,
                 budget=recorded.budget,
-                sending=recorded.width,
+                sending=0 if isinstance(recorded.oracle, TellsRequests) else recorded.width,
             )
             self.held |= bool(claimed.held)
             yield from self._send(claimed.granted, claimed.sent)
@@ -260,7 +274,8 @@ class _PaidBatch:
                 if not unpulled:
                     self._wait_for_room()
                     group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
-                    mine = self._store.claims.mark_sent(self._owner, group)
+                    tells = isinstance(self._recorded.oracle, TellsRequests)
+                    mine = group if tells else self._store.claims.mark_sent(self._owner, group)
                     unpulled.extend(key for key in group if key in mine)
                     self._fences |= {key: granted[key] for key in unpulled}
                 if unpulled:
@@ -270,6 +285,10 @@ class _PaidBatch:
                 self._store.claims.release(self._owner, [*unpulled, *waiting])
                 for key in unpulled:
                     del self._fences[key]
+
+    def _leaving(self, requested: Sequence[tuple[Question, Money]]) -> bool:
+        in_doubt = {self._key_of(question): most for question, most in requested}
+        return self._store.claims.mark_leaving(self._owner, in_doubt) == set(in_doubt)
 
     def _wait_for_room(self) -> None:
         """Until most of what arrived is committed: a crash may lose all that is sent and not committed."""

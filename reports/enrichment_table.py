@@ -149,6 +149,16 @@ def read_table(folder: Path) -> GrowingTable:
     return read_file(path) if path.exists() else GrowingTable()
 
 
+def table_version(folder: Path) -> int:
+    """The version of the table in a folder; 0 where there is none, or none that can be read."""
+    import pyarrow.parquet as pq
+
+    try:
+        return _meaning((pq.read_schema(folder / TABLE).metadata or {})[NOTE]).version
+    except (OSError, KeyError, ValueError, TypeError):
+        return 0
+
+
 def read_file(path: Path) -> GrowingTable:
     """Row group by row group. Raises RunError for a file that enrich did not write."""
     import pyarrow as pa

@@ -202,7 +202,12 @@ _REPLACED: Step = (
     "CREATE INDEX replaced_answers_by_key ON replaced_answers (key)",
 )
 
-_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED)
+_ACCOUNTS: Step = (
+    "ALTER TABLE scopes ADD COLUMN taken_over_by BIGINT",
+    "CREATE INDEX settlements_by_charge ON settlements (key, fence)",
+)
+
+_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED, *_ACCOUNTS)
 
 STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE, _PROMISES)
 

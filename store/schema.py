@@ -82,6 +82,7 @@ scopes = Table(
     Column("scope", EscapedText, nullable=False),
     Column("spent", BigInteger, nullable=False),  # micro-dollars, as all money here
     Column("reserved", BigInteger, nullable=False),
+    Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
 )
 
 runs = Table(
@@ -131,9 +132,7 @@ charges = Table(
     Column("seconds", Double, nullable=False),
     Column("claimed_at", Double, nullable=False),
     Column("settled_at", Double),
-    Column(
-        "in_doubt", BigInteger, nullable=False, server_default="0"
-    ),  # by requests that never told their cost
+    Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never told their cost
     Column("batch", Text),  # of the provider, from which its answer may still come
 )
 

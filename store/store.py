@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from store import migrations
 from store.connection import connect, examine, store_name
 from store.errors import StoreError
-from store.ledger import Check, Claims, Costs, KeptAnswers, Rates, Runs
+from store.ledger import Check, Claims, Costs, KeptAnswers, Rates, Runs, Settlements
 from store.review import Queue
 from store.transactions import Clock, Transactions
 
@@ -32,6 +32,7 @@ class Store:
         self.answers = KeptAnswers(self.transactions, clock, self.runs)
         self.claims = Claims(self.transactions, clock, self.runs)
         self.costs = Costs(self.transactions, clock, self.runs)
+        self.settlements = Settlements(self.transactions, clock, self.runs)
         self.rates = Rates(self.transactions, clock)
         self.check = Check(self.transactions, clock)
         self._clock = clock

@@ -15,6 +15,7 @@ from discovery import UNKNOWN, same_name
 from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
 from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
+from flows.oracle_specs import deciding
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
 from flows.runs import read_features
@@ -144,7 +145,12 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     store = open_store(settings.store, display)
     environment = Environment.read()
     budget = settings.budget_micro
-    built = [build_oracle(text, dataset, settings.seed, environment, store, budget=budget) for text in settings.oracles]
+    chosen = settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons", "votes"})
+    built = [
+        build_oracle(text, dataset, settings.seed, environment, store, budget=budget, purpose=purpose)
+        for text in settings.oracles
+        for purpose in [digest_of(["compare", dataset.digest, deciding(text), chosen])]
+    ]
     features = _features(settings, built)
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)

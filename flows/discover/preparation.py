@@ -162,9 +162,9 @@ def forecast(settings: DiscoverSettings, display: Display = SILENT) -> RunForeca
     return Prepared(settings, dataset, oracle, store).forecast()
 
 
-def prepare(settings: DiscoverSettings, display: Display = SILENT) -> Prepared:
+def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str = "") -> Prepared:
     """Raises errors of the input before a server is started. Sends nothing: the oracle is not connected yet."""
-    settings, dataset, store, oracle = _read(settings, display)
+    settings, dataset, store, oracle = _read(settings, display, purpose)
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)
     prepared = Prepared(settings, dataset, oracle, store, out, display)
@@ -172,20 +172,24 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT) -> Prepared:
     return prepared
 
 
-def _read(settings: DiscoverSettings, display: Display) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
+def _read(
+    settings: DiscoverSettings, display: Display, purpose: str = ""
+) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
     for skipped in dataset.quarantined:
         display.say(f"left out {skipped.id}: {skipped.reason}")
     store = open_store(settings.store, display)
-    return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)
+    settings = settings.resolved(len(dataset.examples))
+    return settings, dataset, store, build_crowd(settings, dataset, store, purpose or settings.purpose(dataset))
 
 
-def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store) -> Oracle:
+def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle:
     """The oracle of a discovery, or all who take part where several do."""
 
     def build(text: str) -> Oracle:
-        return build_oracle(text, dataset, settings.seed, Environment.read(), store, budget=settings.budget_micro)
+        about = (text, dataset, settings.seed, Environment.read(), store)
+        return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
 
     ask_people = settings.escalate is not None or settings.spot_check is not None
     labeller = settings.labeller or settings.oracle

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from discovery import Strategy, StrategyError
 from flows.errors import UsageError
+from flows.oracle_specs import deciding
 from flows.settings import OracleSettings, OracleText
 from models import Oracle, digest_of
 
@@ -126,9 +127,17 @@ class DiscoverSettings(OracleSettings):
 
     def scope(self, dataset: Dataset, oracle: Oracle) -> str:
         """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it."""
-        deciding = {"strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY}
-        chosen = self.model_dump(mode="json", include=deciding)
-        return digest_of([dataset.digest, oracle.identity.to_json(), chosen])
+        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding()])
+
+    def purpose(self, dataset: Dataset) -> str:
+        """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
+        asked = [deciding(text) for text in (self.oracle, self.labeller, self.people) if text]
+        mixture = [self.escalate, self.spot_check, self.provider_batch]
+        return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
+
+    def _deciding(self) -> dict[str, Any]:
+        chosen = {"strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY}
+        return self.model_dump(mode="json", include=chosen)
 
     @property
     def run_name(self) -> str:

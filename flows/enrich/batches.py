@@ -27,6 +27,7 @@ from models import (
     Panel,
     Recorded,
     connect,
+    take_over_probe,
 )
 from sources import Dataset, Example, Quarantined, find_truth, name_of, read_whole_truth, vanished
 from store import Store
@@ -79,17 +80,19 @@ class Resources:
         self._opened: dict[str, tuple[Oracle, Store]] = {}
         self._recorded: dict[str, Recorded] = {}  # by run
 
-    def oracle_and_store(self, settings: EnrichSettings) -> tuple[Oracle, Store]:
+    def oracle_and_store(self, settings: EnrichSettings, purpose: str = "") -> tuple[Oracle, Store]:
+        """Opened at the first call, which says by what purpose probes are counted."""
         key = settings.model_dump_json(include={"dataset", "oracle", "seed", "store", "budget"})
         with self._opening:
             if key not in self._opened:
-                self._opened[key] = open_oracle(settings, self._display)
+                self._opened[key] = open_oracle(settings, purpose, self._display)
             return self._opened[key]
 
     def recorded(self, settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
         with self._opening:
             if run_id not in self._recorded:
-                oracle, store = self.oracle_and_store(settings)
+                oracle, store = self.oracle_and_store(settings, scope)
+                take_over_probe(oracle, store, run_id)  # a process that is not the flow's probes at the run's expense
                 connect(oracle)
                 budget = settings.budget_micro
                 self._recorded[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
@@ -166,14 +169,14 @@ def _arrived(settings: EnrichSettings, run_id: str, scope: str) -> Labeller:
     return Labeller(settings, run_id, scope, _OF_THIS_WORKER)
 
 
-def open_oracle(settings: EnrichSettings | RediscoverSettings, display: Display = SILENT) -> tuple[Oracle, Store]:
-    """The oracle of a data set that grows, and the store."""
+def open_oracle(
+    settings: EnrichSettings | RediscoverSettings, purpose: str, display: Display = SILENT
+) -> tuple[Oracle, Store]:
+    """The oracle of a data set that grows, and the store. Probes are counted by `purpose`."""
     store = open_store(settings.store, display)
     described = _described(settings.dataset, settings.oracle)
-    budget = settings.budget_micro
-    oracle = build_oracle(
-        settings.oracle, described, settings.seed, Environment.read(), store, budget=budget, growing=True
-    )
+    about = (settings.oracle, described, settings.seed, Environment.read(), store)
+    oracle = build_oracle(*about, budget=settings.budget_micro, purpose=purpose, growing=True)
     return oracle, store
 
 

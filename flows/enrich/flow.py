@@ -21,11 +21,22 @@ from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
+from flows.oracle_specs import deciding
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs import read_features
-from models import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect, take_over_probe
-from reports import Column, Meaning, read_table, write_table
+from models import (
+    MICRO,
+    AnswersPending,
+    Feature,
+    Oracle,
+    OracleLost,
+    OracleUnavailable,
+    connect,
+    digest_of,
+    take_over_probe,
+)
+from reports import Column, Meaning, read_table, table_version, write_table
 from reports.drawing import plural
 from reports.run import RunError, check_writable
 from sources import find_rows, name_of
@@ -127,7 +138,8 @@ def enrich_with(
         nullcontext(submit) if submit else local_submit(settings.workers) as how,
         closing(Resources(display)) as resources,
     ):
-        connect(resources.oracle_and_store(settings)[0])
+        purpose = digest_of(["enrich", str(folder.resolve()), deciding(settings.oracle), table_version(folder)])
+        connect(resources.oracle_and_store(settings, purpose)[0])
         job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display)
         summary, changes = job.run()
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
@@ -191,7 +203,7 @@ class _Job:
                 in_flight=2 * settings.workers,
             )
             run.spending = changes = work.changes
-            changes.cost = take_over_probe(oracle, store, run_id, settings.budget_micro)
+            changes.cost = take_over_probe(oracle, store, run_id)
             total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when read
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset)

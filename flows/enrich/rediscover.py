@@ -18,6 +18,7 @@ from discovery.strategies import adaptive_triple
 from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
 from flows.enrich.settings import RediscoverSettings
+from flows.oracle_specs import deciding
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run
 from models import MICRO, Oracle, Panel, Recorded, connect, digest_of
@@ -61,7 +62,8 @@ def rediscover_with(
     if not table.meaning.columns:
         raise RunError(f"{folder} holds no table: label the data set with `python -m flows enrich` first")
     examples, known = _sample(settings, table)
-    oracle, store = open_oracle(settings, display)
+    purpose = digest_of(["rediscover", str(folder.resolve()), deciding(settings.oracle), table.meaning.version])
+    oracle, store = open_oracle(settings, purpose, display)
     connect(oracle)
     scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
     name = name_of(settings.dataset)

@@ -110,9 +110,9 @@ def relabelling(
     """Labels to be asked again, as a run in the store that shares no budget with the discovery."""
     changed = {"out": str(run.folder), "budget": budget_of(request.budget)}
     changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
-    prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed), display)
-    connect(prepared.oracle)
     scope = digest_of(["features", run.summary.scope, request.action, request.names])
+    prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed), display, scope)
+    connect(prepared.oracle)
     run_id, store, budget = str(uuid4()), prepared.store, prepared.settings.budget_micro
     with recorded_run(
         store,

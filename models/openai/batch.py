@@ -19,7 +19,7 @@ from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
 from models.openai.dispatch import Dispatch, ask_group
 from models.openai.errors import Fault, one_line
-from models.openai.session import Bill, Delivery, Session, all_of, charge
+from models.openai.session import Bill, Delivery, Session, all_of, charge, tell
 from models.oracle import (
     Answer,
     AnswersPending,
@@ -60,7 +60,10 @@ class BatchDispatch(Dispatch):
 
         labels = [question for question in asked if isinstance(question, Label)]
         try:
-            await _Collection(self._session, labels, Delivery(emit_each, delivery.trace)).collect()
+            bills = self._session.bills(labels)
+            await tell(delivery, [(bill, bill.weight) for bill in bills])
+            told = Delivery(emit_each, delivery.leaving, delivery.trace)
+            await _Collection(self._session, labels, told).collect()
         except Fault as fault:
             raise OracleUnavailable(f"{self._session.config.host} does not take the batch: {fault}") from None
 

@@ -33,9 +33,12 @@ async def ask_comparison(session: Session, question: Compare, delivery: Delivery
     plain = compare_messages(question)
     messages, readings, message = plain, list[Reading](), ChatMessage("")
     for ask in range(session.config.asks):
+        repairs = messages is not plain
+        if readings and not session.affords([bill], delivery, repairs=repairs):
+            break
         try:
             body = await _body(session, messages, [question], "feature", compare_schema(question), ask)
-            reply = await session.send("chat", [bill], body, delivery)
+            reply = await session.send("chat", [bill], body, delivery, repairs=repairs)
         except (TooLong, Declined) as fault:
             delivery.emit(bill.answer(Verdict.REFUSED, session.by, note=str(fault)))
             return
@@ -44,8 +47,8 @@ async def ask_comparison(session: Session, question: Compare, delivery: Delivery
         bill.refusals += reading.verdict is Verdict.REFUSED
         if reading.verdict not in (Verdict.UNREADABLE, Verdict.REFUSED) or bill.refusals >= session.config.refusals:
             break
-        repairs = messages is plain and bool(message.text) and not message.cut and not bill.refusals
-        messages = repair_messages(plain, message.text, reading.problem) if repairs else plain
+        repairable = messages is plain and bool(message.text) and not message.cut and not bill.refusals
+        messages = repair_messages(plain, message.text, reading.problem) if repairable else plain
     last = readings[-1]
     found = {"feature": last.feature, "shown": last.shown, "note": note_of(readings)}
     delivery.emit(bill.answer(last.verdict, session.by, raw=message.text, **found))
@@ -87,7 +90,8 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     refused = message.refused or (not values and is_refusal(message.text))
     if refused and len(bills) == 1:
         bills[0].refusals += 1
-    if asks <= 0 or (len(bills) == 1 and bills[0].refusals >= session.config.refusals):
+    enough = len(bills) == 1 and bills[0].refusals >= session.config.refusals
+    if asks <= 0 or enough or not session.affords(rest, delivery):
         verdict = Verdict.REFUSED if refused else Verdict.UNREADABLE
         note = message.note or ("the model declined to answer" if refused else "the reply does not answer this item")
         for bill in rest:

@@ -10,11 +10,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import Fault, Retry, TransientError, fault_of
+from models.openai.errors import RUN_AGAIN, Fault, Retry, TransientError, fault_of
 from models.oracle import OracleUnavailable
 from models.prices import Tokens, read_usage
 from sources import redacted
@@ -131,6 +130,29 @@ class RetriesExhausted(OracleUnavailable):
         self.maybe_charged = maybe_charged
 
 
+class Attempts(Protocol):
+    """Books the attempts at one request."""
+
+    async def leaving(self) -> None:
+        """Called just before each attempt. Raises what keeps it from being sent."""
+
+    async def failed(self, maybe_charged: bool) -> bool:
+        """Called after an attempt that failed for the moment; whether another one can be paid for."""
+
+
+class Unbooked:
+    """Attempts that nobody pays for."""
+
+    async def leaving(self) -> None:
+        pass
+
+    async def failed(self, _maybe_charged: bool) -> bool:
+        return True
+
+
+FREE = Unbooked()
+
+
 class Client:
     """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
 
@@ -151,15 +173,26 @@ class Client:
         self._slots = asyncio.Semaphore(config.concurrency)
         self._dice = random.Random()
 
-    async def send(self, endpoint: Endpoint, body: dict[str, Any], tokens: int) -> Reply:
+    async def send(self, endpoint: Endpoint, body: dict[str, Any], tokens: int, attempts: Attempts = FREE) -> Reply:
         """`tokens` is an upper bound of what the request takes, for the rate limit.
 
         Sent and read as plain JSON: the SDK's typed methods would spend a quarter of the time on validation."""
         import httpx2
 
-        send = partial(self.sdk.post, PATHS[endpoint], cast_to=httpx2.Response, body=body)
-        response = await self.retried(send, tokens)
-        return Reply.read(redacted(response.text, self.config.secrets))
+        async def sent() -> Reply:
+            response = await self.sdk.post(PATHS[endpoint], cast_to=httpx2.Response, body=body)
+            return self._read(response.text)
+
+        reply: Reply = await self.retried(sent, tokens, attempts=attempts)
+        return reply
+
+    def _read(self, text: str) -> Reply:
+        """A reply that is no JSON object, such as a torn one or the page of a captive portal, is a passing fault."""
+        reply = Reply.read(redacted(text, self.config.secrets))
+        if reply.data is None:
+            message = f"{self.config.host} answers with what is no JSON object: {RUN_AGAIN}"
+            raise TransientError(message, maybe_charged=True)
+        return reply
 
     async def close(self) -> None:
         await self.sdk.close()
@@ -172,11 +205,7 @@ class Client:
         """The JSON object with which the server answers a call of the SDK's `with_raw_response`."""
 
         async def sent() -> dict[str, Any]:
-            reply = Reply.read(redacted((await send()).http_response.text, self.config.secrets))
-            if reply.data is None:
-                message = f"{self.config.host} answers with what is no JSON object: run again later"
-                raise TransientError(f"{message}; what was answered is kept")
-            return reply.data
+            return self._read((await send()).http_response.text).data or {}
 
         data: dict[str, Any] = await self.retried(sent, find_done=find_done)
         return data
@@ -186,6 +215,7 @@ class Client:
         send: Callable[[], Awaitable[Any]],
         tokens: int = 0,
         find_done: Callable[[], Awaitable[Any | None]] | None = None,
+        attempts: Attempts = FREE,
     ) -> Any:
         """Send until there is a response; raises a Fault of the request itself at once, others after all attempts.
 
@@ -196,6 +226,7 @@ class Client:
                 async with self._slots:
                     if self._limit is not None:
                         await self._limit.admit(tokens)
+                    await attempts.leaving()
                     return await send()
             except asyncio.CancelledError:
                 raise
@@ -205,8 +236,9 @@ class Client:
                 raise fault
             spent += fault.attempts_cost
             maybe_charged |= fault.maybe_charged
+            paid_for = await attempts.failed(fault.maybe_charged)
             delay = self._retry.delay(spent, fault.wait, self._dice)
-            if delay is None:
+            if delay is None or not paid_for:
                 raise RetriesExhausted(str(fault), maybe_charged)
             if fault.limited and self._limit is not None:
                 self._limit.pause(delay)

@@ -47,7 +47,7 @@ async def _read(session: Session, bills: list[Bill], reply: Reply, asks: int, de
         else:
             probability = float(answer["probability"])
             delivery.emit(label_answer(session, bill, probability >= YES_FROM, json.dumps(answer), probability))
-    if rest and asks > 1:
+    if rest and asks > 1 and session.affords(rest, delivery):
         await _ask(session, rest, asks - 1, delivery)
         return
     note = "the reply does not answer this predicate"

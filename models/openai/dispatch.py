@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from models.event_loop import Background
 from models.openai.chat import ask_comparison, ask_labels
 from models.openai.decisions import ask_decisions
-from models.openai.session import Delivery, Session
-from models.oracle import Answer, Compare, Label, OracleUnavailable, Question
+from models.openai.session import ClaimLost, Delivery, Session
+from models.oracle import Answer, Compare, Label, Leaving, OracleUnavailable, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,11 @@ async def ask_group(session: Session, group: Sequence[Question], delivery: Deliv
 class Dispatch:
     """After an error nothing more is pulled or sent; what is in flight is waited for, then the error is raised."""
 
-    def __init__(self, session: Session, background: Background, width: int) -> None:
+    def __init__(self, session: Session, background: Background, width: int, leaving: Leaving) -> None:
         self._session = session
         self._background = background
         self._width = width
+        self._leaving = leaving
         self._labels = session.bounds.label_groups()
         self._comparisons: list[Compare] = []
         self._in_flight = 0
@@ -110,10 +111,12 @@ class Dispatch:
             left[answer.question] -= 1
             self._arrived.put(answer)
 
-        delivery = Delivery(emit)
+        delivery = Delivery(emit, self._leaving)
         error: Exception | None = OracleUnavailable("the oracle was closed while it was asked")
         try:
             await self._deliver(group, delivery)
+            error = None
+        except ClaimLost:  # the process that has claimed them asks them
             error = None
         except Exception as problem:
             error = problem

@@ -23,6 +23,7 @@ from models.oracle import OracleUnavailable
 from sources import redacted
 
 LONGEST_DELAY = 20.0
+RUN_AGAIN = "run again later; what was answered is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,9 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
         limited = status == 429
         remedy = "lower concurrency or set requests_per_minute" if limited else "run again later"
         message = f"{config.host} answers {status} ({reason}): {remedy}; what was answered is kept"
-        return TransientError(message, retry_after(error.response.headers), limited=limited)
+        # A gateway that gave up waiting does not know whether the model has answered.
+        charged = status == 408 or (status > 500 and status not in (503, 529))
+        return TransientError(message, retry_after(error.response.headers), limited=limited, maybe_charged=charged)
     if status == 401:
         return OracleUnavailable(f"{config.host} does not accept the API key: set OPENAI_API_KEY to a valid one")
     if status == 403:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
@@ -16,8 +17,8 @@ from models.openai.dispatch import Dispatch
 from models.openai.errors import Fault
 from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
-from models.openai.session import Session
-from models.oracle import Answer, Forecast, Money, OracleError, OracleIdentity, OracleUnavailable, Question
+from models.openai.session import Session, untold
+from models.oracle import Answer, Forecast, Leaving, Money, OracleError, OracleIdentity, OracleUnavailable, Question
 from models.prompting import VERSION, ImageUrls
 from store import Store
 
@@ -33,9 +34,12 @@ class OpenAIOracle:
         remembered: Remembered | dict[str, Any] | None = None,
         store: Store | None = None,
         budget: Money | None = None,
+        purpose: str = "",
     ) -> None:
+        """`purpose` is the same for every repetition of a run, whatever the server is found to do: its probes are
+        booked together."""
         self.config = config
-        self.account = account_of(config)
+        self.account = account_of(config, purpose)
         self._store = store
         self._budget = budget
         self._remembered: Remembered | dict[str, Any] = {} if remembered is None else remembered
@@ -67,8 +71,11 @@ class OpenAIOracle:
         return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        return self.ask_telling(questions, untold)
+
+    def ask_telling(self, questions: Iterable[Question], leaving: Leaving) -> Iterator[Answer]:
         dispatch = BatchDispatch if self.config.provider_batch else Dispatch
-        return dispatch(*self._opened(), self.width).run(iter(questions))
+        return dispatch(*self._opened(), self.width, leaving).run(iter(questions))
 
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""
@@ -113,13 +120,13 @@ class OpenAIOracle:
         return Session(self.config, abilities, bounds, client, images, identity_of(bounds))
 
     async def _probe(self, client: Client) -> Abilities:
-        account = Account(Bounds.of(self.config, Abilities()), self._store, self._budget)
+        account = Account(Bounds.of(self.config, Abilities()), self.account, self._store, self._budget)
         try:
             return await probe(client, account)
         except Fault as fault:
             raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
         finally:
-            account.close()
+            await asyncio.to_thread(account.close)
 
     def _known_abilities(self) -> Abilities | None:
         known = self._remembered.get(probe_key(self.config))

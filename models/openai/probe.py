@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from models.openai.client import Client, Endpoint, Reply
+from models.openai.client import Attempts, Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Unsupported
 from models.oracle import OracleUnavailable, digest_of
@@ -79,7 +79,7 @@ class Abilities:
 class Payer(Protocol):
     """Books what a request costs."""
 
-    async def pay(self, endpoint: Endpoint, send: Callable[[], Awaitable[Reply]]) -> Reply: ...
+    async def pay(self, endpoint: Endpoint, send: Callable[[Attempts], Awaitable[Reply]]) -> Reply: ...
 
 
 async def probe(client: Client, payer: Payer) -> Abilities:

@@ -1,17 +1,20 @@
-"""Books probe requests like any question: each is claimed, sent and charged.
+"""Books probe requests like any question: each is claimed, sent and charged, each attempt as a question of its own.
 
-The scope of a run depends on the oracle's identity, and so on the probe. Hence probes are booked to a scope of the
-server, and the first run that asks this oracle takes them over: a later one if this one is killed."""
+The scope of a run depends on the oracle's identity, and so on the probe. Hence the first probes are booked to an
+account, a scope of their own, and the run takes them over: a later one if this one is killed. From then on the account
+is the scope of that run, so that probes, however often they are repeated, share the budget of the answers."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from models.keys import kept_key
 from models.openai.bounds import Bounds
-from models.openai.client import Endpoint, Reply, RetriesExhausted
+from models.openai.client import FREE, Attempts, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Fault
 from models.openai.probe import PROBE_TOKENS, probe_key
@@ -26,86 +29,127 @@ from models.oracle import (
     Usage,
     Verdict,
 )
-from models.prices import Tariff, Tokens, bound, settled
+from models.prices import Tariff, bound, settled
 from models.recorded import LEASE_SECONDS, record_of
 from store import PROBE, Request, Store, new_owner
 
 
-def account_of(config: OpenAIConfig) -> str:
-    return f"{PROBE} {probe_key(config)}"
+def account_of(config: OpenAIConfig, purpose: str = "") -> str:
+    return f"{PROBE} {purpose or probe_key(config)}"
 
 
 class Account:
     """The books of one probe. Without a store nothing is booked."""
 
-    def __init__(self, bounds: Bounds, store: Store | None, budget: Money | None) -> None:
+    def __init__(self, bounds: Bounds, account: str, store: Store | None, budget: Money | None) -> None:
         self._bounds = bounds
         self._config = bounds.config
+        self._account = account
         self._store = store
         self._budget = budget
         self._owner = new_owner()
-        self._run_id = ""
+        self._run_id = self._scope = ""
         self._asked = uuid.uuid4().hex  # another probe is another question
         self._count = 0
         self.identity = OracleIdentity("openai", self._config.model, prompts=PROBE)
 
-    async def pay(self, endpoint: Endpoint, send: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def pay(self, endpoint: Endpoint, send: Callable[[Attempts], Awaitable[Reply]]) -> Reply:
         """Send a request and book what it cost. Raises BudgetExhausted where even this may cost more than allowed."""
         if self._store is None:
-            return await send()
+            return await send(FREE)
         tariff = self._bounds.decisions if endpoint == "decisions" else self._bounds.chat
-        question = {"kind": PROBE, "server": probe_key(self._config), "asked": f"{self._asked}/{self._count}"}
-        self._count += 1
-        key = kept_key(self.identity.to_json(), question)
-        fence = self._claim(self._store, key, bound(tariff, PROBE_TOKENS))
+        attempts = _ProbeAttempts(self, self._store, bound(tariff, PROBE_TOKENS))
         started = time.monotonic()
         try:
-            reply = await send()
+            reply = await send(attempts)
         except BaseException as error:
-            maybe_charged = isinstance(error, RetriesExhausted) and error.maybe_charged
-            rejected = isinstance(error, Fault | OracleUnavailable) and not maybe_charged
-            (self._store.claims.release if rejected else self._store.claims.abandon)(self._owner, [key])
+            await attempts.end(uncharged=isinstance(error, Fault | OracleUnavailable))
             raise
         answer = self._answer(reply, tariff, round(time.monotonic() - started, 6))
-        record = record_of(answer, key, fence, question, str(self.identity), self.identity.to_json())
-        self._store.answers.record(self._run_id, [record])
+        await attempts.record(answer)
         return reply
 
     def close(self) -> None:
         if self._store is not None and self._run_id:
             self._store.runs.end(self._run_id, "done", {})
 
-    def _claim(self, store: Store, key: str, most: Money) -> int:
-        scope, server = account_of(self._config), f"{self.identity} at {self._config.host}"
-        if not self._run_id:
-            self._run_id = str(uuid.uuid4())
-            about = {"name": server, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
+    def question(self) -> dict[str, Any]:
+        self._count += 1
+        return {"kind": PROBE, "server": probe_key(self._config), "asked": f"{self._asked}/{self._count - 1}"}
+
+    def claim(self, store: Store, key: str, most: Money) -> int:
+        """Claim the right to send one request, in the scope that pays for it at that moment; returns its fence."""
+        while True:
+            self._begin(store)
+            request = Request(key, most, str(self.identity), PROBE)
+            terms: dict[str, Any] = {"owner": self._owner, "lease_seconds": LEASE_SECONDS, "budget": self._budget}
+            claimed = store.claims.claim(self._run_id, self._scope, [request], **terms)
+            if claimed.refused:
+                raise BudgetExhausted(
+                    f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {self._server} can do may take "
+                    f"{most / MICRO:.6f} USD more: raise --budget and run again"
+                )
+            # Another process may have taken the account over since; what it found there it has taken along.
+            if store.runs.scope_of(self._account) == self._scope and store.claims.mark_sent(self._owner, [key]):
+                return claimed.granted[key]
+            store.claims.release(self._owner, [key])
+
+    def end(self, store: Store, key: str, uncharged: bool) -> None:
+        (store.claims.release if uncharged else store.claims.abandon)(self._owner, [key])
+
+    def record(self, store: Store, answer: Answer, key: str, fence: int, question: dict[str, Any]) -> None:
+        record = record_of(answer, key, fence, question, str(self.identity), self.identity.to_json())
+        store.answers.record(self._run_id, [record])
+
+    @property
+    def _server(self) -> str:
+        return f"{self.identity} at {self._config.host}"
+
+    def _begin(self, store: Store) -> None:
+        scope = store.runs.scope_of(self._account)
+        if scope != self._scope:
+            self.close()
+            self._run_id, self._scope = str(uuid.uuid4()), scope
+            about = {"name": self._server, "flow": PROBE, "dataset": "", "oracle": str(self.identity)}
             store.runs.begin(self._run_id, scope, **about, settings={})
-        request = Request(key, most, str(self.identity), PROBE)
-        claimed = store.claims.claim(
-            self._run_id,
-            scope,
-            [request],
-            owner=self._owner,
-            lease_seconds=LEASE_SECONDS,
-            budget=self._budget,
-            sending=1,
-        )
-        if claimed.refused:
-            raise BudgetExhausted(
-                f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {server} can do may take "
-                f"{most / MICRO:.6f} USD more: raise --budget and run again"
-            )
-        return claimed.granted[key]
 
     def _answer(self, reply: Reply, tariff: Tariff, seconds: float) -> Answer:
-        """As for questions: a reply without usage costs its upper bound, one that is not JSON nothing."""
-        cost, tokens = 0, reply.tokens or Tokens()
-        if reply.tokens is not None:
-            cost = settled(tariff, tokens)
-        elif reply.data is not None:
-            tokens, cost = PROBE_TOKENS, bound(tariff, PROBE_TOKENS)
+        """As for questions: a reply without usage costs its upper bound."""
+        tokens = reply.tokens or PROBE_TOKENS
+        cost = bound(tariff, tokens) if reply.tokens is None else settled(tariff, tokens)
         usage = Usage(1, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
         about = "asked what it can do"
         by = str(self.identity)
         return Answer(NO_QUESTION, Verdict.NONE, by, usage=usage, cost=cost, seconds=seconds, note=about)
+
+
+class _ProbeAttempts:
+    """The attempts at one probe request. One that may have been charged stays booked; the next is another charge."""
+
+    def __init__(self, account: Account, store: Store, most: Money) -> None:
+        self._account = account
+        self._store = store
+        self._most = most
+        self._question: dict[str, Any] = {}
+        self._key, self._fence = "", 0
+
+    async def leaving(self) -> None:
+        if not self._key:
+            self._question = self._account.question()
+            key = kept_key(self._account.identity.to_json(), self._question)
+            self._fence = await asyncio.to_thread(self._account.claim, self._store, key, self._most)
+            self._key = key
+
+    async def failed(self, maybe_charged: bool) -> bool:
+        if maybe_charged:
+            await self.end(uncharged=False)
+        return True
+
+    async def end(self, *, uncharged: bool) -> None:
+        if self._key:
+            key, self._key = self._key, ""
+            await asyncio.to_thread(self._account.end, self._store, key, uncharged)
+
+    async def record(self, answer: Answer) -> None:
+        about = (self._store, answer, self._key, self._fence, self._question)
+        await asyncio.to_thread(self._account.record, *about)

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.openai.bounds import Bounds
-from models.openai.client import Client, Endpoint, Reply, RetriesExhausted
+from models.openai.bounds import REPAIR_TOKENS, Bounds
+from models.openai.client import Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
-from models.oracle import Answer, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
+from models.oracle import Answer, Leaving, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
 from models.prices import Tokens, bound, settled, shares
 from models.prompting import ImagePart, ImageUrls, Message
 from sources import DatasetError
@@ -34,6 +34,9 @@ class Bill:
     tokens: Tokens = NOTHING
     cost: Money = 0
     refusals: int = 0  # of the question alone
+    limit: Money = 0  # what is reserved for it: its requests cost no more
+    in_doubt: Money = 0  # the bounds of failed requests that may have been charged
+    told: Money | None = None  # what `leaving` was last told of it
     started: float = field(default_factory=time.monotonic)
 
     def answer(self, verdict: Verdict, by: str, *, raw: str = "", **rest: Any) -> Answer:
@@ -41,7 +44,8 @@ class Bill:
         usage = Usage(self.requests, tokens.input, tokens.output, tokens.cached, tokens.reasoning)
         seconds = round(time.monotonic() - self.started, 6)
         raw = raw.encode("utf-8", "replace").decode("utf-8")[:RAW_LIMIT]
-        return Answer(self.question, verdict, by, usage=usage, cost=self.cost, seconds=seconds, raw=raw, **rest)
+        rest |= {"cost": self.cost, "in_doubt": self.in_doubt}
+        return Answer(self.question, verdict, by, usage=usage, seconds=seconds, raw=raw, **rest)
 
 
 def charge(bills: Sequence[Bill], tokens: Tokens, cost: Money) -> None:
@@ -58,6 +62,11 @@ def charge(bills: Sequence[Bill], tokens: Tokens, cost: Money) -> None:
 Emit = Callable[[Answer], None]
 
 
+def untold(_requested: Sequence[tuple[Question, Money]]) -> bool:
+    """Where nobody keeps books every request may leave."""
+    return True
+
+
 @dataclass(slots=True)
 class PaymentTrace:
     """What the server has, or may have, charged for a group of questions."""
@@ -71,7 +80,53 @@ class Delivery:
     """Where the answers of one group go, and what the server has charged for it."""
 
     emit: Emit
+    leaving: Leaving = untold
     trace: PaymentTrace = field(default_factory=PaymentTrace)
+
+
+class ClaimLost(Exception):
+    """Another process has claimed some of the questions of a request meanwhile: it was not sent."""
+
+
+@dataclass(slots=True)
+class BookedAttempts:
+    """The attempts at one request with these questions: each is in the books, at its bound, before it is sent."""
+
+    bills: Sequence[Bill]
+    delivery: Delivery
+    bounds: Sequence[Money]  # of the request, split over its questions
+    in_flight: bool = False
+
+    def fits(self) -> bool:
+        return all(most <= bill.limit for bill, most in self._most())
+
+    async def leaving(self) -> None:
+        await tell(self.delivery, self._most())
+        self.in_flight = True
+
+    async def failed(self, maybe_charged: bool) -> bool:
+        self.in_flight = False
+        if maybe_charged:
+            self.delivery.trace.maybe_charged = True
+            for bill, most in zip(self.bills, self.bounds, strict=True):
+                bill.in_doubt += most
+        return self.fits()
+
+    def _most(self) -> list[tuple[Bill, Money]]:
+        """At most what each question has cost after one more attempt."""
+        pairs = zip(self.bills, self.bounds, strict=True)
+        return [(bill, bill.cost + bill.in_doubt + most) for bill, most in pairs]
+
+
+async def tell(delivery: Delivery, most: Sequence[tuple[Bill, Money]]) -> None:
+    """Have it written down what the questions may have cost after the next request. Raises ClaimLost."""
+    if all(bill.told == amount for bill, amount in most):
+        return
+    told = [(bill.question, amount) for bill, amount in most]
+    if not await asyncio.to_thread(delivery.leaving, told):
+        raise ClaimLost
+    for bill, amount in most:
+        bill.told = amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,33 +160,44 @@ class Session:
         return str(self.identity)
 
     def bills(self, questions: Sequence[Question]) -> list[Bill]:
-        return [Bill(question, self.bounds.weight(question)) for question in questions]
+        price, weight = self.bounds.price, self.bounds.weight
+        return [Bill(question, weight(question), limit=price(question)) for question in questions]
 
-    async def send(self, endpoint: Endpoint, bills: Sequence[Bill], body: dict[str, Any], delivery: Delivery) -> Reply:
-        """Send one request and charge its reply to the questions that it carried."""
-        tokens = self.bounds.request([bill.question for bill in bills]).input
+    async def send(
+        self,
+        endpoint: Endpoint,
+        bills: Sequence[Bill],
+        body: dict[str, Any],
+        delivery: Delivery,
+        *,
+        repairs: bool = False,
+    ) -> Reply:
+        """Send one request and charge its reply to the questions that it carried. With `repairs` it shows the last
+        reply too."""
+        most = self._most(bills, repairs)
+        attempts = self._attempts(bills, most, delivery)
         try:
-            reply = await self.client.send(endpoint, body, tokens)
-        except RetriesExhausted as exhausted:
-            delivery.trace.maybe_charged |= exhausted.maybe_charged
+            reply = await self.client.send(endpoint, body, most.input, attempts)
+        except asyncio.CancelledError:
+            await attempts.failed(attempts.in_flight)
             raise
         delivery.trace.paid.update(bill.question for bill in bills)
-        self._charge(bills, reply)
+        # A reply without usage is charged at its upper bound, so that a budget holds.
+        tariff = self.bounds.tariff(bills[0].question)
+        cost = bound(tariff, most) if reply.tokens is None else settled(tariff, reply.tokens)
+        charge(bills, reply.tokens or most, cost)
         return reply
 
-    def _charge(self, bills: Sequence[Bill], reply: Reply) -> None:
-        """A reply without usage is charged at its upper bound, so that a budget holds. A reply that is not even JSON
-        did not come from the model and costs nothing."""
-        questions = [bill.question for bill in bills]
-        if reply.tokens is None and reply.data is None:
-            bills[0].requests += 1
-            return
-        tariff = self.bounds.tariff(questions[0])
-        if reply.tokens is not None:
-            charge(bills, reply.tokens, settled(tariff, reply.tokens))
-        else:
-            most = self.bounds.request(questions)
-            charge(bills, most, bound(tariff, most))
+    def affords(self, bills: Sequence[Bill], delivery: Delivery, *, repairs: bool = False) -> bool:
+        """Whether what is reserved for these questions covers another request with them."""
+        return self._attempts(bills, self._most(bills, repairs), delivery).fits()
+
+    def _most(self, bills: Sequence[Bill], repairs: bool) -> Tokens:
+        return self.bounds.request([bill.question for bill in bills]) + Tokens(REPAIR_TOKENS if repairs else 0)
+
+    def _attempts(self, bills: Sequence[Bill], most: Tokens, delivery: Delivery) -> BookedAttempts:
+        cost = bound(self.bounds.tariff(bills[0].question), most)
+        return BookedAttempts(bills, delivery, shares(cost, [bill.weight for bill in bills]))
 
     async def ask_or_halve(
         self,

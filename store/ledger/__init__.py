@@ -8,3 +8,4 @@ from store.ledger.expiry import end_all_claims
 from store.ledger.owners import is_dead, new_owner
 from store.ledger.rates import Rate, Rates
 from store.ledger.runs import ActiveRun, Runs
+from store.ledger.settlements import Settlements

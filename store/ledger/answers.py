@@ -53,6 +53,7 @@ class AnswerRecord:
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
+    in_doubt: int = 0  # the bounds of requests for it that may have been charged and never told
     identity: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,15 +77,17 @@ _SETTLED = given(
     input_tokens=BigInteger,
     output_tokens=BigInteger,
     seconds=Double,
+    in_doubt=BigInteger,
 )
 _SETTLE = (
     update(charges)
     .where(charges.c.key == _SETTLED.c.key, charges.c.fence == _SETTLED.c.fence)
-    .values({name: column for name, column in _SETTLED.c.items() if name not in ("key", "fence")})
-    .values(state=PAID, settled_at=bindparam("at", type_=Double))
+    .values({name: column for name, column in _SETTLED.c.items() if name not in ("key", "fence", "cost")})
+    # One that was settled by hand while it was unknown stays booked beside the late answer.
+    .values(state=PAID, settled_at=bindparam("at", type_=Double), cost=charges.c.cost + _SETTLED.c.cost)
 )
 _CHARGES = (
-    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, charges.c.in_doubt, runs.c.scope)
     .join(runs, runs.c.id == charges.c.run)
     .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
@@ -148,25 +151,27 @@ def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -
             raise StoreError(
                 f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
             )
-        state, reserved, scope = before
+        state, reserved, in_doubt, scope = before
         if state == PAID:
             continue
         settled.append(_settlement(one))
-        spent = one.cost - (reserved if state == UNKNOWN else 0)
+        spent = one.cost + one.in_doubt - (in_doubt if state == UNKNOWN else 0)
         changes[scope] = changes.get(scope, Balance()) + Balance(spent, -reserved if state in LIVE else 0)
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
         add_to_balances(connection, changes)
 
 
-def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], tuple[str, int, int]]:
-    """State, reservation and scope of each charge of these questions."""
+def _charges_of(
+    connection: Connection, records: Sequence[AnswerRecord]
+) -> dict[tuple[str, int], tuple[str, int, int, int]]:
+    """State, reservation, what is in doubt and scope of each charge of these questions."""
     rows = connection.execute(_CHARGES, {"keys": sorted({one.key for one in records})}).all()
-    return {(key, fence): (state, reserved, scope) for key, fence, state, reserved, scope in rows}
+    return {(key, fence): tuple(charge) for key, fence, *charge in rows}
 
 
 def _settlement(one: AnswerRecord) -> tuple[Any, ...]:
-    measured = (one.requests, one.input_tokens, one.output_tokens, one.seconds)
+    measured = (one.requests, one.input_tokens, one.output_tokens, one.seconds, one.in_doubt)
     return (one.key, one.fence, storable(one.oracle), storable(one.kind), one.cost, *measured)
 
 

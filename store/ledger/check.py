@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Text, and_, case, exists, func, select, type_coerce
 
 from store.ledger.owners import is_dead
-from store.schema import LIVE, PAID, UNKNOWN, answer_checksum, answers, charges, identities, runs, scopes
+from store.schema import LIVE, PAID, UNKNOWN, answer_checksum, answers, charges, identities, runs, scopes, settlements
 from store.transactions import Repository, reads
 
 
@@ -44,8 +44,13 @@ class Orphans:
     micro: int
 
 
+_BY_HAND = (
+    select(func.coalesce(func.sum(settlements.c.cost), 0))
+    .where(settlements.c.key == charges.c.key, settlements.c.fence == charges.c.fence)
+    .scalar_subquery()
+)
 _BOOKED = exists().where(
-    and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.cost == answers.c.cost)
+    and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.cost == answers.c.cost + _BY_HAND)
 )
 _PAGE = (
     select(
@@ -103,8 +108,8 @@ def _file_problems(connection: Connection) -> list[str]:
 
 
 def _balance_problems(connection: Connection) -> list[str]:
-    """Spent must be what was paid plus what is unknown, and reserved what is in flight."""
-    spent = case((charges.c.state == PAID, charges.c.cost), (charges.c.state == UNKNOWN, charges.c.reserved), else_=0)
+    """Spent must be what was paid plus what is in doubt, and reserved what is in flight."""
+    spent = case((charges.c.state.in_((PAID, UNKNOWN)), charges.c.cost + charges.c.in_doubt), else_=0)
     reserved = case((charges.c.state.in_(LIVE), charges.c.reserved), else_=0)
     query = (
         select(

@@ -4,9 +4,12 @@ A claim and its charge are one row (key, fence), in one of these states:
 
     claimed ──mark_sent──► sent ──answers.record──► paid
        │                    │ │
-       │ release, abandon,  │ └──abandon, expiry──► unknown   (may have been charged: its reservation stays spent)
+       │ release, abandon,  │ └──abandon, expiry──► unknown   (may have been charged: what is in doubt stays spent)
        │ expiry             │ release (known to be uncharged)
        └────────────────────┴─────────────────────► released  (costs nothing)
+
+`in_doubt` is what requests of the claim may have cost that have not told it: while it is sent, what would stay spent if
+nothing more were heard; of a paid one, the bounds of the attempts that failed before the one that was answered.
 
 An answer that arrives late is paid from whatever state its claim is in by then. A question that is claimed again after
 unknown or released gets the next fence. Whoever claims or settles locks the balance of the scope first, then charges by
@@ -79,7 +82,14 @@ _OWN_CLAIMS = LIVE_CLAIMS.where(charges.c.key.in_(listed()), charges.c.owner == 
 _MARK_SENT = (
     update(charges)
     .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
-    .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds)
+    .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=charges.c.reserved)
+    .returning(charges.c.key)
+)
+_LEAVING = given(key=Text, in_doubt=BigInteger)
+_MARK_LEAVING = (
+    update(charges)
+    .where(IS_LIVE, charges.c.key == _LEAVING.c.key, charges.c.owner == bindparam("of_owner"))
+    .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=_LEAVING.c.in_doubt)
     .returning(charges.c.key)
 )
 # Every answer has a charge, so the charges tell which questions are answered.
@@ -89,7 +99,9 @@ _CHARGES = (
     .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
 )
-_WANTED = given(key=Text, fence=BigInteger, state=Text, oracle=Text, kind=Text, reserved=BigInteger)
+_WANTED = given(
+    key=Text, fence=BigInteger, state=Text, in_doubt=BigInteger, oracle=Text, kind=Text, reserved=BigInteger
+)
 _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
     **dict(_WANTED.c.items()),
     "run": bindparam("of_run", type_=BigInteger),
@@ -156,16 +168,24 @@ class Claims(RunRepository):
         return set(connection.execute(_MARK_SENT, values).scalars().all())
 
     @writes
+    def mark_leaving(self, connection: Connection, owner: str, in_doubt: Mapping[str, int]) -> set[str]:
+        """The same for an oracle that tells of every request, just before it leaves, the most that this one and those
+        before it may have cost. A key that is not returned is another owner's by now: do not send it."""
+        values = {"rows": sorted(in_doubt.items()), "of_owner": owner, "at": self._clock()}
+        return set(connection.execute(_MARK_LEAVING, values).scalars().all())
+
+    @writes
     def release(self, connection: Connection, owner: str, keys: Collection[str]) -> None:
         """Give back claims for which certainly nothing was charged, whether or not they are marked as sent."""
         own = connection.execute(_OWN_CLAIMS, {"keys": sorted(set(keys)), "of_owner": owner}).all()
         end_claims(connection, own, self._clock(), uncharged=True)
 
     @writes
-    def abandon(self, connection: Connection, owner: str, keys: Collection[str]) -> None:
-        """Give up claims that may have been charged, as after a time-out: what was sent becomes unknown."""
+    def abandon(self, connection: Connection, owner: str, keys: Collection[str]) -> int:
+        """Give up claims that may have been charged, as after a time-out: what was sent becomes unknown. Returns what
+        stays spent."""
         own = connection.execute(_OWN_CLAIMS, {"keys": sorted(set(keys)), "of_owner": owner}).all()
-        end_claims(connection, own, self._clock())
+        return sum(change.spent for change in end_claims(connection, own, self._clock()).values())
 
     @reads
     def last_fence(self, connection: Connection, key: str) -> int:
@@ -214,7 +234,7 @@ def _insert(
         return set()
     fences, sent = decided.granted, decided.sent
     rows = [
-        (key, fences[key], SENT if key in sent else CLAIMED, storable(oracle), storable(kind), bound)
+        (key, fences[key], *((SENT, bound) if key in sent else (CLAIMED, 0)), storable(oracle), storable(kind), bound)
         for key, bound, oracle, kind in requests
     ]
     values = {

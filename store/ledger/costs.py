@@ -28,8 +28,8 @@ class Cost:
     output_tokens: int = 0
     paid: int = 0
     cached_worth: int = 0  # what the answers taken from the store had cost
-    unknown_calls: int = 0  # sent before a crash: they may have been charged
-    unknown: int = 0  # the most that those may have cost
+    unknown_calls: int = 0  # of which a request was sent and never told its cost: it may have been charged
+    unknown: int = 0  # the most that those requests may have cost
     questions: int = 0
 
 
@@ -56,9 +56,9 @@ class Costs(RunRepository):
         is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
         query = select(
             func.count(case((and_(is_paid, charges.c.kind != PROBE), 1))).label("paid_calls"),
-            func.sum(case((is_paid, charges.c.cost), else_=0)).label("paid"),
-            func.count(case((is_unknown, 1))).label("unknown_calls"),
-            func.sum(case((is_unknown, charges.c.reserved), else_=0)).label("unknown"),
+            func.sum(charges.c.cost).label("paid"),
+            func.count(case((charges.c.in_doubt > 0, 1))).label("unknown_calls"),
+            func.sum(charges.c.in_doubt).label("unknown"),
         ).where(charges.c.run == run, or_(is_paid, is_unknown))
         row = connection.execute(query).one()
         cached = sum(int(line.cached_calls) for line in _cached(connection, runs.c.id == run))
@@ -95,8 +95,8 @@ def _charged(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Ro
             func.sum(charges.c.input_tokens).label("input_tokens"),
             func.sum(charges.c.output_tokens).label("output_tokens"),
             func.sum(charges.c.cost).label("paid"),
-            func.count(case((is_unknown, 1))).label("unknown_calls"),
-            func.sum(case((is_unknown, charges.c.reserved), else_=0)).label("unknown"),
+            func.count(case((charges.c.in_doubt > 0, 1))).label("unknown_calls"),
+            func.sum(charges.c.in_doubt).label("unknown"),
         )
         .join(runs, runs.c.id == charges.c.run)
         .where(chosen, or_(is_paid, is_unknown))

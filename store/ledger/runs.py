@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Connection, case, delete, exists, func, select, update
+from sqlalchemy import Connection, delete, exists, func, select, update
 
 from store.errors import StoreError
 from store.ledger.balances import Balance, add_to_balances, locked_balance
 from store.ledger.expiry import expire_dead_owners
-from store.schema import LIVE, PAID, UNKNOWN, charges, runs, scopes, storable
+from store.schema import PROBE, charges, runs, scopes, storable
 from store.sql import insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
 
@@ -110,28 +110,34 @@ class Runs(Repository):
         row = connection.execute(select(scopes.c.spent, scopes.c.reserved).where(scopes.c.scope == scope)).one_or_none()
         return (row.spent, row.reserved) if row else (0, 0)
 
+    @reads
+    def scope_of(self, connection: Connection, account: str) -> str:
+        """The scope to which requests of this account are booked: that of the run which took it over last, else that of
+        the account itself."""
+        later = scopes.alias()
+        of_account = select(later.c.scope).join(scopes, scopes.c.taken_over_by == later.c.id)
+        return connection.execute(of_account.where(scopes.c.scope == storable(account))).scalar() or account
+
     @writes
-    def take_over(self, connection: Connection, account: str, run_id: str, *, budget: int | None) -> int:
-        """Book to the run what was spent in the scope `account` before the run existed, such as probing a server,
-        unless that exceeds the budget; returns what was paid of it. Claims in flight stay with the account."""
+    def take_over(self, connection: Connection, account: str, run_id: str) -> int:
+        """Book to the run what was spent in the scope `account` before the run existed, such as probing a server, and
+        what is reserved there; from now on the account is the run's scope. Returns what was paid of it."""
         run = self.find(connection, run_id)
-        scope = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(account))).scalar()
-        if scope is None or not connection.execute(select(runs.c.id).where(runs.c.scope == scope).limit(1)).all():
-            return 0
-        balances = {at: locked_balance(connection, at) for at in sorted({scope, run.scope})}
+        insert_new(connection, scopes, [{"scope": account, "spent": 0, "reserved": 0}])
+        scope = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(account))).scalar_one()
+        for at in sorted({scope, run.scope}):
+            locked_balance(connection, at)
         expire_dead_owners(connection, scope, self._clock())
-        settled = [charges.c.run.in_(select(runs.c.id).where(runs.c.scope == scope)), charges.c.state.not_in(LIVE)]
-        paid = func.sum(case((charges.c.state == PAID, charges.c.cost), else_=0))
-        in_doubt = func.sum(case((charges.c.state == UNKNOWN, charges.c.reserved), else_=0))
-        cost, unknown = (int(part or 0) for part in connection.execute(select(paid, in_doubt).where(*settled)).one())
-        used = balances[run.scope].spent + balances[run.scope].reserved
-        if budget is not None and cost + unknown > max(budget - used, 0):
-            return 0
-        connection.execute(update(charges).where(*settled).values(run=run.run))
-        add_to_balances(connection, {scope: Balance(-cost - unknown), run.scope: Balance(cost + unknown)})
+        moved = locked_balance(connection, scope)
+        taken = [runs.c.scope.in_([scope, run.scope]), runs.c.flow == PROBE, runs.c.id != run.run]
+        probes = charges.c.run.in_(select(runs.c.id).where(*taken))
+        cost = connection.execute(select(func.sum(charges.c.cost)).where(probes)).scalar()
+        connection.execute(update(charges).where(probes).values(run=run.run))
+        add_to_balances(connection, {scope: Balance(-moved.spent, -moved.reserved), run.scope: moved})
+        connection.execute(update(scopes).where(scopes.c.id == scope).values(taken_over_by=run.scope))
         empty = ~exists().where(charges.c.run == runs.c.id)
-        connection.execute(delete(runs).where(runs.c.scope == scope, runs.c.ended_at.is_not(None), empty))
-        return cost
+        connection.execute(delete(runs).where(*taken, runs.c.ended_at.is_not(None), empty))
+        return int(cost or 0)
 
     def find(self, connection: Connection, run_id: str, scope: str | None = None) -> RunRow:
         """The row of a run that has begun, under this scope where one is given."""

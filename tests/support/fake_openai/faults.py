@@ -130,7 +130,7 @@ def repeat_prompt(body: Data, reply: Data) -> None:
         reply["answers"] = body["questions"]
 
 
-# Failures of the transport or of the server: nothing is paid.
+# Failures of the transport or of the server. `book` holds none of them, `processed` those that the model has answered.
 FAILURES: dict[str, Callable[[Response], Response]] = {
     "429": lambda _: Response.of({"error": {"message": "slow down", "type": "rate_limit"}}, 429),
     "429 with time": lambda _: Response.of({"error": {"message": "slow down"}}, 429, retry_after_ms="40"),
@@ -143,4 +143,14 @@ FAILURES: dict[str, Callable[[Response], Response]] = {
     "silence": lambda _: Response(b"", silent=True),
     "malformed": lambda good: Response(good.body[: len(good.body) // 2] + b"]]", headers=good.headers),
     "not JSON": lambda _: Response(b"<html>200 but no</html>", headers={"content-type": "text/html"}),
+    "a list": lambda good: Response(b"[" + good.body + b"]", headers=good.headers),
+    "event stream": lambda good: Response(b"data: " + good.body, headers={"content-type": "text/event-stream"}),
+    "empty body": lambda _: Response(b""),
+    "408": lambda _: Response.of({"error": {"message": "too slow"}}, 408),
+    "502": lambda _: Response(b"<html>bad gateway</html>", 502),
+    "504": lambda _: Response(b"<html>gateway time-out</html>", 504),
 }
+# The model has answered each of these, and the provider charges for it; nobody is told what.
+CHARGED = ("hang", "cut", "silence", "malformed", "a list", "event stream", "empty body", "408", "502", "504")
+# Whoever asks cannot tell whether one of these was charged.
+IN_DOUBT = (*CHARGED, "not JSON")

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from models.prices import Price, read_usage, settled
 from tests.support.fake_openai.batches import Batches
-from tests.support.fake_openai.faults import FAILURES, REPEATS, SPOILERS, USAGES, repeat_prompt
+from tests.support.fake_openai.faults import CHARGED, FAILURES, REPEATS, SPOILERS, USAGES, repeat_prompt
 from tests.support.fake_openai.mind import Mind, Page, example_of_schema, fresh_numbers, read_page
 from tests.support.fake_openai.wire import Request, Response, Server
 
@@ -63,6 +63,7 @@ class FakeOpenAI:
         self.abilities = abilities or Abilities()
         self.requests: list[Request] = []
         self.book: list[Charge] = []
+        self.processed: list[Charge] = []  # what the provider's bill shows, whoever was told
         self.batches = Batches(self)
         self.echo: tuple[str, ...] = ()  # said in every reply and every error
         self.answers_left: int | None = None  # after so many it is down
@@ -101,6 +102,10 @@ class FakeOpenAI:
     def spent_on_questions(self, price: Price) -> int:
         """The same without what it took to find out about the server."""
         return self._sum(self.book_of_questions, price)
+
+    def billed(self, price: Price) -> int:
+        """What the provider charges for all that the model has answered, also where the reply never came."""
+        return self._sum(self.processed, price)
 
     @property
     def book_of_questions(self) -> list[Charge]:
@@ -168,6 +173,8 @@ class FakeOpenAI:
     def _spoiled(self, path: str, body: dict[str, Any]) -> Response:
         fault = self._next_fault(path, body)
         data = self.complete(path, body)
+        if fault not in FAILURES or fault in CHARGED:
+            self.processed.append(Charge(path, dict(data["usage"]), _is_probe(body)))
         if fault == REPEATS:
             repeat_prompt(body, data)
         elif fault in SPOILERS:

@@ -86,16 +86,18 @@ def test_a_budget_that_even_this_may_exceed_is_told_before_anything_is_sent(serv
         oracle.connect()
 
 
-def test_a_run_whose_budget_has_no_room_for_it_does_not_take_it(server: FakeOpenAI, store: Store) -> None:
+def test_a_run_whose_budget_has_no_room_for_it_takes_it_all_the_same_and_asks_nothing(
+    server: FakeOpenAI, store: Store
+) -> None:
     memory: dict[str, Any] = {}
     with oracle_of(server, store, memory) as oracle:
         oracle.connect()
-    cost = server.spent(PRICE)
-    begin(store, "poor")
-    assert store.runs.take_over(oracle.account, "poor", budget=cost - 1) == 0
-    assert (store.runs.spent("scope of poor"), store.runs.spent(oracle.account)) == ((0, 0), (cost, 0))
-    assert store.runs.take_over(oracle.account, "poor", budget=cost) == cost
+    cost, probed = server.spent(PRICE), len(server.requests)
+    with pytest.raises(BudgetExhausted):
+        ask(server, store, "poor", memory, budget=cost - 1)
     assert (store.runs.spent("scope of poor"), store.runs.spent(oracle.account)) == ((cost, 0), (0, 0))
+    assert len(server.requests) == probed
+    assert check(store).problems == []
 
 
 @pytest.mark.parametrize(("fault", "state"), [("cut", "unknown"), ("500", "released")])

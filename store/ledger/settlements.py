@@ -1,0 +1,97 @@
+"""Settles by hand what requests may have cost that never told it, once the provider's bill shows what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, cast, func, insert, or_, select, update
+
+from store.errors import StoreError
+from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.runs import RunRepository
+from store.schema import PAID, UNKNOWN, charges, runs, settlements
+from store.transactions import reads, writes
+
+
+class Unsettled(NamedTuple):
+    """Charges of one run and oracle that are in doubt, and the most that they may have cost."""
+
+    run_id: str
+    name: str
+    oracle: str
+    kind: str
+    calls: int
+    micro: int
+
+
+class Settlement(NamedTuple):
+    """What was settled: how many charges, at most how much they might have cost, and what they did cost."""
+
+    calls: int
+    before: int
+    cost: int
+
+
+# What a provider's batch may still answer is not settled by hand.
+_IN_DOUBT = (charges.c.in_doubt > 0, charges.c.state.in_((PAID, UNKNOWN)), charges.c.batch.is_(None))
+_CLEAR = (
+    update(charges)
+    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+    .values(in_doubt=0, cost=charges.c.cost + bindparam("more"))
+)
+
+
+class Settlements(RunRepository):
+    @reads
+    def unsettled(self, connection: Connection, run: str | None = None) -> list[Unsettled]:
+        """By run, oracle and kind: of the run with that id, of all runs with that name, or of every run."""
+        columns = (runs.c.run_id, runs.c.name, charges.c.oracle, charges.c.kind)
+        summed = select(*columns, func.count(), cast(func.sum(charges.c.in_doubt), BigInteger))
+        chosen = summed.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, *_of(run))
+        grouped = chosen.group_by(runs.c.id, *columns).order_by(runs.c.id, *columns)
+        return [Unsettled(*row) for row in connection.execute(grouped).tuples()]
+
+    @writes
+    def settle(self, connection: Connection, run: str | None, cost: int, reason: str) -> Settlement:
+        """Book `cost` in place of all that is in doubt, spread over it, and log each. Raises StoreError where that is
+        more than the bounds allow."""
+        query = select(charges.c.key, charges.c.fence, charges.c.in_doubt, runs.c.scope)
+        found = query.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, *_of(run))
+        for scope in sorted({row.scope for row in connection.execute(found)}):
+            locked_balance(connection, scope)
+        rows = connection.execute(found.order_by(charges.c.key, charges.c.fence).with_for_update(of=charges)).all()
+        before = sum(row.in_doubt for row in rows)
+        if cost > before:
+            raise StoreError(
+                f"{cost} micro-dollars are more than the {before} that are in doubt: look at the bill again, "
+                "what it shows beyond that is of other calls"
+            )
+        parts, now, changes = _spread(cost, [row.in_doubt for row in rows]), self._clock(), dict[int, Balance]()
+        for row, part in zip(rows, parts, strict=True):
+            changes[row.scope] = changes.get(row.scope, Balance()) + Balance(part - row.in_doubt)
+        if rows:
+            pairs = list(zip(rows, parts, strict=True))
+            connection.execute(_CLEAR, [{"of_key": r.key, "of_fence": r.fence, "more": part} for r, part in pairs])
+            logged = [
+                {"key": row.key, "fence": row.fence, "in_doubt": row.in_doubt, "cost": part}
+                | {"reason": reason, "settled_at": now}
+                for row, part in pairs
+            ]
+            connection.execute(insert(settlements), logged)
+            add_to_balances(connection, changes)
+        return Settlement(len(rows), before, cost)
+
+
+def _of(run: str | None) -> Sequence[ColumnElement[bool]]:
+    return () if run is None else (or_(runs.c.run_id == run, runs.c.name == run),)
+
+
+def _spread(total: int, weights: Sequence[int]) -> list[int]:
+    """`total` in proportion to the weights, to the last unit."""
+    parts, done, weight_done, whole = [], 0, 0, max(sum(weights), 1)
+    for weight in weights:
+        weight_done += weight
+        parts.append(total * weight_done // whole - done)
+        done += parts[-1]
+    return parts
