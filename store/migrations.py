@@ -202,7 +202,30 @@ _REPLACED: Step = (
     "CREATE INDEX replaced_answers_by_key ON replaced_answers (key)",
 )
 
-_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED)
+# Sums that are asked for often, and what is needed to count questions that one run has paid for twice. In the last
+# statement `run + 0` leaves only the index of keys: that of runs would find all charges of the run for each answer.
+_TOTALS: Step = (
+    """CREATE TABLE cost_totals (
+        run BIGINT NOT NULL REFERENCES runs (id), oracle TEXT NOT NULL, kind TEXT NOT NULL,
+        paid_calls BIGINT NOT NULL, requests BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL, paid BIGINT NOT NULL, unknown_calls BIGINT NOT NULL, unknown BIGINT NOT NULL,
+        cached_calls BIGINT NOT NULL, cached_worth BIGINT NOT NULL, PRIMARY KEY (run, oracle, kind)){clustered}""",
+    "CREATE INDEX charges_asked_again ON charges (run) WHERE fence > 1",
+    """INSERT INTO cost_totals
+        SELECT run, oracle, kind, sum(CASE WHEN state = 'paid' THEN 1 ELSE 0 END), sum(requests), sum(input_tokens),
+            sum(output_tokens), sum(cost), sum(CASE WHEN state = 'unknown' THEN 1 ELSE 0 END), sum(in_doubt), 0, 0
+        FROM charges WHERE state IN ('paid', 'unknown') GROUP BY run, oracle, kind""",
+    """INSERT INTO cost_totals
+        SELECT uses.run, identities.oracle, answers.kind, 0, 0, 0, 0, 0, 0, 0, count(*), sum(answers.cost)
+        FROM uses JOIN answers ON answers.id = uses.answer JOIN identities ON identities.id = answers.identity
+        WHERE NOT EXISTS (SELECT * FROM charges
+            WHERE charges.key = answers.key AND charges.run + 0 = uses.run AND charges.state = 'paid')
+        GROUP BY uses.run, identities.oracle, answers.kind
+        ON CONFLICT (run, oracle, kind) DO UPDATE
+            SET cached_calls = excluded.cached_calls, cached_worth = excluded.cached_worth""",
+)
+
+_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED, *_TOTALS)
 
 STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE, _PROMISES)
 

@@ -131,10 +131,26 @@ charges = Table(
     Column("seconds", Double, nullable=False),
     Column("claimed_at", Double, nullable=False),
     Column("settled_at", Double),
-    Column(
-        "in_doubt", BigInteger, nullable=False, server_default="0"
-    ),  # by requests that never told their cost
+    Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never told their cost
     Column("batch", Text),  # of the provider, from which its answer may still come
+)
+
+# Running sums over charges and uses; see ledger/books.py.
+cost_totals = Table(
+    "cost_totals",
+    metadata,
+    Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
+    Column("oracle", EscapedText, primary_key=True),
+    Column("kind", EscapedText, primary_key=True),
+    Column("paid_calls", BigInteger, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("paid", BigInteger, nullable=False),
+    Column("unknown_calls", BigInteger, nullable=False),
+    Column("unknown", BigInteger, nullable=False),  # in doubt, of paid and unknown charges
+    Column("cached_calls", BigInteger, nullable=False),  # uses of answers that other runs have paid for
+    Column("cached_worth", BigInteger, nullable=False),  # what those answers had cost when they were used
 )
 
 settlements = Table(

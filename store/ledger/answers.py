@@ -12,16 +12,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Double, Text, and_, bindparam, func, select, union, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Double,
+    Text,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    union,
+    update,
+)
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.balances import locked_balance
+from store.ledger.books import CHARGE, Charge, book, count_uses, uncount_uses
 from store.ledger.runs import RunRepository
 from store.schema import (
-    LIVE,
     PAID,
     PROBE,
-    UNKNOWN,
     answer_checksum,
     answers,
     charges,
@@ -81,10 +92,10 @@ _SETTLE = (
     update(charges)
     .where(charges.c.key == _SETTLED.c.key, charges.c.fence == _SETTLED.c.fence)
     .values({name: column for name, column in _SETTLED.c.items() if name not in ("key", "fence")})
-    .values(state=PAID, settled_at=bindparam("at", type_=Double))
+    .values(state=PAID, in_doubt=literal_column("0"), settled_at=bindparam("at", type_=Double))
 )
 _CHARGES = (
-    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+    select(*CHARGE)
     .join(runs, runs.c.id == charges.c.run)
     .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
@@ -92,7 +103,7 @@ _CHARGES = (
 )
 _IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
-_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id)).returning(uses.c.answer)
 
 
 class KeptAnswers(RunRepository):
@@ -111,20 +122,25 @@ class KeptAnswers(RunRepository):
         run, now = self._runs.find(connection, run_id), self._clock()
         ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
         locked_balance(connection, run.scope)
-        _book(connection, ordered, now)
+        paid = _settle(connection, ordered, now)
         digests = _Digests()
         numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
         rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(ordered)}
         values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
         first = set(connection.execute(_KEEP, values).scalars().all())
         repeated = [key for key in rows if key not in first]
+        for payer, keys in sorted(paid.items()):
+            if late := keys.intersection(repeated):
+                uncount_uses(connection, payer, late)
         return dict(connection.execute(_LOOKUP, {"keys": repeated}).tuples().all()) if repeated else {}
 
     @writes
     def note_uses(self, connection: Connection, run_id: str, keys: Collection[str]) -> None:
         """Note that the run used these answers from the store, without paying for them."""
-        run = self._runs.find(connection, run_id).run
-        connection.execute(_USE, {"of_run": run, "keys": sorted(set(keys))})
+        run = self._runs.find(connection, run_id)
+        locked_balance(connection, run.scope)  # no answer is paid for meanwhile
+        used = connection.execute(_USE, {"of_run": run.run, "keys": sorted(set(keys))})
+        count_uses(connection, run.run, used.scalars().all())
 
     @reads
     def count(self, connection: Connection, scope: str | None = None) -> int:
@@ -138,31 +154,48 @@ class KeptAnswers(RunRepository):
         return connection.execute(select(func.count()).select_from(union(paid, used).subquery())).scalar_one()
 
 
-def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -> None:
-    """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone."""
+def _settle(connection: Connection, records: Sequence[AnswerRecord], now: float) -> dict[int, set[str]]:
+    """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone. Returns
+    the keys that each run has not paid for before."""
     found = _charges_of(connection, records)
-    settled, changes = [], dict[int, Balance]()
+    settled, changes = [], []
     for one in records:
         before = found.get((one.key, one.fence))
         if before is None:
             raise StoreError(
                 f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
             )
-        state, reserved, scope = before
-        if state == PAID:
-            continue
-        settled.append(_settlement(one))
-        spent = one.cost - (reserved if state == UNKNOWN else 0)
-        changes[scope] = changes.get(scope, Balance()) + Balance(spent, -reserved if state in LIVE else 0)
+        if before.state != PAID:
+            settled.append(_settlement(one))
+            changes.append((before, _paid(before, one)))
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
-        add_to_balances(connection, changes)
+        book(connection, changes)
+    paid_before = {(charge.run, charge.key) for charge in found.values() if charge.state == PAID}
+    new: dict[int, set[str]] = {}
+    for _before, charge in changes:
+        if (charge.run, charge.key) not in paid_before:
+            new.setdefault(charge.run, set()).add(charge.key)
+    return new
 
 
-def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], tuple[str, int, int]]:
-    """State, reservation and scope of each charge of these questions."""
+def _paid(before: Charge, one: AnswerRecord) -> Charge:
+    return before._replace(
+        state=PAID,
+        oracle=storable(one.oracle),
+        kind=storable(one.kind),
+        in_doubt=0,
+        cost=one.cost,
+        requests=one.requests,
+        input_tokens=one.input_tokens,
+        output_tokens=one.output_tokens,
+    )
+
+
+def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:
+    """All charges of these questions, locked."""
     rows = connection.execute(_CHARGES, {"keys": sorted({one.key for one in records})}).all()
-    return {(key, fence): (state, reserved, scope) for key, fence, state, reserved, scope in rows}
+    return {(row.key, row.fence): Charge(*row) for row in rows}
 
 
 def _settlement(one: AnswerRecord) -> tuple[Any, ...]:

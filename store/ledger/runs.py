@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Connection, case, delete, exists, func, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.balances import locked_balance
+from store.ledger.books import CHARGE, Charge, book
 from store.ledger.expiry import expire_dead_owners
-from store.schema import LIVE, PAID, UNKNOWN, charges, runs, scopes, storable
+from store.schema import LIVE, PAID, charges, cost_totals, runs, scopes, storable
 from store.sql import insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
+
+_MOVE = update(charges).where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
 
 
 class RunRow(NamedTuple):
@@ -120,18 +123,20 @@ class Runs(Repository):
             return 0
         balances = {at: locked_balance(connection, at) for at in sorted({scope, run.scope})}
         expire_dead_owners(connection, scope, self._clock())
-        settled = [charges.c.run.in_(select(runs.c.id).where(runs.c.scope == scope)), charges.c.state.not_in(LIVE)]
-        paid = func.sum(case((charges.c.state == PAID, charges.c.cost), else_=0))
-        in_doubt = func.sum(case((charges.c.state == UNKNOWN, charges.c.reserved), else_=0))
-        cost, unknown = (int(part or 0) for part in connection.execute(select(paid, in_doubt).where(*settled)).one())
+        of_account = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(runs.c.scope == scope)
+        settled = [Charge(*row) for row in connection.execute(of_account) if row.state not in LIVE]
         used = balances[run.scope].spent + balances[run.scope].reserved
-        if budget is not None and cost + unknown > max(budget - used, 0):
+        if budget is not None and sum(one.balance().spent for one in settled) > max(budget - used, 0):
             return 0
-        connection.execute(update(charges).where(*settled).values(run=run.run))
-        add_to_balances(connection, {scope: Balance(-cost - unknown), run.scope: Balance(cost + unknown)})
+        moved = [{"of_key": one.key, "of_fence": one.fence} for one in settled]
+        if moved:
+            connection.execute(_MOVE.values(run=run.run), moved)
+        book(connection, [(one, one._replace(run=run.run, scope=run.scope)) for one in settled])
         empty = ~exists().where(charges.c.run == runs.c.id)
-        connection.execute(delete(runs).where(runs.c.scope == scope, runs.c.ended_at.is_not(None), empty))
-        return cost
+        gone = [runs.c.scope == scope, runs.c.ended_at.is_not(None), empty]
+        connection.execute(delete(cost_totals).where(cost_totals.c.run.in_(select(runs.c.id).where(*gone))))
+        connection.execute(delete(runs).where(*gone))
+        return sum(one.cost for one in settled if one.state == PAID)
 
     def find(self, connection: Connection, run_id: str, scope: str | None = None) -> RunRow:
         """The row of a run that has begun, under this scope where one is given."""
