@@ -202,8 +202,8 @@ _REPLACED: Step = (
     "CREATE INDEX replaced_answers_by_key ON replaced_answers (key)",
 )
 
-# Sums that are asked for often, and what is needed to count questions that one run has paid for twice. In the last
-# statement `run + 0` leaves only the index of keys: that of runs would find all charges of the run for each answer.
+# Sums that are asked for often, and what is needed to count questions that one run has paid for twice. Of the uses
+# `run + 0` leaves only the index of keys: that of runs would find all charges of the run for each answer.
 _TOTALS: Step = (
     """CREATE TABLE cost_totals (
         run BIGINT NOT NULL REFERENCES runs (id), oracle TEXT NOT NULL, kind TEXT NOT NULL,
@@ -223,6 +223,13 @@ _TOTALS: Step = (
         GROUP BY uses.run, identities.oracle, answers.kind
         ON CONFLICT (run, oracle, kind) DO UPDATE
             SET cached_calls = excluded.cached_calls, cached_worth = excluded.cached_worth""",
+    "ALTER TABLE scopes ADD COLUMN kept BIGINT NOT NULL DEFAULT 0",
+    """UPDATE scopes SET kept = counted.answers FROM (
+        SELECT scope, count(*) AS answers FROM (
+            SELECT runs.scope, answers.id FROM charges JOIN answers ON answers.key = charges.key
+                JOIN runs ON runs.id = charges.run WHERE charges.state = 'paid' AND charges.kind <> 'probe'
+            UNION SELECT runs.scope, uses.answer FROM uses JOIN runs ON runs.id = uses.run) AS known
+        GROUP BY scope) AS counted WHERE counted.scope = scopes.id""",
 )
 
 _PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED, *_TOTALS)

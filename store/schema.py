@@ -82,6 +82,7 @@ scopes = Table(
     Column("scope", EscapedText, nullable=False),
     Column("spent", BigInteger, nullable=False),  # micro-dollars, as all money here
     Column("reserved", BigInteger, nullable=False),
+    Column("kept", BigInteger, nullable=False, server_default="0"),  # answers that its runs have paid for or used
 )
 
 runs = Table(

@@ -17,22 +17,19 @@ from sqlalchemy import (
     Connection,
     Double,
     Text,
-    and_,
     bindparam,
     func,
     literal_column,
     select,
-    union,
     update,
 )
 
 from store.errors import StoreError
 from store.ledger.balances import locked_balance
-from store.ledger.books import CHARGE, Charge, book, count_uses, uncount_uses
+from store.ledger.books import CHARGE, Change, Charge, book, count_answers, count_uses
 from store.ledger.runs import RunRepository
 from store.schema import (
     PAID,
-    PROBE,
     answer_checksum,
     answers,
     charges,
@@ -122,16 +119,15 @@ class KeptAnswers(RunRepository):
         run, now = self._runs.find(connection, run_id), self._clock()
         ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
         locked_balance(connection, run.scope)
-        paid = _settle(connection, ordered, now)
+        known = _charges_of(connection, ordered)
+        changes = _settle(connection, ordered, known, now)
         digests = _Digests()
         numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
         rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(ordered)}
         values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
         first = set(connection.execute(_KEEP, values).scalars().all())
         repeated = [key for key in rows if key not in first]
-        for payer, keys in sorted(paid.items()):
-            if late := keys.intersection(repeated):
-                uncount_uses(connection, payer, late)
+        count_answers(connection, changes, known.values(), repeated)
         return dict(connection.execute(_LOOKUP, {"keys": repeated}).tuples().all()) if repeated else {}
 
     @writes
@@ -140,27 +136,23 @@ class KeptAnswers(RunRepository):
         run = self._runs.find(connection, run_id)
         locked_balance(connection, run.scope)  # no answer is paid for meanwhile
         used = connection.execute(_USE, {"of_run": run.run, "keys": sorted(set(keys))})
-        count_uses(connection, run.run, used.scalars().all())
+        count_uses(connection, run.run, run.scope, used.scalars().all())
 
     @reads
     def count(self, connection: Connection, scope: str | None = None) -> int:
         """How many answers are kept, or how many of them the runs of a scope have paid for or used."""
         if scope is None:
             return connection.execute(select(func.count()).select_from(answers)).scalar_one()
-        of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == scope)
-        settled = and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.kind != PROBE)
-        paid = select(answers.c.id).join(charges, settled).where(charges.c.run.in_(of_scope))
-        used = select(uses.c.answer).where(uses.c.run.in_(of_scope))
-        return connection.execute(select(func.count()).select_from(union(paid, used).subquery())).scalar_one()
+        return connection.execute(select(scopes.c.kept).where(scopes.c.scope == scope)).scalar() or 0
 
 
-def _settle(connection: Connection, records: Sequence[AnswerRecord], now: float) -> dict[int, set[str]]:
-    """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone. Returns
-    the keys that each run has not paid for before."""
-    found = _charges_of(connection, records)
+def _settle(
+    connection: Connection, records: Sequence[AnswerRecord], known: Mapping[tuple[str, int], Charge], now: float
+) -> list[Change]:
+    """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone."""
     settled, changes = [], []
     for one in records:
-        before = found.get((one.key, one.fence))
+        before = known.get((one.key, one.fence))
         if before is None:
             raise StoreError(
                 f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
@@ -171,12 +163,7 @@ def _settle(connection: Connection, records: Sequence[AnswerRecord], now: float)
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
         book(connection, changes)
-    paid_before = {(charge.run, charge.key) for charge in found.values() if charge.state == PAID}
-    new: dict[int, set[str]] = {}
-    for _before, charge in changes:
-        if (charge.run, charge.key) not in paid_before:
-            new.setdefault(charge.run, set()).add(charge.key)
-    return new
+    return changes
 
 
 def _paid(before: Charge, one: AnswerRecord) -> Charge:

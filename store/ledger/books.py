@@ -1,4 +1,4 @@
-"""The books: what each scope has spent and reserved, and what each run has cost by oracle and kind of question.
+"""The books: what each scope has spent, reserved and kept, and what each run has cost by oracle and kind of question.
 
 Both are running sums over the charges, so that nobody has to add up a large store. Every change of a charge goes
 through `book`, in the transaction that makes it; `store check` adds everything up again."""
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, exists, func, select, update
 
 from store.ledger.balances import Balance, add_to_balances
-from store.schema import LIVE, PAID, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
+from store.schema import LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
 from store.sql import among, insert_new, listed
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
@@ -59,6 +59,7 @@ class Charge(NamedTuple):
         }
 
 
+Change = tuple[Charge, Charge]  # as it was, and as it is now
 CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
 _ADD = (
     update(cost_totals)
@@ -68,8 +69,8 @@ _ADD = (
 _NOTHING = dict.fromkeys(COUNTED, 0)
 
 
-def book(connection: Connection, changes: Iterable[tuple[Charge, Charge]]) -> dict[int, Balance]:
-    """Book changes of charges, each as it was and as it is now; returns the changes of the balances by scope."""
+def book(connection: Connection, changes: Iterable[Change]) -> dict[int, Balance]:
+    """Book changes of charges; returns the changes of the balances by scope."""
     balances: dict[int, Balance] = {}
     totals: dict[Line, dict[str, int]] = {}
     for before, after in changes:
@@ -117,31 +118,60 @@ def used(*chosen: ColumnElement[bool]) -> Any:
     )
 
 
-_OF_RUN = bindparam("of_run", type_=BigInteger)
+_OF_RUN, _OF_SCOPE = (bindparam(name, type_=BigInteger) for name in ("of_run", "of_scope"))
 _USED_NOW = used(uses.c.run == _OF_RUN, among(uses.c.answer))
-_USED_BEFORE = (
-    select(uses.c.run, identities.c.oracle, answers.c.kind, answers.c.cost)
+_in_scope = select(runs.c.id).where(runs.c.scope == _OF_SCOPE)
+# Scalar queries, because PostgreSQL would make joins with all charges and uses of the scope from NOT EXISTS.
+_payer = select(charges.c.run).where(charges.c.key == answers.c.key, charges.c.state == PAID)
+_user = select(uses.c.run).where(uses.c.answer == answers.c.id, uses.c.run != _OF_RUN, uses.c.run.in_(_in_scope))
+_NEW_TO_SCOPE = (
+    select(func.count())
+    .select_from(answers)
+    .where(
+        among(answers.c.id),
+        _payer.where((charges.c.run + 0).in_(_in_scope)).limit(1).scalar_subquery().is_(None),
+        _user.limit(1).scalar_subquery().is_(None),
+    )
+)
+_USED_IN_SCOPE = (
+    select(uses.c.run, identities.c.oracle, answers.c.kind, answers.c.key, answers.c.cost)
     .select_from(answers)
     .join(identities, identities.c.id == answers.c.identity)
-    .join(uses, and_(uses.c.answer == answers.c.id, uses.c.run == _OF_RUN))
+    .join(uses, and_(uses.c.answer == answers.c.id, uses.c.run.in_(_in_scope)))
     .where(answers.c.key.in_(listed()))
 )
 
 
-def count_uses(connection: Connection, run: int, new: Sequence[int]) -> None:
-    """Count the answers, by number, that the run uses from now on."""
-    rows = connection.execute(_USED_NOW, {"of_run": run, "keys": list(new)}).all() if new else []
-    _add_to_totals(
-        connection,
-        {
-            (row.run, row.oracle, row.kind): {"cached_calls": row.cached_calls, "cached_worth": int(row.cached_worth)}
-            for row in rows
-        },
-    )
+def count_uses(connection: Connection, run: int, scope: int, new: Sequence[int]) -> None:
+    """Count the answers, by number, that the run has begun to use."""
+    if not new:
+        return
+    values = {"of_run": run, "of_scope": scope, "keys": list(new)}
+    totals = {
+        (row.run, row.oracle, row.kind): {"cached_calls": row.cached_calls, "cached_worth": int(row.cached_worth)}
+        for row in connection.execute(_USED_NOW, values)
+    }
+    add_to_balances(connection, {scope: Balance(kept=connection.execute(_NEW_TO_SCOPE, values).scalar_one())})
+    _add_to_totals(connection, totals)
 
 
-def uncount_uses(connection: Connection, run: int, keys: Collection[str]) -> None:
-    """The run has now paid for these answers itself: where it used one before, that was no answer of others."""
-    for row in connection.execute(_USED_BEFORE, {"of_run": run, "keys": sorted(keys)}).all():
-        change = {"cached_calls": -1, "cached_worth": -row.cost}
-        _add_to_totals(connection, {(row.run, row.oracle, row.kind): change})
+def count_answers(
+    connection: Connection, changes: Sequence[Change], known: Collection[Charge], repeated: Collection[str]
+) -> None:
+    """Count what is kept, now that these charges are paid. `known` are all charges of their questions as they were,
+    `repeated` the questions that had been answered before: a run that used such an answer has now paid for it."""
+    paid = {after for _before, after in changes}
+    for scope in sorted({charge.scope for charge in paid}):
+        keys = {charge.key for charge in paid if charge.scope == scope}
+        late = sorted(keys.intersection(repeated))
+        rows = connection.execute(_USED_IN_SCOPE, {"of_scope": scope, "keys": late}).all() if late else []
+        before = {charge.key for charge in known if charge.state == PAID and charge.scope == scope}
+        probes = {charge.key for charge in paid if charge.kind == PROBE}
+        new = keys - before - probes - {row.key for row in rows}
+        add_to_balances(connection, {scope: Balance(kept=len(new))})
+        payers = {(charge.run, charge.key) for charge in paid}
+        payers -= {(charge.run, charge.key) for charge in known if charge.state == PAID}
+        for row in rows:
+            if (row.run, row.key) in payers:
+                change = {"cached_calls": -1, "cached_worth": -row.cost}
+                _add_to_totals(connection, {(row.run, row.oracle, row.kind): change})

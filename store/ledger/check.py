@@ -9,11 +9,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, select, type_coerce
+from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, select, type_coerce, union
 
 from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
-from store.schema import LIVE, PAID, UNKNOWN, answer_checksum, answers, charges, cost_totals, identities, runs, scopes
+from store.schema import (
+    LIVE,
+    PAID,
+    PROBE,
+    UNKNOWN,
+    answer_checksum,
+    answers,
+    charges,
+    cost_totals,
+    identities,
+    runs,
+    scopes,
+    uses,
+)
 from store.transactions import Repository, reads
 
 
@@ -89,6 +102,16 @@ _CHARGED = select(
     charges.c.run, charges.c.oracle, charges.c.kind, *(func.sum(of).label(name) for name, of in _SUMS.items())
 ).group_by(charges.c.run, charges.c.oracle, charges.c.kind)
 
+_OF_SCOPE = union(
+    select(runs.c.scope, answers.c.id)
+    .select_from(charges)
+    .join(answers, answers.c.key == charges.c.key)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(_IS_PAID, charges.c.kind != PROBE),
+    select(runs.c.scope, uses.c.answer).join(runs, runs.c.id == uses.c.run),
+).subquery()
+_KEPT = select(_OF_SCOPE.c.scope, func.count()).group_by(_OF_SCOPE.c.scope)
+
 
 class Check(Repository):
     def answers(self) -> Iterator[list[StoredAnswer]]:
@@ -158,12 +181,14 @@ def _balance_problems(
         if run in names:  # else the file refers to a row that is not there, which is told
             charged[names[run].scope] += sums.get("paid", 0) + sums.get("unknown", 0)
             claimed[names[run].scope] += sums.get("reserved", 0)
-    found = []
+    found, kept = [], dict(connection.execute(_KEPT).tuples().all())
     for row in connection.execute(select(scopes).order_by(scopes.c.id)):
         if row.spent != charged[row.id]:
             found.append(f"scope {row.scope}: {row.spent} micro-dollars spent, but {charged[row.id]} charged")
         if row.reserved != claimed[row.id]:
             found.append(f"scope {row.scope}: {row.reserved} micro-dollars reserved, but {claimed[row.id]} claimed")
+        if row.kept != kept.get(row.id, 0):
+            found.append(f"scope {row.scope}: {row.kept} answers booked, but {kept.get(row.id, 0)} paid or used")
     return found
 
 

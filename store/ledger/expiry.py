@@ -19,10 +19,10 @@ IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_e
 LIVE_CLAIMS = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
 _EXPIRED = LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
 _OF_OWNERS = LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("owners", expanding=True)))
-_OWNERS_IN_SCOPE = (
+_OWNERS_IN_SCOPE = (  # `run + 0`: by the index of live claims, not by that of all charges of the runs
     select(charges.c.owner)
     .distinct()
-    .join(runs, runs.c.id == charges.c.run)
+    .join(runs, runs.c.id == charges.c.run + 0)
     .where(IS_LIVE, runs.c.scope == bindparam("in_scope"))
 )
 _END = (

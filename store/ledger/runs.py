@@ -119,11 +119,12 @@ class Runs(Repository):
         unless that exceeds the budget; returns what was paid of it. Claims in flight stay with the account."""
         run = self.find(connection, run_id)
         scope = connection.execute(select(scopes.c.id).where(scopes.c.scope == storable(account))).scalar()
-        if scope is None or not connection.execute(select(runs.c.id).where(runs.c.scope == scope).limit(1)).all():
+        payers = connection.execute(select(runs.c.id).where(runs.c.scope == scope)).scalars().all()
+        if scope is None or not payers:
             return 0
         balances = {at: locked_balance(connection, at) for at in sorted({scope, run.scope})}
         expire_dead_owners(connection, scope, self._clock())
-        of_account = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(runs.c.scope == scope)
+        of_account = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(charges.c.run.in_(payers))
         settled = [Charge(*row) for row in connection.execute(of_account) if row.state not in LIVE]
         used = balances[run.scope].spent + balances[run.scope].reserved
         if budget is not None and sum(one.balance().spent for one in settled) > max(budget - used, 0):
@@ -132,8 +133,7 @@ class Runs(Repository):
         if moved:
             connection.execute(_MOVE.values(run=run.run), moved)
         book(connection, [(one, one._replace(run=run.run, scope=run.scope)) for one in settled])
-        empty = ~exists().where(charges.c.run == runs.c.id)
-        gone = [runs.c.scope == scope, runs.c.ended_at.is_not(None), empty]
+        gone = [runs.c.id.in_(payers), runs.c.ended_at.is_not(None), ~exists().where(charges.c.run == runs.c.id)]
         connection.execute(delete(cost_totals).where(cost_totals.c.run.in_(select(runs.c.id).where(*gone))))
         connection.execute(delete(runs).where(*gone))
         return sum(one.cost for one in settled if one.state == PAID)

@@ -80,6 +80,7 @@ def make_old(store: Store) -> None:
 
 def undo_schema_7(connection: Connection) -> None:
     connection.exec_driver_sql("DROP INDEX charges_asked_again")
+    connection.exec_driver_sql("ALTER TABLE scopes DROP COLUMN kept")
     for column in ("in_doubt", "batch"):
         connection.exec_driver_sql(f"ALTER TABLE charges DROP COLUMN {column}")
     for table in ("settlements", "replaced_answers", "cost_totals"):
