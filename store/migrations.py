@@ -207,7 +207,37 @@ _ACCOUNTS: Step = (
     "CREATE INDEX settlements_by_charge ON settlements (key, fence)",
 )
 
-_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED, *_ACCOUNTS)
+# Sums that are asked for often, and what is needed to count questions that one run has paid for twice. Of the uses
+# `run + 0` leaves only the index of keys: that of runs would find all charges of the run for each answer.
+_TOTALS: Step = (
+    """CREATE TABLE cost_totals (
+        run BIGINT NOT NULL REFERENCES runs (id), oracle TEXT NOT NULL, kind TEXT NOT NULL,
+        paid_calls BIGINT NOT NULL, requests BIGINT NOT NULL, input_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL, paid BIGINT NOT NULL, unknown_calls BIGINT NOT NULL, unknown BIGINT NOT NULL,
+        cached_calls BIGINT NOT NULL, cached_worth BIGINT NOT NULL, PRIMARY KEY (run, oracle, kind)){clustered}""",
+    "CREATE INDEX charges_asked_again ON charges (run) WHERE fence > 1",
+    """INSERT INTO cost_totals
+        SELECT run, oracle, kind, sum(CASE WHEN state = 'paid' THEN 1 ELSE 0 END), sum(requests), sum(input_tokens),
+            sum(output_tokens), sum(cost), sum(CASE WHEN in_doubt > 0 THEN 1 ELSE 0 END), sum(in_doubt), 0, 0
+        FROM charges WHERE state IN ('paid', 'unknown') GROUP BY run, oracle, kind""",
+    """INSERT INTO cost_totals
+        SELECT uses.run, identities.oracle, answers.kind, 0, 0, 0, 0, 0, 0, 0, count(*), sum(answers.cost)
+        FROM uses JOIN answers ON answers.id = uses.answer JOIN identities ON identities.id = answers.identity
+        WHERE NOT EXISTS (SELECT * FROM charges
+            WHERE charges.key = answers.key AND charges.run + 0 = uses.run AND charges.state = 'paid')
+        GROUP BY uses.run, identities.oracle, answers.kind
+        ON CONFLICT (run, oracle, kind) DO UPDATE
+            SET cached_calls = excluded.cached_calls, cached_worth = excluded.cached_worth""",
+    "ALTER TABLE scopes ADD COLUMN kept BIGINT NOT NULL DEFAULT 0",
+    """UPDATE scopes SET kept = counted.answers FROM (
+        SELECT scope, count(*) AS answers FROM (
+            SELECT runs.scope, answers.id FROM charges JOIN answers ON answers.key = charges.key
+                JOIN runs ON runs.id = charges.run WHERE charges.state = 'paid' AND charges.kind <> 'probe'
+            UNION SELECT runs.scope, uses.answer FROM uses JOIN runs ON runs.id = uses.run) AS known
+        GROUP BY scope) AS counted WHERE counted.scope = scopes.id""",
+)
+
+_PROMISES: Step = (*_IN_DOUBT, *_SETTLEMENTS, *_REPLACED, *_ACCOUNTS, *_TOTALS)
 
 STEPS: tuple[Step, ...] = (_FIRST, _REVIEW, _RATES, _CHARGES_IN_ORDER, _CHECKSUMS, _KEYS_BY_EXAMPLE, _PROMISES)
 

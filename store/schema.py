@@ -83,6 +83,7 @@ scopes = Table(
     Column("spent", BigInteger, nullable=False),  # micro-dollars, as all money here
     Column("reserved", BigInteger, nullable=False),
     Column("taken_over_by", BigInteger),  # of an account for probes: the scope of the run that pays for them
+    Column("kept", BigInteger, nullable=False, server_default="0"),  # answers that its runs have paid for or used
 )
 
 runs = Table(
@@ -134,6 +135,24 @@ charges = Table(
     Column("settled_at", Double),
     Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never told their cost
     Column("batch", Text),  # of the provider, from which its answer may still come
+)
+
+# Running sums over charges and uses; see ledger/books.py.
+cost_totals = Table(
+    "cost_totals",
+    metadata,
+    Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
+    Column("oracle", EscapedText, primary_key=True),
+    Column("kind", EscapedText, primary_key=True),
+    Column("paid_calls", BigInteger, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("paid", BigInteger, nullable=False),
+    Column("unknown_calls", BigInteger, nullable=False),
+    Column("unknown", BigInteger, nullable=False),  # in doubt, of paid and unknown charges
+    Column("cached_calls", BigInteger, nullable=False),  # uses of answers that other runs have paid for
+    Column("cached_worth", BigInteger, nullable=False),  # what those answers had cost when they were used
 )
 
 settlements = Table(

@@ -12,16 +12,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Double, Text, and_, bindparam, func, select, union, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Double,
+    Text,
+    bindparam,
+    func,
+    select,
+    update,
+)
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.balances import locked_balance
+from store.ledger.books import CHARGE, Change, Charge, book, count_answers, count_uses
 from store.ledger.runs import RunRepository
 from store.schema import (
-    LIVE,
     PAID,
-    PROBE,
-    UNKNOWN,
     answer_checksum,
     answers,
     charges,
@@ -87,7 +94,7 @@ _SETTLE = (
     .values(state=PAID, settled_at=bindparam("at", type_=Double), cost=charges.c.cost + _SETTLED.c.cost)
 )
 _CHARGES = (
-    select(charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, charges.c.in_doubt, runs.c.scope)
+    select(*CHARGE)
     .join(runs, runs.c.id == charges.c.run)
     .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
@@ -95,7 +102,7 @@ _CHARGES = (
 )
 _IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
-_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
+_USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id)).returning(uses.c.answer)
 
 
 class KeptAnswers(RunRepository):
@@ -114,60 +121,70 @@ class KeptAnswers(RunRepository):
         run, now = self._runs.find(connection, run_id), self._clock()
         ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
         locked_balance(connection, run.scope)
-        _book(connection, ordered, now)
+        known = _charges_of(connection, ordered)
+        changes = _settle(connection, ordered, known, now)
         digests = _Digests()
         numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
         rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(ordered)}
         values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
         first = set(connection.execute(_KEEP, values).scalars().all())
         repeated = [key for key in rows if key not in first]
+        count_answers(connection, changes, known.values(), repeated)
         return dict(connection.execute(_LOOKUP, {"keys": repeated}).tuples().all()) if repeated else {}
 
     @writes
     def note_uses(self, connection: Connection, run_id: str, keys: Collection[str]) -> None:
         """Note that the run used these answers from the store, without paying for them."""
-        run = self._runs.find(connection, run_id).run
-        connection.execute(_USE, {"of_run": run, "keys": sorted(set(keys))})
+        run = self._runs.find(connection, run_id)
+        locked_balance(connection, run.scope)  # no answer is paid for meanwhile
+        used = connection.execute(_USE, {"of_run": run.run, "keys": sorted(set(keys))})
+        count_uses(connection, run.run, run.scope, used.scalars().all())
 
     @reads
     def count(self, connection: Connection, scope: str | None = None) -> int:
         """How many answers are kept, or how many of them the runs of a scope have paid for or used."""
         if scope is None:
             return connection.execute(select(func.count()).select_from(answers)).scalar_one()
-        of_scope = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == scope)
-        settled = and_(charges.c.key == answers.c.key, charges.c.state == PAID, charges.c.kind != PROBE)
-        paid = select(answers.c.id).join(charges, settled).where(charges.c.run.in_(of_scope))
-        used = select(uses.c.answer).where(uses.c.run.in_(of_scope))
-        return connection.execute(select(func.count()).select_from(union(paid, used).subquery())).scalar_one()
+        return connection.execute(select(scopes.c.kept).where(scopes.c.scope == scope)).scalar() or 0
 
 
-def _book(connection: Connection, records: Sequence[AnswerRecord], now: float) -> None:
+def _settle(
+    connection: Connection, records: Sequence[AnswerRecord], known: Mapping[tuple[str, int], Charge], now: float
+) -> list[Change]:
     """Turn each claim into a paid charge, whatever its state is by now; one that is paid already is left alone."""
-    found = _charges_of(connection, records)
-    settled, changes = [], dict[int, Balance]()
+    settled, changes = [], []
     for one in records:
-        before = found.get((one.key, one.fence))
+        before = known.get((one.key, one.fence))
         if before is None:
             raise StoreError(
                 f"answer {one.key} was never claimed under fence {one.fence}: claim a question before asking it"
             )
-        state, reserved, in_doubt, scope = before
-        if state == PAID:
-            continue
-        settled.append(_settlement(one))
-        spent = one.cost + one.in_doubt - (in_doubt if state == UNKNOWN else 0)
-        changes[scope] = changes.get(scope, Balance()) + Balance(spent, -reserved if state in LIVE else 0)
+        if before.state != PAID:
+            settled.append(_settlement(one))
+            changes.append((before, _paid(before, one)))
     if settled:
         connection.execute(_SETTLE, {"rows": settled, "at": now})
-        add_to_balances(connection, changes)
+        book(connection, changes)
+    return changes
 
 
-def _charges_of(
-    connection: Connection, records: Sequence[AnswerRecord]
-) -> dict[tuple[str, int], tuple[str, int, int, int]]:
-    """State, reservation, what is in doubt and scope of each charge of these questions."""
+def _paid(before: Charge, one: AnswerRecord) -> Charge:
+    return before._replace(
+        state=PAID,
+        oracle=storable(one.oracle),
+        kind=storable(one.kind),
+        in_doubt=one.in_doubt,
+        cost=before.cost + one.cost,  # more than the answer's where some was settled by hand before
+        requests=one.requests,
+        input_tokens=one.input_tokens,
+        output_tokens=one.output_tokens,
+    )
+
+
+def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:
+    """All charges of these questions, locked."""
     rows = connection.execute(_CHARGES, {"keys": sorted({one.key for one in records})}).all()
-    return {(key, fence): tuple(charge) for key, fence, *charge in rows}
+    return {(row.key, row.fence): Charge(*row) for row in rows}
 
 
 def _settlement(one: AnswerRecord) -> tuple[Any, ...]:

@@ -14,23 +14,27 @@ from store.sql import KEYS
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What a scope has spent, and what is reserved for questions in flight, in micro-dollars."""
+    """What a scope has spent, and what is reserved for questions in flight, in micro-dollars; and how many answers are
+    kept that its runs have paid for or used."""
 
     spent: int = 0
     reserved: int = 0
+    kept: int = 0
 
     def __add__(self, other: Balance) -> Balance:
-        return Balance(self.spent + other.spent, self.reserved + other.reserved)
+        return Balance(self.spent + other.spent, self.reserved + other.reserved, self.kept + other.kept)
 
 
 _LOCKED_BALANCE = (
-    select(scopes.c.spent, scopes.c.reserved).where(scopes.c.id == bindparam("at")).with_for_update(key_share=True)
+    select(scopes.c.spent, scopes.c.reserved, scopes.c.kept)
+    .where(scopes.c.id == bindparam("at"))
+    .with_for_update(key_share=True)
 )
 _FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
 _ADD = (
     update(scopes)
     .where(scopes.c.id == bindparam("at"))
-    .values(spent=scopes.c.spent + bindparam("more_spent"), reserved=scopes.c.reserved + bindparam("more_reserved"))
+    .values({name: scopes.c[name] + bindparam(f"more_{name}") for name in ("spent", "reserved", "kept")})
 )
 _RESERVE = (
     update(scopes)
@@ -42,7 +46,7 @@ _RESERVE = (
 def locked_balance(connection: Connection, scope: int) -> Balance:
     """The balance, locked until the transaction ends."""
     row = connection.execute(_LOCKED_BALANCE, {"at": scope}).one()
-    return Balance(row.spent, row.reserved)
+    return Balance(row.spent, row.reserved, row.kept)
 
 
 def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
@@ -52,7 +56,7 @@ def lock_free_scopes(connection: Connection, wanted: Iterable[int]) -> set[int]:
 
 def add_to_balances(connection: Connection, changes: Mapping[int, Balance]) -> None:
     rows = [
-        {"at": scope, "more_spent": change.spent, "more_reserved": change.reserved}
+        {"at": scope, "more_spent": change.spent, "more_reserved": change.reserved, "more_kept": change.kept}
         for scope, change in sorted(changes.items())
         if change != Balance()
     ]

@@ -4,14 +4,30 @@ Pages are read in transactions of their own, so a check of a large store takes l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Text, and_, case, exists, func, select, type_coerce
+from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, select, type_coerce, union
 
+from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
-from store.schema import LIVE, PAID, UNKNOWN, answer_checksum, answers, charges, identities, runs, scopes, settlements
+from store.schema import (
+    LIVE,
+    PAID,
+    PROBE,
+    UNKNOWN,
+    answer_checksum,
+    answers,
+    charges,
+    cost_totals,
+    identities,
+    runs,
+    scopes,
+    settlements,
+    uses,
+)
 from store.transactions import Repository, reads
 
 
@@ -71,6 +87,38 @@ _PAGE = (
 )
 
 
+_IS_PAID, _IS_UNKNOWN = charges.c.state == PAID, charges.c.state == UNKNOWN
+_SUMS = {
+    "paid_calls": case((_IS_PAID, 1), else_=0),
+    "unknown_calls": case((and_(or_(_IS_PAID, _IS_UNKNOWN), charges.c.in_doubt > 0), 1), else_=0),
+    **{
+        name: case((or_(_IS_PAID, _IS_UNKNOWN), charges.c[of]), else_=0)
+        for name, of in (
+            ("requests", "requests"),
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("paid", "cost"),
+            ("unknown", "in_doubt"),
+        )
+    },
+    "reserved": case((charges.c.state.in_(LIVE), charges.c.reserved), else_=0),
+}
+_BOOKED_SUMS = tuple(name for name in COUNTED if name != "cached_worth")
+_CHARGED = select(
+    charges.c.run, charges.c.oracle, charges.c.kind, *(func.sum(of).label(name) for name, of in _SUMS.items())
+).group_by(charges.c.run, charges.c.oracle, charges.c.kind)
+
+_OF_SCOPE = union(
+    select(runs.c.scope, answers.c.id)
+    .select_from(charges)
+    .join(answers, answers.c.key == charges.c.key)
+    .join(runs, runs.c.id == charges.c.run)
+    .where(_IS_PAID, charges.c.kind != PROBE),
+    select(runs.c.scope, uses.c.answer).join(runs, runs.c.id == uses.c.run),
+).subquery()
+_KEPT = select(_OF_SCOPE.c.scope, func.count()).group_by(_OF_SCOPE.c.scope)
+
+
 class Check(Repository):
     def answers(self) -> Iterator[list[StoredAnswer]]:
         """All answers as they are stored, in pages."""
@@ -95,7 +143,7 @@ class Check(Repository):
     @reads
     def problems(self, connection: Connection) -> list[str]:
         """One line per thing that is wrong with the file or the books; empty when all is well."""
-        return [*_file_problems(connection), *_balance_problems(connection), *_answer_problems(connection)]
+        return [*_file_problems(connection), *_book_problems(connection), *_answer_problems(connection)]
 
 
 def _file_problems(connection: Connection) -> list[str]:
@@ -107,29 +155,46 @@ def _file_problems(connection: Connection) -> list[str]:
     return broken + [f"table {row[0]} refers to a row of {row[2]} that is not there" for row in dangling[:20]]
 
 
-def _balance_problems(connection: Connection) -> list[str]:
+def _book_problems(connection: Connection) -> list[str]:
+    """What is booked must be what the charges and uses add up to. `cached_worth` is not in the books: an answer that a
+    run has used may have been replaced since."""
+    totals: dict[tuple[Any, ...], dict[str, int]] = {
+        (row.run, row.oracle, row.kind): {name: int(getattr(row, name)) for name in _SUMS}
+        for row in connection.execute(_CHARGED)
+    }
+    for row in connection.execute(used()):
+        totals.setdefault((row.run, row.oracle, row.kind), {})["cached_calls"] = row.cached_calls
+    booked = {tuple(row[:3]): row for row in connection.execute(select(cost_totals))}
+    names = {row.id: row for row in connection.execute(select(runs.c.id, runs.c.run_id, runs.c.scope))}
+    found = _balance_problems(connection, names, totals)
+    for at in sorted({*totals, *booked}, key=str):
+        for name in _BOOKED_SUMS:
+            is_booked, adds_up = getattr(booked.get(at), name, 0), totals.get(at, {}).get(name, 0)
+            if is_booked != adds_up:
+                run = names[at[0]].run_id if at[0] in names else at[0]
+                found.append(f"run {run}, {at[1]}, {at[2]}: {name} is booked as {is_booked}, but {adds_up} adds up")
+    return found
+
+
+def _balance_problems(
+    connection: Connection,
+    names: Mapping[int, Row[Any]],
+    totals: Mapping[tuple[Any, ...], Mapping[str, int]],
+) -> list[str]:
     """Spent must be what was paid plus what is in doubt, and reserved what is in flight."""
-    spent = case((charges.c.state.in_((PAID, UNKNOWN)), charges.c.cost + charges.c.in_doubt), else_=0)
-    reserved = case((charges.c.state.in_(LIVE), charges.c.reserved), else_=0)
-    query = (
-        select(
-            scopes.c.scope,
-            scopes.c.spent,
-            scopes.c.reserved,
-            func.coalesce(func.sum(spent), 0).label("charged"),
-            func.coalesce(func.sum(reserved), 0).label("claimed"),
-        )
-        .outerjoin(runs, runs.c.scope == scopes.c.id)
-        .outerjoin(charges, charges.c.run == runs.c.id)
-        .group_by(scopes.c.id, scopes.c.scope, scopes.c.spent, scopes.c.reserved)
-        .order_by(scopes.c.id)
-    )
-    found = []
-    for row in connection.execute(query):
-        if row.spent != row.charged:
-            found.append(f"scope {row.scope}: {row.spent} micro-dollars spent, but {row.charged} charged")
-        if row.reserved != row.claimed:
-            found.append(f"scope {row.scope}: {row.reserved} micro-dollars reserved, but {row.claimed} claimed")
+    charged, claimed = Counter[int](), Counter[int]()
+    for (run, *_line), sums in totals.items():
+        if run in names:  # else the file refers to a row that is not there, which is told
+            charged[names[run].scope] += sums.get("paid", 0) + sums.get("unknown", 0)
+            claimed[names[run].scope] += sums.get("reserved", 0)
+    found, kept = [], dict(connection.execute(_KEPT).tuples().all())
+    for row in connection.execute(select(scopes).order_by(scopes.c.id)):
+        if row.spent != charged[row.id]:
+            found.append(f"scope {row.scope}: {row.spent} micro-dollars spent, but {charged[row.id]} charged")
+        if row.reserved != claimed[row.id]:
+            found.append(f"scope {row.scope}: {row.reserved} micro-dollars reserved, but {claimed[row.id]} claimed")
+        if row.kept != kept.get(row.id, 0):
+            found.append(f"scope {row.scope}: {row.kept} answers booked, but {kept.get(row.id, 0)} paid or used")
     return found
 
 

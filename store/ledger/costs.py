@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select
+from sqlalchemy import Connection, exists, func, literal_column, or_, select, true
 
+from store.ledger.books import COUNTED
 from store.ledger.runs import RunRepository
-from store.schema import PAID, PROBE, UNKNOWN, answers, charges, identities, runs, uses
+from store.schema import PAID, PROBE, charges, cost_totals, runs
 from store.transactions import reads
 
 
@@ -44,85 +43,54 @@ class Totals:
     unknown: int = 0
 
 
-_CALLS = ("questions", "paid_calls", "unknown_calls", "requests")
-_CHARGED = (*_CALLS, "input_tokens", "output_tokens", "paid", "unknown")
+_LINES = select(cost_totals, runs.c.run_id, runs.c.name).join(runs, runs.c.id == cost_totals.c.run)
+_earlier = charges.alias("earlier")
+# Only charges of questions that were asked again are looked at: there are few, and an index holds them.
+_PAID_AGAIN = (
+    select(charges.c.run, charges.c.oracle, charges.c.kind, func.count().label("calls"))
+    .join(runs, runs.c.id == charges.c.run)
+    .where(
+        charges.c.fence > literal_column("1"),
+        charges.c.state == PAID,
+        exists().where(
+            _earlier.c.key == charges.c.key,
+            _earlier.c.fence < charges.c.fence,
+            _earlier.c.run + 0 == charges.c.run,
+            _earlier.c.state == PAID,
+        ),
+    )
+    .group_by(charges.c.run, charges.c.oracle, charges.c.kind)
+)
 
 
 class Costs(RunRepository):
     @reads
     def totals(self, connection: Connection, run_id: str) -> Totals:
         """What one run has paid and used so far, all its attempts together."""
-        run = self._runs.find(connection, run_id).run
-        is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
-        query = select(
-            func.count(case((and_(is_paid, charges.c.kind != PROBE), 1))).label("paid_calls"),
-            func.sum(charges.c.cost).label("paid"),
-            func.count(case((charges.c.in_doubt > 0, 1))).label("unknown_calls"),
-            func.sum(charges.c.in_doubt).label("unknown"),
-        ).where(charges.c.run == run, or_(is_paid, is_unknown))
-        row = connection.execute(query).one()
-        cached = sum(int(line.cached_calls) for line in _cached(connection, runs.c.id == run))
-        return Totals(row.paid_calls, cached, int(row.paid or 0), row.unknown_calls, int(row.unknown or 0))
+        rows = connection.execute(
+            select(cost_totals).where(cost_totals.c.run == self._runs.find(connection, run_id).run)
+        )
+        total = Totals()
+        for row in rows:
+            total = Totals(
+                total.paid_calls + (row.paid_calls if row.kind != PROBE else 0),
+                total.cached_calls + row.cached_calls,
+                total.paid + row.paid,
+                total.unknown_calls + row.unknown_calls,
+                total.unknown + row.unknown,
+            )
+        return total
 
     @reads
     def lines(self, connection: Connection, run: str | None = None) -> list[Cost]:
         """By run, oracle and kind: of the run with that id, of all runs with that name, or of every run."""
-        chosen = runs.c.id.is_not(None) if run is None else or_(runs.c.run_id == run, runs.c.name == run)
-        lines: dict[tuple[int, str, str], Cost] = {}
-        for row in _charged(connection, chosen):
-            paid = {name: int(getattr(row, name) or 0) for name in _CHARGED}
-            lines[row.run, row.oracle, row.kind] = Cost(row.run_id, row.name, row.oracle, row.kind, **paid)
-        for row in _cached(connection, chosen):
-            at = (row.run, row.oracle, row.kind)
-            line = lines.get(at, Cost(row.run_id, row.name, row.oracle, row.kind))
-            calls, worth = int(row.cached_calls), int(row.cached_worth)
-            lines[at] = replace(line, cached_calls=calls, cached_worth=worth, questions=line.questions + calls)
+        chosen = true() if run is None else or_(runs.c.run_id == run, runs.c.name == run)
+        again = {tuple(at): calls for *at, calls in connection.execute(_PAID_AGAIN.where(chosen))}
+        lines = {}
+        for row in connection.execute(_LINES.where(chosen)):
+            counts = {name: getattr(row, name) for name in COUNTED}
+            if any(counts.values()):
+                at = (row.run, row.oracle, row.kind)
+                questions = row.paid_calls + row.cached_calls - again.get(at, 0)
+                lines[at] = Cost(row.run_id, row.name, row.oracle, row.kind, **counts, questions=questions)
         return [lines[at] for at in sorted(lines)]
-
-
-def _charged(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row[Any]]:
-    is_paid, is_unknown = charges.c.state == PAID, charges.c.state == UNKNOWN
-    query = (
-        select(
-            charges.c.run,
-            runs.c.run_id,
-            runs.c.name,
-            charges.c.oracle,
-            charges.c.kind,
-            func.count(case((is_paid, 1))).label("paid_calls"),
-            func.count(case((is_paid, charges.c.key)).distinct()).label("questions"),
-            func.sum(charges.c.requests).label("requests"),
-            func.sum(charges.c.input_tokens).label("input_tokens"),
-            func.sum(charges.c.output_tokens).label("output_tokens"),
-            func.sum(charges.c.cost).label("paid"),
-            func.count(case((charges.c.in_doubt > 0, 1))).label("unknown_calls"),
-            func.sum(charges.c.in_doubt).label("unknown"),
-        )
-        .join(runs, runs.c.id == charges.c.run)
-        .where(chosen, or_(is_paid, is_unknown))
-        .group_by(charges.c.run, runs.c.run_id, runs.c.name, charges.c.oracle, charges.c.kind)
-    )
-    return connection.execute(query).all()
-
-
-def _cached(connection: Connection, chosen: ColumnElement[bool]) -> Sequence[Row[Any]]:
-    """Answers that a run used and did not pay for itself."""
-    paid_itself = and_(charges.c.key == answers.c.key, charges.c.run == uses.c.run, charges.c.state == PAID)
-    query = (
-        select(
-            uses.c.run,
-            runs.c.run_id,
-            runs.c.name,
-            identities.c.oracle,
-            answers.c.kind,
-            func.count().label("cached_calls"),
-            func.sum(answers.c.cost).label("cached_worth"),
-        )
-        .join(runs, runs.c.id == uses.c.run)
-        .join(answers, answers.c.id == uses.c.answer)
-        .join(identities, identities.c.id == answers.c.identity)
-        .outerjoin(charges, paid_itself)
-        .where(chosen, charges.c.key.is_(None))
-        .group_by(uses.c.run, runs.c.run_id, runs.c.name, identities.c.oracle, answers.c.kind)
-    )
-    return connection.execute(query).all()

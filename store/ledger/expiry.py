@@ -9,26 +9,26 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, update
 
-from store.ledger.balances import Balance, add_to_balances, lock_free_scopes
+from store.ledger.balances import Balance, lock_free_scopes
+from store.ledger.books import CHARGE, Charge, book
 from store.ledger.owners import is_dead
 from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, runs
 
 # Written out, so that the databases see that the partial indexes serve the query.
 IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_execute=True) for s in LIVE])
-_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, charges.c.in_doubt, runs.c.scope)
-LIVE_CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
+LIVE_CLAIMS = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
 _EXPIRED = LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
 _OF_OWNERS = LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("owners", expanding=True)))
-_OWNERS_IN_SCOPE = (
+_OWNERS_IN_SCOPE = (  # `run + 0`: by the index of live claims, not by that of all charges of the runs
     select(charges.c.owner)
     .distinct()
-    .join(runs, runs.c.id == charges.c.run)
+    .join(runs, runs.c.id == charges.c.run + 0)
     .where(IS_LIVE, runs.c.scope == bindparam("in_scope"))
 )
 _END = (
     update(charges)
     .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
-    .values(state=bindparam("new_state"), in_doubt=bindparam("kept"), settled_at=bindparam("at"))
+    .values(state=bindparam("new_state"), in_doubt=bindparam("doubt"), settled_at=bindparam("at"))
 )
 
 
@@ -63,16 +63,15 @@ def end_claims(
 ) -> dict[int, Balance]:
     """Release claims that were never sent; one that was sent may have been charged, so it becomes unknown and what its
     requests may have cost stays spent, unless it is known to be `uncharged`. Returns the changes of the balances."""
-    changes: dict[int, Balance] = {}
-    ended = []
+    changes, ended = [], []
     for row in claims:
-        state, kept = (UNKNOWN, row.in_doubt) if row.state == SENT and not uncharged else (RELEASED, 0)
-        ended.append({"of_key": row.key, "of_fence": row.fence, "new_state": state, "kept": kept, "at": now})
-        changes[row.scope] = changes.get(row.scope, Balance()) + Balance(kept, -row.reserved)
+        charge = Charge(*row)
+        state, in_doubt = (UNKNOWN, charge.in_doubt) if charge.state == SENT and not uncharged else (RELEASED, 0)
+        ended.append({"of_key": charge.key, "of_fence": charge.fence, "new_state": state, "doubt": in_doubt, "at": now})
+        changes.append((charge, charge._replace(state=state, in_doubt=in_doubt)))
     if ended:
         connection.execute(_END, ended)
-        add_to_balances(connection, changes)
-    return changes
+    return book(connection, changes)
 
 
 def end_all_claims(connection: Connection, now: float) -> None:

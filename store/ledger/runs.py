@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Connection, delete, exists, func, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.balances import locked_balance
+from store.ledger.books import CHARGE, Charge, book
 from store.ledger.expiry import expire_dead_owners
-from store.schema import PROBE, charges, runs, scopes, storable
+from store.schema import PROBE, charges, cost_totals, runs, scopes, storable
 from store.sql import insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
+
+_MOVE = update(charges).where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
 
 
 class RunRow(NamedTuple):
@@ -128,16 +131,17 @@ class Runs(Repository):
         for at in sorted({scope, run.scope}):
             locked_balance(connection, at)
         expire_dead_owners(connection, scope, self._clock())
-        moved = locked_balance(connection, scope)
         taken = [runs.c.scope.in_([scope, run.scope]), runs.c.flow == PROBE, runs.c.id != run.run]
-        probes = charges.c.run.in_(select(runs.c.id).where(*taken))
-        cost = connection.execute(select(func.sum(charges.c.cost)).where(probes)).scalar()
-        connection.execute(update(charges).where(probes).values(run=run.run))
-        add_to_balances(connection, {scope: Balance(-moved.spent, -moved.reserved), run.scope: moved})
+        probes = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(*taken).with_for_update(of=charges)
+        moved = [Charge(*row) for row in connection.execute(probes)]
+        if moved:
+            connection.execute(_MOVE.values(run=run.run), [{"of_key": one.key, "of_fence": one.fence} for one in moved])
+        book(connection, [(one, one._replace(run=run.run, scope=run.scope)) for one in moved])
         connection.execute(update(scopes).where(scopes.c.id == scope).values(taken_over_by=run.scope))
-        empty = ~exists().where(charges.c.run == runs.c.id)
-        connection.execute(delete(runs).where(*taken, runs.c.ended_at.is_not(None), empty))
-        return int(cost or 0)
+        empty = [*taken, runs.c.ended_at.is_not(None), ~exists().where(charges.c.run == runs.c.id)]
+        connection.execute(delete(cost_totals).where(cost_totals.c.run.in_(select(runs.c.id).where(*empty))))
+        connection.execute(delete(runs).where(*empty))
+        return sum(one.cost for one in moved)
 
     def find(self, connection: Connection, run_id: str, scope: str | None = None) -> RunRow:
         """The row of a run that has begun, under this scope where one is given."""

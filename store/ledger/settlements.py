@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, cast, func, insert, or_, select, update
 
 from store.errors import StoreError
-from store.ledger.balances import Balance, add_to_balances, locked_balance
+from store.ledger.balances import locked_balance
+from store.ledger.books import CHARGE, Charge, book
 from store.ledger.runs import RunRepository
 from store.schema import PAID, UNKNOWN, charges, runs, settlements
 from store.transactions import reads, writes
@@ -56,20 +57,19 @@ class Settlements(RunRepository):
     def settle(self, connection: Connection, run: str | None, cost: int, reason: str) -> Settlement:
         """Book `cost` in place of all that is in doubt, spread over it, and log each. Raises StoreError where that is
         more than the bounds allow."""
-        query = select(charges.c.key, charges.c.fence, charges.c.in_doubt, runs.c.scope)
+        query = select(*CHARGE)
         found = query.join(runs, runs.c.id == charges.c.run).where(*_IN_DOUBT, *_of(run))
         for scope in sorted({row.scope for row in connection.execute(found)}):
             locked_balance(connection, scope)
-        rows = connection.execute(found.order_by(charges.c.key, charges.c.fence).with_for_update(of=charges)).all()
+        locked = found.order_by(charges.c.key, charges.c.fence).with_for_update(of=charges)
+        rows = [Charge(*row) for row in connection.execute(locked)]
         before = sum(row.in_doubt for row in rows)
         if cost > before:
             raise StoreError(
                 f"{cost} micro-dollars are more than the {before} that are in doubt: look at the bill again, "
                 "what it shows beyond that is of other calls"
             )
-        parts, now, changes = _spread(cost, [row.in_doubt for row in rows]), self._clock(), dict[int, Balance]()
-        for row, part in zip(rows, parts, strict=True):
-            changes[row.scope] = changes.get(row.scope, Balance()) + Balance(part - row.in_doubt)
+        parts, now = _spread(cost, [row.in_doubt for row in rows]), self._clock()
         if rows:
             pairs = list(zip(rows, parts, strict=True))
             connection.execute(_CLEAR, [{"of_key": r.key, "of_fence": r.fence, "more": part} for r, part in pairs])
@@ -79,7 +79,7 @@ class Settlements(RunRepository):
                 for row, part in pairs
             ]
             connection.execute(insert(settlements), logged)
-            add_to_balances(connection, changes)
+            book(connection, [(row, row._replace(in_doubt=0, cost=row.cost + part)) for row, part in pairs])
         return Settlement(len(rows), before, cost)
 
 

@@ -151,5 +151,6 @@ def test_the_integrity_check_finds_books_that_do_not_add_up(store: Store) -> Non
     assert store.check.problems() == [
         f"scope {SCOPE}: {PRICE + 1} micro-dollars spent, but {PRICE} charged",
         f"scope {SCOPE}: 5 micro-dollars reserved, but 0 claimed",
+        f"scope {SCOPE}: 1 answers booked, but 0 paid or used",
         "charge a: its answer is not kept",
     ]

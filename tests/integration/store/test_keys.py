@@ -79,10 +79,12 @@ def make_old(store: Store) -> None:
 
 
 def undo_schema_7(connection: Connection) -> None:
+    connection.exec_driver_sql("DROP INDEX charges_asked_again")
+    connection.exec_driver_sql("ALTER TABLE scopes DROP COLUMN kept")
     for column in ("in_doubt", "batch"):
         connection.exec_driver_sql(f"ALTER TABLE charges DROP COLUMN {column}")
     connection.exec_driver_sql("ALTER TABLE scopes DROP COLUMN taken_over_by")
-    for table in ("settlements", "replaced_answers"):
+    for table in ("settlements", "replaced_answers", "cost_totals"):
         connection.exec_driver_sql(f"DROP TABLE {table}")
 
 

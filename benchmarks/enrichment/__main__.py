@@ -150,7 +150,7 @@ def write_texts(folder: Path, examples: int) -> None:
 
 def fill_table(folder: Path, examples: int) -> None:
     """A table in which every example is labelled; written by another process, so that its memory is not counted."""
-    code = f"from benchmarks.enrichment import write_filled; write_filled({str(folder)!r}, {examples})"
+    code = f"from benchmarks.enrichment.__main__ import write_filled; write_filled({str(folder)!r}, {examples})"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

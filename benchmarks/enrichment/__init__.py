@@ -1,0 +1,1 @@
+"""How an enrichment and its store grow with the data."""

@@ -1,0 +1,249 @@
+"""How the time to start, to list the costs and to check a store grows with the answers in it, and what a resume takes.
+
+    python -m benchmarks.enrichment.growth [--answers 10000 100000 1000000] [--examples 20000] [--postgresql]
+
+One run has paid for all answers and a second one of the same scope has used them. For the resume an enrichment by a
+simulated crowd that answers at once is killed half-way and started again. `--postgresql` starts a server of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from math import log
+from pathlib import Path
+from typing import Any
+
+from benchmarks.enrichment.__main__ import SEED, traits, write_texts, write_truth
+from benchmarks.machine import heading
+from flows.cli.store_check import check
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from flows.progress import Display
+from models import Answer, Feature, Label, OracleIdentity, Question, Verdict
+from models.keys import QuestionKeys
+from models.recorded import record_of
+from sources import Example
+from sources.load import digest_of_text
+from store import Request, Store
+
+SCOPE, PAYER, USER = "the same run", "run-1", "run-2"
+FEATURES = 20
+BATCH = 8_000
+PRICE = 7
+MAX_EXPONENT = 1.1  # 1 is linear
+MAX_SECONDS = 3.0  # to start and to list the costs
+MAX_RESUME = 1.2  # of the time of the undisturbed second half
+NEGLIGIBLE = 0.2  # seconds: below that a ratio of two times says nothing
+IDENTITY = OracleIdentity("simulated", "growth")
+COLUMNS = ("start", "costs", "use 8,000 known answers", "store check")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--answers", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--examples", type=int, default=20_000, help=f"of the resume, with {FEATURES} features each")
+    parser.add_argument("--postgresql", action="store_true")
+    parser.add_argument("--enrich", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.enrich:
+        folder, name, store, kill = options.enrich
+        print(json.dumps(enrich(Path(folder), name, store, options.examples, kill=kill == "kill")))
+        return
+    print(heading(" ".join(["python -m benchmarks.enrichment.growth", *sys.argv[1:]]), SEED))
+    with databases(options.postgresql) as new_store:
+        missed = growing(options.answers, new_store) if options.answers else []
+        missed += resuming(options.examples, new_store) if options.examples else []
+    if missed:
+        raise SystemExit("; ".join(missed))
+
+
+@contextmanager
+def databases(postgresql: bool) -> Iterator[Callable[[Path], str]]:
+    """Makes the address of a new store; files of SQLite are in the folder that is given."""
+    if not postgresql:
+        yield lambda folder: str(folder / f"store-{time.monotonic_ns()}.sqlite")
+        return
+    from tests.support.postgres import start_postgres
+
+    server = start_postgres()
+    try:
+        yield lambda _folder: server.fresh_schema()
+    finally:
+        server.close()
+
+
+def growing(sizes: list[int], new_store: Callable[[Path], str]) -> list[str]:
+    print(f"| answers kept | {' s | '.join(COLUMNS)} s | answers made a second |")
+    print(f"|---:|{'---:|' * (len(COLUMNS) + 1)}")
+    found: list[dict[str, float]] = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            url, began = new_store(Path(folder)), time.perf_counter()
+            fill(url, size)
+            made = size / (time.perf_counter() - began)
+            found.append(measured(url, size))
+        times = " | ".join(f"{found[-1][name]:.3f}" for name in COLUMNS)
+        print(f"| {size:,} | {times} | {made:,.0f} |", flush=True)
+    missed = [
+        f"{name} takes {found[-1][name]:.1f} s, {MAX_SECONDS:.0f} are allowed"
+        for name in COLUMNS[:2]
+        if found[-1][name] > MAX_SECONDS
+    ]
+    for (less, more), (before, after) in zip(_pairs(sizes), _pairs(found), strict=True):
+        exponents = {name: log(after[name] / before[name]) / log(more / less) for name in COLUMNS}
+        print(f"| exponent {less:,} to {more:,} | {' | '.join(f'{one:.2f}' for one in exponents.values())} | |")
+        missed += [
+            f"{name} grows with exponent {one:.2f}, {MAX_EXPONENT} is allowed"
+            for name, one in exponents.items()
+            if one > MAX_EXPONENT and after[name] > NEGLIGIBLE
+        ]
+    return missed
+
+
+def _pairs(values: list[Any]) -> list[tuple[Any, Any]]:
+    return list(pairwise(values))
+
+
+def questions(first: int, last: int) -> list[Question]:
+    features = [Feature(name, "It has it.") for name in traits(FEATURES)]
+    examples = [Example(f"e{number}", digest_of_text(str(number))) for number in range(first, last, FEATURES)]
+    return [Label(feature, example) for example in examples for feature in features]
+
+
+def fill(url: str, answers: int) -> None:
+    """Claim, answer and use, as runs do."""
+    keys, by, json_of = QuestionKeys(IDENTITY), str(IDENTITY), IDENTITY.to_json()
+    with Store.open(url) as store:
+        for run in (PAYER, USER):
+            store.runs.begin(run, SCOPE, name=run, flow="enrich", dataset="d", oracle=by, settings={})
+        for start in range(0, answers, BATCH):
+            asked = {keys.of(one): one for one in questions(start, min(start + BATCH, answers))}
+            terms: dict[str, Any] = {"owner": "filler", "lease_seconds": 900.0, "budget": None, "sending": len(asked)}
+            requests = [Request(key, PRICE, by, "label") for key in asked]
+            granted = store.claims.claim(PAYER, SCOPE, requests, **terms).granted
+            said = {key: Answer(one, Verdict.YES, by, cost=PRICE) for key, one in asked.items()}
+            records = [
+                record_of(one, key, granted[key], one.question.content, by, json_of) for key, one in said.items()
+            ]
+            store.answers.record(PAYER, records)
+            store.answers.note_uses(USER, list(asked))
+        if store.engine.dialect.name == "postgresql":  # as its autovacuum does a little later
+            with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.exec_driver_sql("VACUUM ANALYZE")
+
+
+def measured(url: str, answers: int) -> dict[str, float]:
+    """Seconds of each, the store being opened anew."""
+    keys = QuestionKeys(IDENTITY)
+    known = [keys.of(one) for one in questions(0, BATCH)]
+
+    def start(store: Store) -> None:
+        store.runs.begin("run-3", SCOPE, name="3", flow="enrich", dataset="d", oracle="o", settings={})
+        assert store.answers.count(SCOPE) == answers
+        store.claims.claim("run-3", SCOPE, [Request(keys.of(questions(answers, answers + 1)[0]), 0)], **_TERMS)
+
+    def use(store: Store) -> None:
+        store.answers.note_uses("run-3", store.answers.lookup(known))
+        store.costs.totals("run-3")
+
+    def look(store: Store) -> None:
+        found = check(store)
+        assert (found.answers, found.problems) == (answers, [])
+
+    acts = dict(zip(COLUMNS, (start, lambda store: store.costs.lines(), use, look), strict=True))
+    seconds = {}
+    for name, act in acts.items():
+        began = time.perf_counter()
+        with Store.open(url) as store:
+            act(store)
+        seconds[name] = time.perf_counter() - began
+    return seconds
+
+
+_TERMS: dict[str, Any] = {"owner": "starter", "lease_seconds": 1.0, "budget": None}
+
+
+def resuming(examples: int, new_store: Callable[[Path], str]) -> list[str]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        write_texts(folder, examples)
+        write_truth(folder, [f"e{number:08}" for number in range(examples)], FEATURES)
+        whole = run_enrichment(folder, "whole", new_store(folder), examples)
+        halved = new_store(folder)
+        run_enrichment(folder, "halved", halved, examples, kill=True)
+        resumed = run_enrichment(folder, "halved", halved, examples)
+    ratio = resumed["seconds"] / whole["second_half"]
+    print(f"\nAn enrichment of {examples:,} × {FEATURES} labels, killed half-way and started again:\n")
+    print("| run | known | asked | seconds | of processor |\n|---|---:|---:|---:|---:|")
+    for name, one in (("undisturbed", whole), ("resumed", resumed)):
+        cells = (f"{one['cached']:,.0f}", f"{one['paid']:,.0f}", f"{one['seconds']:.1f}", f"{one['processor']:.1f}")
+        print(f"| {name} | {' | '.join(cells)} |")
+    print(
+        f"\nThe second half of the undisturbed run took {whole['second_half']:.1f} s "
+        f"({whole['second_processor']:.1f} of processor), the resumed run {ratio:.2f} times that "
+        f"({MAX_RESUME} is allowed)."
+    )
+    return [f"a resume takes {ratio:.2f} times as long, {MAX_RESUME} is allowed"] if ratio > MAX_RESUME else []
+
+
+def run_enrichment(folder: Path, name: str, store: str, examples: int, *, kill: bool = False) -> dict[str, float]:
+    """In a process of its own, which tells nothing if it is killed."""
+    options = ["--examples", str(examples), "--enrich", str(folder), name, store, "kill" if kill else "whole"]
+    command = [sys.executable, "-m", "benchmarks.enrichment.growth", *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if kill:
+        assert done.returncode == -signal.SIGKILL, done.returncode
+        return {}
+    assert done.returncode == 0, done.returncode
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+class HalfWay(Display):
+    """Notes when half of the examples have been looked at, or kills the process then."""
+
+    def __init__(self, half: int, *, kill: bool) -> None:
+        self._half, self._kill = half, kill
+        self.at: tuple[float, float] | None = None
+
+    def update(self, done: int, detail: str) -> None:  # noqa: ARG002
+        if done >= self._half and self.at is None:
+            self.at = time.perf_counter(), time.process_time()
+            if self._kill:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def enrich(folder: Path, name: str, store: str, examples: int, *, kill: bool) -> dict[str, float]:
+    settings = EnrichSettings(
+        dataset=str(folder / "world.csv"),
+        features="; ".join(traits(FEATURES)),
+        oracle="simulated",
+        store=store,
+        out=str(folder / name),
+    )
+    display = HalfWay(examples // 2, kill=kill)
+    began, used = time.perf_counter(), time.process_time()
+    summary = enrich_with(settings, display=display).to_json()
+    ended, used_by_then = time.perf_counter(), time.process_time()
+    half, used_at_half = display.at or (ended, used_by_then)
+    return {
+        "seconds": ended - began,
+        "processor": used_by_then - used,
+        "second_half": ended - half,
+        "second_processor": used_by_then - used_at_half,
+        "paid": summary["paid_calls"],
+        "cached": summary["cached_calls"],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""The books: what each scope has spent, reserved and kept, and what each run has cost by oracle and kind of question.
+
+Both are running sums over the charges, so that nobody has to add up a large store. Every change of a charge goes
+through `book`, in the transaction that makes it; `store check` adds everything up again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, exists, func, select, update
+
+from store.ledger.balances import Balance, add_to_balances
+from store.schema import LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
+from store.sql import among, insert_new, listed
+
+COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
+Line = tuple[int, str, str]  # run, oracle, kind
+
+
+class Charge(NamedTuple):
+    """A charge as the books see it."""
+
+    key: str
+    fence: int
+    run: int
+    scope: int
+    oracle: str
+    kind: str
+    state: str
+    reserved: int
+    in_doubt: int
+    cost: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def line(self) -> Line:
+        return self.run, self.oracle, self.kind
+
+    def balance(self) -> Balance:
+        """Its part of the scope's balance: what was paid and what is in doubt is spent."""
+        if self.state in LIVE:
+            return Balance(0, self.reserved)
+        return Balance(self.cost + self.in_doubt if self.state in (PAID, UNKNOWN) else 0)
+
+    def totals(self) -> dict[str, int]:
+        """Its part of the totals of its run."""
+        if self.state not in (PAID, UNKNOWN):
+            return {}
+        return {
+            "paid_calls": int(self.state == PAID),
+            "unknown_calls": int(self.in_doubt > 0),
+            "paid": self.cost,
+            "unknown": self.in_doubt,
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+        }
+
+
+Change = tuple[Charge, Charge]  # as it was, and as it is now
+CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
+_ADD = (
+    update(cost_totals)
+    .where(*(cost_totals.c[name] == bindparam(f"of_{name}") for name in ("run", "oracle", "kind")))
+    .values({name: cost_totals.c[name] + bindparam(f"more_{name}") for name in COUNTED})
+)
+_NOTHING = dict.fromkeys(COUNTED, 0)
+
+
+def book(connection: Connection, changes: Iterable[Change]) -> dict[int, Balance]:
+    """Book changes of charges; returns the changes of the balances by scope."""
+    balances: dict[int, Balance] = {}
+    totals: dict[Line, dict[str, int]] = {}
+    for before, after in changes:
+        old, new = before.balance(), after.balance()
+        balances[before.scope] = balances.get(before.scope, Balance()) + Balance(-old.spent, -old.reserved)
+        balances[after.scope] = balances.get(after.scope, Balance()) + new
+        for sign, charge in ((-1, before), (1, after)):
+            if part := charge.totals():
+                sums = totals.setdefault(charge.line, dict(_NOTHING))
+                for name, amount in part.items():
+                    sums[name] += sign * amount
+    add_to_balances(connection, balances)
+    _add_to_totals(connection, totals)
+    return balances
+
+
+def _add_to_totals(connection: Connection, changes: Mapping[Line, dict[str, int]]) -> None:
+    for line, change in sorted(changes.items()):
+        if not any(change.values()):
+            continue
+        of_line = dict(zip(("run", "oracle", "kind"), line, strict=True))
+        values = {f"of_{name}": value for name, value in of_line.items()}
+        values |= {f"more_{name}": amount for name, amount in (_NOTHING | change).items()}
+        if connection.execute(_ADD, values).rowcount == 0:
+            insert_new(connection, cost_totals, [of_line | _NOTHING])
+            connection.execute(_ADD, values)
+
+
+def paid_by(run: ColumnElement[int]) -> ColumnElement[bool]:
+    """That the run has paid for the answer itself. The index of runs would find all charges of the run for each answer:
+    the sum, which no index holds, leaves that of keys."""
+    return exists().where(and_(charges.c.key == answers.c.key, charges.c.run + 0 == run, charges.c.state == PAID))
+
+
+def used(*chosen: ColumnElement[bool]) -> Any:
+    """Uses of answers by runs that did not pay for them, by line: how many, and what the answers had cost."""
+    line = (uses.c.run, identities.c.oracle, answers.c.kind)
+    counts = (func.count().label("cached_calls"), func.sum(answers.c.cost).label("cached_worth"))
+    return (
+        select(*line, *counts)
+        .join(answers, answers.c.id == uses.c.answer)
+        .join(identities, identities.c.id == answers.c.identity)
+        .where(*chosen, ~paid_by(uses.c.run))
+        .group_by(*line)
+    )
+
+
+_OF_RUN, _OF_SCOPE = (bindparam(name, type_=BigInteger) for name in ("of_run", "of_scope"))
+_USED_NOW = used(uses.c.run == _OF_RUN, among(uses.c.answer))
+_in_scope = select(runs.c.id).where(runs.c.scope == _OF_SCOPE)
+# Scalar queries, because PostgreSQL would make joins with all charges and uses of the scope from NOT EXISTS.
+_payer = select(charges.c.run).where(charges.c.key == answers.c.key, charges.c.state == PAID)
+_user = select(uses.c.run).where(uses.c.answer == answers.c.id, uses.c.run != _OF_RUN, uses.c.run.in_(_in_scope))
+_NEW_TO_SCOPE = (
+    select(func.count())
+    .select_from(answers)
+    .where(
+        among(answers.c.id),
+        _payer.where((charges.c.run + 0).in_(_in_scope)).limit(1).scalar_subquery().is_(None),
+        _user.limit(1).scalar_subquery().is_(None),
+    )
+)
+_USED_IN_SCOPE = (
+    select(uses.c.run, identities.c.oracle, answers.c.kind, answers.c.key, answers.c.cost)
+    .select_from(answers)
+    .join(identities, identities.c.id == answers.c.identity)
+    .join(uses, and_(uses.c.answer == answers.c.id, uses.c.run.in_(_in_scope)))
+    .where(answers.c.key.in_(listed()))
+)
+
+
+def count_uses(connection: Connection, run: int, scope: int, new: Sequence[int]) -> None:
+    """Count the answers, by number, that the run has begun to use."""
+    if not new:
+        return
+    values = {"of_run": run, "of_scope": scope, "keys": list(new)}
+    totals = {
+        (row.run, row.oracle, row.kind): {"cached_calls": row.cached_calls, "cached_worth": int(row.cached_worth)}
+        for row in connection.execute(_USED_NOW, values)
+    }
+    add_to_balances(connection, {scope: Balance(kept=connection.execute(_NEW_TO_SCOPE, values).scalar_one())})
+    _add_to_totals(connection, totals)
+
+
+def count_answers(
+    connection: Connection, changes: Sequence[Change], known: Collection[Charge], repeated: Collection[str]
+) -> None:
+    """Count what is kept, now that these charges are paid. `known` are all charges of their questions as they were,
+    `repeated` the questions that had been answered before: a run that used such an answer has now paid for it."""
+    paid = {after for _before, after in changes}
+    for scope in sorted({charge.scope for charge in paid}):
+        keys = {charge.key for charge in paid if charge.scope == scope}
+        late = sorted(keys.intersection(repeated))
+        rows = connection.execute(_USED_IN_SCOPE, {"of_scope": scope, "keys": late}).all() if late else []
+        before = {charge.key for charge in known if charge.state == PAID and charge.scope == scope}
+        probes = {charge.key for charge in paid if charge.kind == PROBE}
+        new = keys - before - probes - {row.key for row in rows}
+        add_to_balances(connection, {scope: Balance(kept=len(new))})
+        payers = {(charge.run, charge.key) for charge in paid}
+        payers -= {(charge.run, charge.key) for charge in known if charge.state == PAID}
+        for row in rows:
+            if (row.run, row.key) in payers:
+                change = {"cached_calls": -1, "cached_worth": -row.cost}
+                _add_to_totals(connection, {(row.run, row.oracle, row.kind): change})
