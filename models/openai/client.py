@@ -136,7 +136,7 @@ class RetriesExhausted(OracleUnavailable):
         self.maybe_charged = maybe_charged
 
 
-def bounded_http(config: OpenAIConfig) -> Any:
+def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
     """The HTTP client below the SDK. A reply has a deadline and a limit of decompressed bytes, redirects are not
     followed, and nothing that a server says decides how its reply is decoded."""
     import httpx2
@@ -157,7 +157,7 @@ def bounded_http(config: OpenAIConfig) -> Any:
             headers.append((b"content-type", b"application/json"))  # without a charset: it is read as UTF-8
             return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
-    return BoundedHttp(headers={"Accept-Encoding": "identity"}, follow_redirects=False)
+    return BoundedHttp(headers={"Accept-Encoding": "identity"}, follow_redirects=False, **options)
 
 
 async def _content(response: Any, config: OpenAIConfig) -> bytes:
