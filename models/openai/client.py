@@ -58,9 +58,9 @@ class SharedLimit:
             await self._sleep(wait)
             wait = self._not_before - self._clock()
 
-    def pause(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         self._not_before = max(self._not_before, self._clock() + seconds)
-        self._store.rates.pause(self._name, seconds)
+        await asyncio.to_thread(self._store.rates.pause, self._name, seconds)
 
     async def _shared_pause(self) -> float:
         now = self._clock()
@@ -264,7 +264,7 @@ class Client:
             if delay is None:
                 raise RetriesExhausted(str(fault), maybe_charged)
             if fault.limited and self._limit is not None:
-                self._limit.pause(delay)
+                await self._limit.pause(delay)
             await asyncio.sleep(delay)
             if find_done is not None and (found := await find_done()) is not None:
                 return found

@@ -5,7 +5,7 @@ Fault
 ├── TooLong        these questions do not fit into one request
 └── Declined       the server will not process these questions
 OracleUnavailable
-└── Unsupported    the server does not know a parameter or an endpoint"""
+└── Unsupported    the server does not know a parameter, an endpoint or a model"""
 
 from __future__ import annotations
 
@@ -199,7 +199,8 @@ def _of_request(error: Any, status: int, reason: str, config: OpenAIConfig) -> E
         return Declined(f"image not accepted by {config.host}: {reason}")
     if status == 404 and re.search(r"model", about, re.IGNORECASE):
         where = f"its models are listed at {config.host}/v1/models"
-        return OracleUnavailable(f"model {config.model!r} is not known to {config.host}: choose another, {where}")
+        message = f"model {config.model!r} is not known to {config.host}: choose another, {where}"
+        return Unsupported(message, status, about)
     if status in (404, 405, 501):
         message = f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1"
         return Unsupported(message, status, about)

@@ -119,7 +119,7 @@ class OpenAIOracle:
         except Fault as fault:
             raise OracleUnavailable(f"{self.config.host} does not answer as it should: {fault}") from None
         finally:
-            account.close()
+            await account.close()
 
     def _known_abilities(self) -> Abilities | None:
         known = self._remembered.get(probe_key(self.config))

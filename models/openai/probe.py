@@ -109,14 +109,29 @@ class _Probe:
         """The strictest format that the server accepts and enforces; the last one is not tested."""
         *strict, last = FORMATS.get(self._config.output, ("json_schema", "json_object", ""))
         for form in strict:
-            for _ in range(CHANCES):
-                reply = await self._chat(form, may_fail=True)
-                if reply is None:
-                    break
-                if _enforced(reply, form):
-                    return form
+            if await self._enforces(form):
+                return form
         await self._chat(last, may_fail=False)
         return last
+
+    async def _enforces(self, form: str) -> bool:
+        told = False
+        for _ in range(CHANCES):
+            reply = await self._chat(form, may_fail=True)
+            if reply is None:
+                return False
+            if _enforced(reply, form):
+                return True
+            told |= bool((reply.data or {}).get("choices"))
+        return self._told(told, "chat")
+
+    def _told(self, told: bool, endpoint: Endpoint) -> bool:
+        """False, which is remembered, where the server itself has said so. What others answer in its place, such as a
+        sign-in page, says nothing about it."""
+        if not told:
+            host = self._config.host
+            raise OracleUnavailable(f"{host} gives no {endpoint} reply: check the base URL, or run again later")
+        return False
 
     async def _chat(self, form: str, *, may_fail: bool) -> Reply | None:
         while True:
@@ -167,15 +182,17 @@ class _Probe:
         question = {"type": "predicate", "name": "1", "instructions": statement}
         body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
         send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
+        told = False
         for _ in range(CHANCES):
             try:
                 reply = await self._payer.pay("decisions", send)
-            except OracleUnavailable:
+            except Unsupported:
                 return False
             answers = (reply.data or {}).get("answers")
             if isinstance(answers, list) and len(answers) == 1:
                 return True
-        return False
+            told |= reply.data is not None
+        return self._told(told, "decisions")
 
 
 def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:

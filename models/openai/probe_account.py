@@ -1,10 +1,12 @@
-"""Books probe requests like any question: each is claimed, sent and charged.
+"""Books probe requests like any question: each is claimed, sent and charged, in a thread: a store that is locked must
+not keep the event loop from what is in flight.
 
 The scope of a run depends on the oracle's identity, and so on the probe. Hence probes are booked to a scope of the
 server, and the first run that asks this oracle takes them over: a later one if this one is killed."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -57,23 +59,24 @@ class Account:
         question = {"kind": PROBE, "server": probe_key(self._config), "asked": f"{self._asked}/{self._count}"}
         self._count += 1
         key = kept_key(self.identity.to_json(), question)
-        fence = self._claim(self._store, key, bound(tariff, PROBE_TOKENS))
+        fence = await asyncio.to_thread(self._claim, self._store, key, bound(tariff, PROBE_TOKENS))
         started = time.monotonic()
         try:
             reply = await send()
         except BaseException as error:
             maybe_charged = isinstance(error, RetriesExhausted) and error.maybe_charged
             rejected = isinstance(error, Fault | OracleUnavailable) and not maybe_charged
-            (self._store.claims.release if rejected else self._store.claims.abandon)(self._owner, [key])
+            end = self._store.claims.release if rejected else self._store.claims.abandon
+            await asyncio.to_thread(end, self._owner, [key])
             raise
         answer = self._answer(reply, tariff, round(time.monotonic() - started, 6))
         record = record_of(answer, key, fence, question, str(self.identity), self.identity.to_json())
-        self._store.answers.record(self._run_id, [record])
+        await asyncio.to_thread(self._store.answers.record, self._run_id, [record])
         return reply
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if self._store is not None and self._run_id:
-            self._store.runs.end(self._run_id, "done", {})
+            await asyncio.to_thread(self._store.runs.end, self._run_id, "done", {})
 
     def _claim(self, store: Store, key: str, most: Money) -> int:
         scope, server = account_of(self._config), f"{self.identity} at {self._config.host}"

@@ -83,7 +83,8 @@ class SpoilingServer(FakeOpenAI):
 
     @property
     def seen(self) -> dict[str, set[Place]]:
-        return self.__dict__.setdefault("_seen_places", {})
+        places: dict[str, set[Place]] = self.__dict__.setdefault("_seen_places", {})
+        return places
 
 
 def oracle_of(server: SpoilingServer, way: str) -> OpenAIOracle:
