@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,16 +37,19 @@ class Remembered:
             os.replace(written, self._path)
 
     def _read(self) -> dict[str, Any]:
+        """What `Abilities.to_json` wrote; the rest counts as absent."""
         try:
             content = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
-        return content if isinstance(content, dict) else {}
+        kept = content if isinstance(content, dict) else {}
+        return {key: value for key, value in kept.items() if Abilities.from_json(value) is not None}
 
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
 CHANCES = 3  # attempts: one bad reply must not decide what a server can do
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
+LIMITS = ("max_completion_tokens", "max_tokens")
 OPTIONAL = ("temperature", "seed", "reasoning_effort")
 _SCHEMA = {
     "type": "object",
@@ -70,10 +73,12 @@ class Abilities:
     @classmethod
     def from_json(cls, data: Any) -> Abilities | None:
         """None for anything that `to_json` did not write."""
-        try:
-            return cls(**(data | {"missing": tuple(data["missing"])}))
-        except (TypeError, KeyError):
+        if not isinstance(data, dict) or set(data) != {field.name for field in fields(cls)}:
             return None
+        words = isinstance(data["missing"], list) and all(name in OPTIONAL for name in data["missing"])
+        flags = all(isinstance(data[name], bool) for name in ("decisions", "reasoning"))
+        known = data["format"] in ("json_schema", "json_object", "") and data["limit"] in LIMITS
+        return cls(**(data | {"missing": tuple(data["missing"])})) if words and flags and known else None
 
 
 class Payer(Protocol):

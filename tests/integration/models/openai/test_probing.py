@@ -124,3 +124,42 @@ def test_a_page_that_answers_for_the_server_is_not_the_server(
     with OpenAIOracle(config_of(server), memory) as oracle:
         oracle.connect()
         assert dict(oracle.identity.parameters)["format"] == "json_schema"
+
+
+KNOWN = Known(format="json_schema").to_json()
+CACHED: dict[str, Any] = {
+    "null": None,
+    "a list": [KNOWN],
+    "a word": "json_schema",
+    "a flag in words": KNOWN | {"decisions": "yes"},
+    "another format": KNOWN | {"format": "xml"},
+    "a format that is a list": KNOWN | {"format": []},
+    "another limit": KNOWN | {"limit": "model"},
+    "missing nothing that we send": KNOWN | {"missing": ["model"]},
+    "missing a word": KNOWN | {"missing": "seed"},
+    "missing numbers": KNOWN | {"missing": [1, {}]},
+    "one field too many": KNOWN | {"more": 1},
+    "one field too few": {"decisions": True},
+    "empty": {},
+}
+
+
+@pytest.mark.parametrize("cached", CACHED.values(), ids=CACHED)
+def test_what_is_remembered_of_a_server_is_checked(server: FakeOpenAI, tmp_path: Path, cached: Any) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({probe_key(config_of(server)): cached, "another": cached, "good": KNOWN}))
+    with OpenAIOracle(config_of(server), Remembered(path)) as oracle:
+        assert not oracle.is_probed()
+        oracle.connect()
+        assert dict(oracle.identity.parameters)["format"] == "json_schema"
+    assert json.loads(path.read_text()) == {"good": KNOWN, probe_key(config_of(server)): KNOWN}
+
+
+@pytest.mark.parametrize("depth", [900, 100_000])
+@pytest.mark.parametrize("shape", ["{}", '{{"key": {}}}', '{{"key": {{"missing": {}}}}}'])
+def test_a_file_without_a_bottom_counts_as_empty(server: FakeOpenAI, tmp_path: Path, depth: int, shape: str) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text(shape.format("[" * depth + "]" * depth))
+    with OpenAIOracle(config_of(server), Remembered(path)) as oracle:
+        oracle.connect()
+    assert list(json.loads(path.read_text())) == [probe_key(config_of(server))]
