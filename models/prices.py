@@ -5,7 +5,6 @@ A settled charge is usage × price, rounded once per request to the nearest micr
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -209,6 +208,6 @@ def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 def _count(block: Mapping[str, Any], *names: str) -> int | None:
     value = next((block[name] for name in names if block.get(name) is not None), None)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if 0 <= value <= TOKENS_LIMIT else None
+    return int(value) if 0 <= value <= TOKENS_LIMIT else None  # neither is true of NaN

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -22,27 +21,36 @@ from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
 
 Vector = NDArray[np.float32]
+ROUNDING = 1e-3  # of the length of a unit vector
 
 
 class EmbeddingFile:
-    """A cache from digests to vectors. A file that cannot be read counts as empty; failures to write are ignored."""
+    """A cache from digests to unit vectors of one model. What is no such vector counts as absent, a file that cannot be
+    read as empty; failures to write are ignored."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> dict[str, Vector]:
+    def read(self, size: int) -> dict[str, Vector]:
+        """The vectors with `size` numbers each."""
         try:
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 digests, vectors = kept["digests"], kept["vectors"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except Exception:  # numpy and zipfile raise anything for a file that they did not write
             return {}
-        if vectors.ndim != 2 or len(digests) != len(vectors):
+        if digests.ndim != 1 or digests.dtype.kind != "U" or vectors.dtype.kind != "f":
             return {}
-        return dict(zip(digests.tolist(), vectors.astype(np.float32), strict=True))
+        if vectors.shape != (len(digests), size):
+            return {}
+        with np.errstate(all="ignore"):
+            vectors = vectors.astype(np.float32)
+            usable = np.abs(np.linalg.norm(vectors, axis=1) - 1) < ROUNDING  # not true of NaN
+        return dict(zip(digests[usable].tolist(), vectors[usable], strict=True))
 
     def add(self, new: Mapping[str, Vector]) -> None:
         """Another process may add at the same time: the file is always whole, and at worst lacks some vectors."""
-        every = self.read() | dict(new)
+        size = len(next(iter(new.values())))
+        every = self.read(size) | dict(new)
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
@@ -81,6 +89,7 @@ class Embedder:
         self.scale = float(self._model.logit_scale.detach().exp())
         self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0
         self._length = int(self._model.config.text_config.max_position_embeddings)
+        self.size = self.texts(["a picture"]).shape[1]  # numbers in a vector
 
     def problem_with(self, text: str) -> str | None:
         """Why the model cannot understand a text: a word it does not know would get an answer that means nothing."""
@@ -125,6 +134,8 @@ class Embedder:
             output = features(**encoded)
             pooled = output if isinstance(output, torch.Tensor) else output.pooler_output
             unit: Vectors = torch.nn.functional.normalize(pooled, dim=-1).float().numpy()
+            if not np.isfinite(unit).all():
+                raise ValueError("its vectors are not numbers")
         return unit
 
 
@@ -153,7 +164,7 @@ class Embeddings:
         with self._lock:
             missing = {example.digest: example for example in examples if example.digest not in self._images}
             if missing and self._kept is not None:
-                self._images |= self._kept.read()
+                self._images |= self._kept.read(self.embedder.size)
                 missing = {digest: example for digest, example in missing.items() if digest not in self._images}
             if missing:
                 new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))

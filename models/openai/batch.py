@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from models.openai.batch_files import BatchRequest, batches_of, body_of, create_batch, requests_of, results_of
+from models.openai.batch_files import (
+    REQUESTS_LIMIT,
+    BatchRequest,
+    batches_of,
+    body_of,
+    create_batch,
+    requests_of,
+    results_of,
+)
 from models.openai.chat import ask_label_bills, label_answer
 from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
@@ -134,8 +142,8 @@ class _Collection:
         """Emit the answers of a finished batch; of a running one return how far it is."""
         while (batch := await self._look(sent.id)).get("status") in RUNNING:
             if time.monotonic() + self._session.config.batch_poll > self._deadline:
-                counts = batch.get("request_counts") or {}
-                progress = f"{counts.get('completed', 0)} of {counts.get('total', len(sent.requests))} requests done"
+                done, total = _counted(batch, "completed", 0), _counted(batch, "total", len(sent.requests))
+                progress = f"{done} of {total} requests done"
                 return f"batch {sent.id} at {self._session.config.host} is still running, {progress}"
             await asyncio.sleep(self._session.config.batch_poll)
         if batch.get("status") == "failed":
@@ -195,6 +203,12 @@ class _Collection:
         bills = [ours.get(place) or Bill(first.question, weight) for place, (_, weight) in enumerate(request.questions)]
         tokens = reply.tokens or self._session.bounds.request([bill.question for bill in ours.values()])
         charge(bills, tokens, settled(self._session.bounds.chat, tokens, batch=True))
+
+
+def _counted(batch: dict[str, Any], name: str, otherwise: int) -> int:
+    counts = batch.get("request_counts")
+    count = counts.get(name) if isinstance(counts, dict) else None
+    return count if isinstance(count, int) and 0 <= count <= REQUESTS_LIMIT else otherwise
 
 
 def _reason(batch: dict[str, Any], config: OpenAIConfig) -> str:

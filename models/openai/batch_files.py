@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ QUESTIONS = "twothirds_questions"  # metadata: the file that lists the questions
 REQUESTS_LIMIT = 50_000
 BYTES_LIMIT = 150_000_000
 UPLOAD_SECONDS = 900.0
+PAGES_LIMIT = 1_000  # of the list of batches
+WEIGHT_LIMIT = 10**12  # micro-dollars
+_NAME = re.compile(r"[\w./:@+=-]{1,500}", re.ASCII)
 KEPT_SECONDS = 30 * 86_400  # results are gone after that
 
 
@@ -41,18 +45,25 @@ async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
     from openai import omit
 
     after: str | None = None
-    while True:
+    for _ in range(PAGES_LIMIT):
         send = partial(session.client.sdk.batches.with_raw_response.list, limit=100, after=after or omit)
         page = await session.client.fetch(send)
         listed = page.get("data")
         batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         for batch in batches:
             ours = _metadata(batch).get(ASKED_BY) == asked_by(session)
-            if ours and isinstance(batch.get("id"), str) and batch.get("status") not in ("failed", "cancelled"):
+            if ours and _is_name(batch.get("id")) and batch.get("status") not in ("failed", "cancelled"):
                 yield batch
-        if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") in (None, after):
+        if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") == after:
+            return
+        if not _is_name(batches[-1].get("id")):
             return
         after = str(batches[-1]["id"])
+
+
+def _is_name(value: object) -> bool:
+    """Whether it can stand in an address as the name of a batch or a file."""
+    return isinstance(value, str) and bool(_NAME.fullmatch(value)) and ".." not in value
 
 
 def _metadata(batch: dict[str, Any]) -> dict[str, Any]:
@@ -72,8 +83,14 @@ async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequ
         name, questions = entry.get("custom_id"), entry.get("questions")
         if isinstance(name, str) and isinstance(questions, list):
             with contextlib.suppress(ValueError, TypeError):
-                found.append(BatchRequest(name, tuple((str(digest), int(weight)) for digest, weight in questions)))
+                found.append(BatchRequest(name, tuple((str(digest), _weight(weight)) for digest, weight in questions)))
     return found
+
+
+def _weight(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value <= WEIGHT_LIMIT:
+        raise ValueError(f"{value!r} is no weight")
+    return value
 
 
 async def results_of(session: Session, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -148,7 +165,7 @@ async def _upload(session: Session, content: bytes, name: str) -> str:
 
 
 def _id_of(made: dict[str, Any], session: Session) -> str:
-    if not isinstance(made.get("id"), str):
+    if not _is_name(made.get("id")):
         raise OracleUnavailable(
             f"{session.config.host} takes a batch but does not say its id: ask without provider_batch"
         )
@@ -159,9 +176,9 @@ async def _entries(session: Session, file: object) -> list[dict[str, Any]]:
     """The JSON objects of a JSONL file. Lines that are none are skipped: what they answered counts as missing."""
     import openai
 
-    from models.openai.errors import Unsupported
+    from models.openai.errors import Unsupported, is_shallow
 
-    if not isinstance(file, str):
+    if not isinstance(file, str) or not _is_name(file):
         return []
     try:
         content = await session.client.retried(lambda: session.client.sdk.files.content(file, timeout=UPLOAD_SECONDS))
@@ -173,6 +190,6 @@ async def _entries(session: Session, file: object) -> list[dict[str, Any]]:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and is_shallow(entry):
             entries.append(entry)
     return entries

@@ -5,6 +5,7 @@ The rate limit is kept in the store, so that all processes that use one server a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import time
@@ -13,12 +14,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import RUN_AGAIN, Fault, Retry, TransientError, fault_of
+from models.openai.errors import RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
 from models.oracle import OracleUnavailable
 from models.prices import Tokens, read_usage
 from sources import redacted
 from store import Rate, Store
 
+REPLY_BYTES = 16_000_000  # of a reply, decompressed: a usual one has a few thousand
+FILE_BYTES = 400_000_000  # of a file with the results of a batch
+GRACE_SECONDS = 0.25  # so that httpx's own time-outs come first: they tell a connection from a reply
+KEPT_HEADERS = (b"retry-after", b"retry-after-ms", b"location", b"x-request-id")
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
 Endpoint = Literal["chat", "decisions"]
 PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "decisions": "/decisions"}
@@ -52,9 +57,9 @@ class SharedLimit:
             await self._sleep(wait)
             wait = self._not_before - self._clock()
 
-    def pause(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         self._not_before = max(self._not_before, self._clock() + seconds)
-        self._store.rates.pause(self._name, seconds)
+        await asyncio.to_thread(self._store.rates.pause, self._name, seconds)
 
     async def _shared_pause(self) -> float:
         now = self._clock()
@@ -89,7 +94,7 @@ class Reply:
             data = json.loads(text)
         except (ValueError, RecursionError):
             data = None
-        return cls.of(text, data if isinstance(data, dict) else None)
+        return cls.of(text, data if isinstance(data, dict) and is_shallow(data) else None)
 
     @classmethod
     def of(cls, text: str, data: dict[str, Any] | None) -> Reply:
@@ -153,6 +158,55 @@ class Unbooked:
 FREE = Unbooked()
 
 
+def bounded_http(config: OpenAIConfig, **options: Any) -> Any:
+    """The HTTP client below the SDK. A reply has a deadline and a limit of decompressed bytes, redirects are not
+    followed, and nothing that a server says decides how its reply is decoded."""
+    import httpx2
+    from openai import DefaultAsyncHttpxClient
+
+    class BoundedHttp(DefaultAsyncHttpxClient):
+        async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            seconds = request.extensions["timeout"]["read"]
+            options |= {"stream": True, "follow_redirects": False}
+            try:
+                async with asyncio.timeout(seconds + GRACE_SECONDS):
+                    response = await super().send(request, **options)
+                    content = await _content(response, config)
+            except TimeoutError:
+                late = f"{config.host} did not end its reply within {seconds:g} s: raise the timeout or run again later"
+                raise TransientError(late, attempts_cost=2, maybe_charged=True) from None
+            headers = [(name, value) for name, value in response.headers.raw if name.lower() in KEPT_HEADERS]
+            headers.append((b"content-type", b"application/json"))  # without a charset: it is read as UTF-8
+            return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+    return BoundedHttp(headers={"Accept-Encoding": "identity"}, follow_redirects=False, **options)
+
+
+async def _content(response: Any, config: OpenAIConfig) -> bytes:
+    """The decompressed body; what is compressed twice or too long is given up at once."""
+    most = FILE_BYTES if response.request.url.path.endswith("/content") else REPLY_BYTES
+    size, parts = 0, list[bytes]()
+    async with contextlib.aclosing(response.aiter_bytes()) as pieces:
+        twice = "," in response.headers.get("content-encoding", "")
+        async for piece in pieces:
+            size += len(piece)
+            if size > most or twice:
+                problem = "compressed twice" if twice else f"of more than {most // 1_000_000} MB"
+                message = f"{config.host} sends a reply {problem}: check the base URL, or run again later"
+                raise TransientError(message, attempts_cost=2, maybe_charged=True)
+            parts.append(piece)
+    content = b"".join(parts)
+    return content if response.is_success or _is_readable(content) else b""
+
+
+def _is_readable(content: bytes) -> bool:
+    """Whether what an error says can be taken apart: the SDK turns its parts into text."""
+    try:
+        return is_shallow(json.loads(content))
+    except (ValueError, RecursionError):
+        return True
+
+
 class Client:
     """Belongs to one event loop. Raises a Fault that concerns these questions, or OracleUnavailable."""
 
@@ -166,6 +220,7 @@ class Client:
             base_url=config.url,
             timeout=config.timeout,
             max_retries=0,
+            http_client=bounded_http(config),
         )
         self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
         rate = Rate(config.requests_per_minute, config.tokens_per_minute)
@@ -241,7 +296,7 @@ class Client:
             if delay is None or not paid_for:
                 raise RetriesExhausted(str(fault), maybe_charged)
             if fault.limited and self._limit is not None:
-                self._limit.pause(delay)
+                await self._limit.pause(delay)
             await asyncio.sleep(delay)
             if find_done is not None and (found := await find_done()) is not None:
                 return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,11 +12,14 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from models.openai.label_groups import Grouping
-from models.oracle import OracleError
+from models.oracle import OracleError, digest_of
 from models.prices import Price
 from sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_HOST = "api.openai.com"
+USUAL_PORTS = {"http": 80, "https": 443}
+SERVED_BY_CHARS = 100
 DECISIONS_LIMIT = 400  # predicates that one call of the decisions endpoint takes
 
 _ABOVE_ZERO = (
@@ -55,6 +59,7 @@ class OpenAIConfig:
     batch_poll: Annotated[float, "seconds between two looks at a batch"] = 20.0
     price: Annotated[Price | None, "USD per million tokens: INPUT,OUTPUT[,CACHED[,CACHE_WRITE]]"] = None
     prices: Annotated[Mapping[str, Price], "JSON file with the prices of models"] = field(default_factory=dict)
+    served_by: Annotated[str | None, "whose answers these are (default: by the address; empty: as OpenAI's own)"] = None
 
     def __post_init__(self) -> None:
         _check_words(self)
@@ -86,8 +91,33 @@ class OpenAIConfig:
         return parts.hostname + (f":{parts.port}" if parts.port else "") if parts.hostname else self.url
 
     @property
+    def server(self) -> str:
+        """Whose answers these are, for the identity: one name may be another model elsewhere. Empty for OpenAI."""
+        return _server_of(self.url) if self.served_by is None else self.served_by
+
+    @property
     def price_table(self) -> Mapping[str, Price]:
         return {self.model: self.price} if self.price is not None else self.prices
+
+
+def _server_of(url: str) -> str:
+    """Host, the port where it is not the usual one, and eight digits for a path other than /v1; no secret."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    port = "" if parts.port in (None, USUAL_PORTS[parts.scheme]) else f":{parts.port}"
+    if parts.scheme == "https" and not port and f".{host}".endswith(f".{OPENAI_HOST}"):
+        return ""
+    path = parts.path.strip("/").removesuffix("v1").strip("/")
+    return f"{_one_name(host)}{port}" + (f"/{digest_of(path)[:8]}" if path else "")
+
+
+def _one_name(host: str) -> str:
+    """This machine has many names."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return "localhost" if address.is_loopback else f"[{address}]" if address.version == 6 else host
 
 
 def _check_words(config: OpenAIConfig) -> None:
@@ -100,6 +130,8 @@ def _check_words(config: OpenAIConfig) -> None:
         usable = False
     if not usable:
         raise OracleError(f"base URL {quoted(config.url)} is not an http address: give one such as {OPENAI_URL}")
+    if not (config.served_by or "").isprintable() or len(config.served_by or "") > SERVED_BY_CHARS:
+        raise OracleError(f"served_by of openai:{config.model} is no name: give up to {SERVED_BY_CHARS} characters")
     for name, allowed in (("detail", Detail), ("output", Output), ("grouping", Grouping)):
         if getattr(config, name) not in get_args(allowed):
             choices = ", ".join(get_args(allowed))

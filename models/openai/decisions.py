@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,4 +86,4 @@ def _is_usable(answer: object) -> bool:
     probability = answer.get("probability")
     if isinstance(probability, bool) or not isinstance(probability, int | float):
         return False
-    return answer.get("type") == "predicate" and math.isfinite(probability) and 0 <= probability <= 1
+    return answer.get("type") == "predicate" and 0 <= probability <= 1

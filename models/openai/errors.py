@@ -5,7 +5,7 @@ Fault
 ├── TooLong        these questions do not fit into one request
 └── Declined       the server will not process these questions
 OracleUnavailable
-└── Unsupported    the server does not know a parameter or an endpoint"""
+└── Unsupported    the server does not know a parameter, an endpoint or a model"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import math
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ from sources import redacted
 
 LONGEST_DELAY = 20.0
 RUN_AGAIN = "run again later; what was answered is kept"
+DEEPEST = 50  # levels of JSON in a reply
+ABOUT_LIMIT = 1_000  # characters of what a server says about an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,12 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     seconds = _number(value)
     if seconds is not None:
         return seconds
-    moment = email.utils.parsedate_tz(value) if value else None
-    if moment is None:
+    try:
+        moment = email.utils.parsedate_tz(value) if value else None
+        ends = email.utils.mktime_tz(moment) if moment is not None else None
+    except (ValueError, OverflowError, IndexError, TypeError):  # a date that no calendar has
         return None
-    return max(0.0, email.utils.mktime_tz(moment) - (time.time() if now is None else now))
+    return None if ends is None else max(0.0, ends - (time.time() if now is None else now))
 
 
 def _number(value: str | None) -> float | None:
@@ -66,6 +70,20 @@ def _number(value: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+def is_shallow(data: object) -> bool:
+    """Whether JSON is nested no deeper than a reply can be: what is deeper exhausts the stack of whoever reads it."""
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(data: object) -> Iterable[object]:
+    return data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
 
 
 _TOO_LONG = re.compile(
@@ -151,6 +169,12 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
     status, reason = error.status_code, _reason(error, config)
     if status == 429 and _is_quota(error, reason):
         return OracleUnavailable(f"the account at {config.host} has no quota left ({reason}): add credit and run again")
+    if 300 <= status < 400:
+        where = _target(error, config)
+        return OracleUnavailable(
+            f"{config.host} answers {status} and redirects to {where}, which is not followed: examples go to no "
+            "address but the base URL; change it if this is where your server is"
+        )
     if status in (408, 409, 425, 429) or (status >= 500 and status != 501):
         limited = status == 429
         remedy = "lower concurrency or set requests_per_minute" if limited else "run again later"
@@ -166,7 +190,7 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
 
 
 def _of_request(error: Any, status: int, reason: str, config: OpenAIConfig) -> Exception:
-    about = " ".join(str(part) for part in (error.code, error.type, error.param, reason) if part)
+    about = " ".join(str(part) for part in (error.code, error.type, error.param, reason) if part)[:ABOUT_LIMIT]
     if status == 413 or _TOO_LONG.search(about):
         return TooLong(f"longer than {config.model} takes in one request")
     if _POLICY.search(about):
@@ -178,7 +202,8 @@ def _of_request(error: Any, status: int, reason: str, config: OpenAIConfig) -> E
         return Declined(f"image not accepted by {config.host}: {reason}")
     if status == 404 and re.search(r"model", about, re.IGNORECASE):
         where = f"its models are listed at {config.host}/v1/models"
-        return OracleUnavailable(f"model {config.model!r} is not known to {config.host}: choose another, {where}")
+        message = f"model {config.model!r} is not known to {config.host}: choose another, {where}"
+        return Unsupported(message, status, about)
     if status in (404, 405, 501):
         message = f"{config.host} answers {status} at this address: check the base URL, it often ends in /v1"
         return Unsupported(message, status, about)
@@ -190,6 +215,14 @@ def _reason(error: Any, config: OpenAIConfig) -> str:
     body = error.body if isinstance(error.body, dict) else {}
     message = body.get("message") or body.get("detail") or error.message
     return one_line(str(message), config)
+
+
+def _target(error: Any, config: OpenAIConfig) -> str:
+    """Where a redirect points, without what may be secret in it."""
+    location = one_line(error.response.headers.get("location") or "nowhere", config)
+    scheme, separator, rest = location.split("?")[0].rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _is_quota(error: Any, reason: str) -> bool:

@@ -147,4 +147,6 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "grouping": config.grouping,
         "labels_per_request": config.labels_per_request,
     }
+    if config.server:
+        asked["served_by"] = config.server
     return OracleIdentity("openai", config.model, tuple(asked.items()), VERSION)

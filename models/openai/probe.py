@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,16 +37,19 @@ class Remembered:
             os.replace(written, self._path)
 
     def _read(self) -> dict[str, Any]:
+        """What `Abilities.to_json` wrote; the rest counts as absent."""
         try:
             content = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
-        return content if isinstance(content, dict) else {}
+        kept = content if isinstance(content, dict) else {}
+        return {key: value for key, value in kept.items() if Abilities.from_json(value) is not None}
 
 
 PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
 CHANCES = 3  # attempts: one bad reply must not decide what a server can do
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
+LIMITS = ("max_completion_tokens", "max_tokens")
 OPTIONAL = ("temperature", "seed", "reasoning_effort")
 _SCHEMA = {
     "type": "object",
@@ -70,10 +73,12 @@ class Abilities:
     @classmethod
     def from_json(cls, data: Any) -> Abilities | None:
         """None for anything that `to_json` did not write."""
-        try:
-            return cls(**(data | {"missing": tuple(data["missing"])}))
-        except (TypeError, KeyError):
+        if not isinstance(data, dict) or set(data) != {field.name for field in fields(cls)}:
             return None
+        words = isinstance(data["missing"], list) and all(name in OPTIONAL for name in data["missing"])
+        flags = all(isinstance(data[name], bool) for name in ("decisions", "reasoning"))
+        known = data["format"] in ("json_schema", "json_object", "") and data["limit"] in LIMITS
+        return cls(**(data | {"missing": tuple(data["missing"])})) if words and flags and known else None
 
 
 class Payer(Protocol):
@@ -109,14 +114,29 @@ class _Probe:
         """The strictest format that the server accepts and enforces; the last one is not tested."""
         *strict, last = FORMATS.get(self._config.output, ("json_schema", "json_object", ""))
         for form in strict:
-            for _ in range(CHANCES):
-                reply = await self._chat(form, may_fail=True)
-                if reply is None:
-                    break
-                if _enforced(reply, form):
-                    return form
+            if await self._enforces(form):
+                return form
         await self._chat(last, may_fail=False)
         return last
+
+    async def _enforces(self, form: str) -> bool:
+        told = False
+        for _ in range(CHANCES):
+            reply = await self._chat(form, may_fail=True)
+            if reply is None:
+                return False
+            if _enforced(reply, form):
+                return True
+            told |= bool((reply.data or {}).get("choices"))
+        return self._told(told, "chat")
+
+    def _told(self, told: bool, endpoint: Endpoint) -> bool:
+        """False, which is remembered, where the server itself has said so. What others answer in its place, such as a
+        sign-in page, says nothing about it."""
+        if not told:
+            host = self._config.host
+            raise OracleUnavailable(f"{host} gives no {endpoint} reply: check the base URL, or run again later")
+        return False
 
     async def _chat(self, form: str, *, may_fail: bool) -> Reply | None:
         while True:
@@ -167,15 +187,17 @@ class _Probe:
         question = {"type": "predicate", "name": "1", "instructions": statement}
         body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
         send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
+        told = False
         for _ in range(CHANCES):
             try:
                 reply = await self._payer.pay("decisions", send)
-            except OracleUnavailable:
+            except Unsupported:
                 return False
             answers = (reply.data or {}).get("answers")
             if isinstance(answers, list) and len(answers) == 1:
                 return True
-        return False
+            told |= reply.data is not None
+        return self._told(told, "decisions")
 
 
 def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -96,6 +96,8 @@ USAGES: dict[str, Callable[[Data], None]] = {
     "absurd usage": _counts(-5, 10**15),
     "negative usage": _counts(-5, -5),
     "usage of a trillion": _counts(10**12, 10**12),
+    "usage of 400 digits": _counts(10**400, 10**400),
+    "usage without end": _counts(float("inf"), float("nan")),
     "usage in words": _counts("12", "three"),
     "usage that is a list": _usage([1, 2]),
     "usage of nothing": _usage(None),
@@ -135,6 +137,9 @@ FAILURES: dict[str, Callable[[Response], Response]] = {
     "429": lambda _: Response.of({"error": {"message": "slow down", "type": "rate_limit"}}, 429),
     "429 with time": lambda _: Response.of({"error": {"message": "slow down"}}, 429, retry_after_ms="40"),
     "429 for an hour": lambda _: Response.of({"error": {"message": "slow down"}}, 429, retry_after="3600"),
+    "429 until 99999": lambda _: Response.of(
+        {"error": {"message": "slow down"}}, 429, retry_after="Fri, 01 Jan 99999 00:00:00 GMT"
+    ),
     "no quota": lambda _: Response.of({"error": {"message": "pay first", "code": "insufficient_quota"}}, 429),
     "500": lambda _: Response(b"<html>oops</html>", 500),
     "503": lambda _: Response.of({"error": {"message": "overloaded"}}, 503),

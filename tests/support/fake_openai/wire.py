@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -36,6 +36,8 @@ class Response:
     delay: float = 0.0
     sent: float = 1.0  # share of the body that is sent before the connection is cut
     silent: bool = False  # the connection is closed without a word
+    raw: Iterable[bytes] = ()  # pieces that are sent instead of all the rest, head included, as long as they are read
+    pace: float = 0.0  # seconds between two pieces
 
     @classmethod
     def of(cls, data: object, status: int = 200, **headers: str) -> Response:
@@ -111,6 +113,12 @@ class Server:
         finally:
             self._at_once -= 1
         if response.silent:
+            return False
+        for number, piece in enumerate(response.raw):
+            await asyncio.sleep(response.pace if number else 0)
+            writer.write(piece)
+            await writer.drain()
+        if response.raw:
             return False
         head = [f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Status')}"]
         head += [f"{name}: {value}" for name, value in response.headers.items()]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -52,6 +56,52 @@ def test_a_pause_of_one_holds_the_other_back(tmp_path: Path) -> None:
         clock.now += seconds
 
     with Store.open(url, clock=clock) as one, Store.open(url, clock=clock) as other:
-        SharedLimit(one, "name", Rate(), clock=clock).pause(0.6)
+        asyncio.run(SharedLimit(one, "name", Rate(), clock=clock).pause(0.6))
         asyncio.run(SharedLimit(other, "name", Rate(), clock=clock, sleep=sleep).admit(0))
     assert slept == pytest.approx([0.6])
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Another process writes, and takes its time."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def test_a_locked_store_holds_up_the_one_that_was_told_to_pause_and_nobody_else(
+    server: FakeOpenAI, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.sqlite"
+    config = OpenAIConfig("gpt-4o-mini", server.base_url, grouping="none", price=PRICE, retry_delay=0.01)
+    with Store.open(f"sqlite:///{path}") as store, OpenAIOracle(config, {}, store) as oracle:
+        oracle.connect()
+        server.abilities = replace(server.abilities, latency=0.2)
+        server.script(CHAT, ["429 with time"])
+        answers = oracle.ask(labels(["cat"], texts(6)))
+        pool = ThreadPoolExecutor(1)
+        with locked(path):
+            assert wrong(pool.submit(lambda: [next(answers) for _ in range(5)]).result(5)) == []
+        assert wrong(pool.submit(list, answers).result(60)) == []
+        pool.shutdown()
+
+
+def test_a_probe_that_waits_for_the_store_lets_the_event_loop_go_on(server: FakeOpenAI, tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    config = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE)
+    with Store.open(f"sqlite:///{path}") as store, OpenAIOracle(config, {}, store) as oracle:
+        pool = ThreadPoolExecutor(1)
+        with locked(path):
+            connected = pool.submit(oracle.connect)
+            while oracle._background is None:
+                time.sleep(0.01)
+            time.sleep(0.2)
+            oracle._background.start(asyncio.sleep(0)).result(3)
+            assert not connected.done()
+            assert server.requests == []
+        connected.result(60)
+        pool.shutdown()

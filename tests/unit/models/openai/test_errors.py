@@ -26,7 +26,7 @@ def status_error(status: int, message: str, code: str | None = None, **headers: 
     [
         (401, f"Incorrect API key provided: {KEY}", OracleUnavailable, "set OPENAI_API_KEY"),
         (403, "not for you", OracleUnavailable, "check what the API key may use"),
-        (404, "The model `some-model` does not exist", OracleUnavailable, "choose another"),
+        (404, "The model `some-model` does not exist", Unsupported, "choose another"),
         (404, "Not Found", Unsupported, "check the base URL"),
         (
             400,
