@@ -14,10 +14,11 @@ from models.openai.oracle import OpenAIOracle
 from models.oracle import BudgetExhausted, OracleUnavailable
 from models.prices import Price
 from models.recorded import Recorded
-from store import PROBE, Store
+from store import PROBE, Store, new_owner
 from store.schema import charges
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import labels, texts
+from tests.support.store_steps import record
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 PROBE_MOST = 1_350  # micro-dollars of one request: 1,000 tokens in and 2,000 out
@@ -107,10 +108,11 @@ def test_a_request_that_fails_is_spent_where_it_may_have_been_charged(
     server.script(CHAT, [fault] * 2)
     with oracle_of(server, store, {}) as oracle, pytest.raises(OracleUnavailable):
         oracle.connect()
-    assert probes(store) == [state]
-    assert store.runs.spent(oracle.account) == (PROBE_MOST if state == "unknown" else 0, 0)
+    lost = 2 if state == "unknown" else 0  # each attempt is a charge of its own
+    assert probes(store) == [state] * max(lost, 1)
+    assert store.runs.spent(oracle.account) == (lost * PROBE_MOST, 0)
     ask(server, store, "run", {})
-    assert store.runs.spent("scope of run") == (server.spent(PRICE) + (PROBE_MOST if state == "unknown" else 0), 0)
+    assert store.runs.spent("scope of run") == (server.spent(PRICE) + lost * PROBE_MOST, 0)
     assert check(store).problems == []
 
 
@@ -119,3 +121,40 @@ def test_a_reply_that_says_no_usage_is_booked_with_the_most_it_can_cost(server: 
     with oracle_of(server, store, {}) as oracle:
         oracle.connect()
     assert store.runs.spent(oracle.account) == (PROBE_MOST, 0)
+
+
+def test_probes_that_are_repeated_share_the_budget_of_the_run(server: FakeOpenAI, store: Store) -> None:
+    """What the server can do is forgotten every time, as with a cache folder that is not kept."""
+    server.abilities = Abilities(reasoning=1_500)  # a probe costs nearly what it may
+    budget, refused = 15_000, 0
+    for attempt in range(20):
+        run = f"attempt {attempt}"
+        store.runs.begin(run, "scope", name=run, flow="f", dataset="d", oracle="o", settings={})
+        try:
+            with oracle_of(server, store, {}, budget) as oracle:
+                oracle.connect()
+                list(Recorded(oracle, store, run_id=run, scope="scope", budget=budget).ask(QUESTIONS[:1]))
+        except BudgetExhausted:
+            refused += 1
+        spent, reserved = store.runs.spent("scope")
+        assert server.billed(PRICE) <= spent <= budget
+        assert (reserved, store.runs.spent(oracle.account)) == (0, (0, 0))
+    assert 0 < refused < 20
+    assert check(store).problems == []
+
+
+def test_a_probe_that_is_under_way_elsewhere_when_the_run_takes_the_account_over_is_taken_along(
+    server: FakeOpenAI, store: Store
+) -> None:
+    with oracle_of(server, store, {}) as oracle:
+        account, owner = oracle.account, new_owner()
+    store.runs.begin("other", account, name="other", flow=PROBE, dataset="", oracle="o", settings={})
+    terms: dict[str, Any] = {"owner": owner, "lease_seconds": 60.0, "budget": PROBE_MOST, "sending": 1}
+    fence = store.claims.claim("other", account, [("key", PROBE_MOST)], **terms).granted["key"]
+    begin(store, "run")
+    assert store.runs.take_over(account, "run") == 0
+    assert (store.runs.spent("scope of run"), store.runs.spent(account)) == ((0, PROBE_MOST), (0, 0))
+    store.answers.record("other", [record("key", fence, cost=7, kind=PROBE)])
+    assert store.runs.spent("scope of run") == (7, 0)
+    assert store.runs.scope_of(account) == "scope of run"
+    assert store.check.problems() == []
