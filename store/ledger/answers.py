@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -237,5 +238,10 @@ def ledger_key(content: Mapping[str, Any], digest: str) -> str:
 def key_prefix(content: Mapping[str, Any]) -> str:
     """A digest of the example that is to be labelled, or of the first one that is compared."""
     examples = content.get("example", content.get("examples"))
-    first = examples[0] if isinstance(examples, list) and examples else examples
-    return hashlib.sha256(str(first).encode("utf-8", "surrogatepass")).hexdigest()[:PREFIX_LENGTH]
+    return _prefix_of(str(examples[0] if isinstance(examples, list) and examples else examples))
+
+
+@lru_cache(maxsize=1_024)
+def _prefix_of(example: str) -> str:
+    """The questions about one example come one after the other."""
+    return hashlib.sha256(example.encode("utf-8", "surrogatepass")).hexdigest()[:PREFIX_LENGTH]

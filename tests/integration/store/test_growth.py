@@ -131,7 +131,7 @@ def _in_sqlite(connection: Connection, statement: str, values: Any, *, linear: b
 def _is_wide(how: str, table: str, index: str | None, terms: str | None) -> bool:
     if table not in GROWING and table != "earlier":
         return False
-    of_a_run = (terms or "").strip() == "(run=?)"
+    of_a_run = (terms or "").strip().startswith("(run=?)")  # LEFT-JOIN may follow
     return (of_a_run and index not in _FEW) or (how == "SCAN" and index not in _FEW)
 
 
