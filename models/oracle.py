@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -63,7 +63,7 @@ class BudgetExhausted(OracleError):
 
 class AnswersPending(OracleError):
     """`items` are the questions of the review queue that it waits for. Nothing stays reserved for them: the run that
-    collects the answers reserves again."""
+    collects the answers reserves again. What a provider's batch holds stays spent until it is collected."""
 
     def __init__(self, message: str, *, items: Sequence[int] = ()) -> None:
         super().__init__(message)
@@ -230,6 +230,19 @@ class Oracle(Protocol):
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """For each question an upper bound of its price, before anything is spent."""
+        ...
+
+
+NoteBatch = Callable[[Sequence[Question], str | None], None]
+
+
+@runtime_checkable
+class SendsBatches(Protocol):
+    """An oracle whose questions may travel in a provider's batch, which lives on without the process that sent it."""
+
+    def ask_in_batches(self, questions: Iterable[Question], note: NoteBatch) -> Iterator[Answer]:
+        """Like `ask`. `note` is told which batch holds questions before it is sent and now and then while it runs, and
+        None as soon as they are in no batch that may be charged or collected, or are asked in another way."""
         ...
 
 

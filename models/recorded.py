@@ -26,6 +26,7 @@ from models.oracle import (
     OracleUnavailable,
     ProbesServer,
     Question,
+    SendsBatches,
 )
 from models.stopping import stopping
 
@@ -143,6 +144,7 @@ class _PaidBatch:
     claimed ──► sent ──► arrived ──► committed      the usual way: `_claim`, `_send`, `_ask`, `_collect`, `_commit`
        │          │
        │          ├──► released    pending with people, or the oracle says that it was never asked
+       │          ├──► unknown     in a provider's batch (`_note_batch`): stays spent until a run collects it
        │          └──► lost        no answer came: it may have been charged, and its reservation stays spent
        └──► released               never pulled by the oracle
     refused                        it would exceed the budget
@@ -195,8 +197,8 @@ class _PaidBatch:
             raise self._error
 
     def _close_unanswered(self) -> None:
-        """Release what cannot have been charged; the rest is lost."""
-        if isinstance(self._error, AnswersPending):  # a later run collects them, and reserves them again
+        """Release what cannot have been charged; the rest is lost. What a batch holds stays spent either way."""
+        if isinstance(self._error, AnswersPending):  # a later run collects them
             self._store.claims.release(self._owner, self._fences)
             return
         unasked = self._error.unasked if isinstance(self._error, OracleUnavailable) else ()
@@ -210,7 +212,7 @@ class _PaidBatch:
     def _ask(self) -> None:
         try:
             with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
-                for answer in self._recorded.oracle.ask(claimed):
+                for answer in self._answers_to(claimed):
                     self._came += 1
                     self._arrived.put(answer)
         except BaseException as error:  # handed to the thread that waits for the answers
@@ -218,6 +220,12 @@ class _PaidBatch:
         finally:
             self._arrived.put(None)
             self._over.set()
+
+    def _answers_to(self, claimed: Iterator[Question]) -> Iterator[Answer]:
+        oracle = self._recorded.oracle
+        if isinstance(oracle, SendsBatches):
+            return oracle.ask_in_batches(claimed, self._note_batch)
+        return oracle.ask(claimed)
 
     def _claim(self) -> Generator[Question, None, None]:
         """What this process may ask. A group at a time is marked as sent, so that a crash loses few."""
@@ -243,7 +251,10 @@ class _PaidBatch:
                 return
             if claimed.refused:
                 self.refused = True
-                return
+                keys = self._store.claims.in_batches(keys)  # paid for: they are collected all the same
+
+    def _note_batch(self, questions: Sequence[Question], batch: str | None) -> None:
+        self._store.claims.note_batch(self._owner, [self._key_of(question) for question in questions], batch)
 
     def _request(self, key: str, bound: Money) -> Request:
         from store import Request

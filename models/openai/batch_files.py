@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from models.openai.chat import label_body
+from models.openai.client import RetriesExhausted
+from models.openai.errors import Fault
 from models.openai.session import Bill, Session
 from models.oracle import OracleUnavailable, Question, digest_of
 from sources import redacted
@@ -37,7 +39,8 @@ def asked_by(session: Session) -> str:
 
 
 async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
-    """Our batches at the provider, newest first, without those that failed or were cancelled."""
+    """Our batches at the provider, newest first, without those that failed: of one that was cancelled some requests may
+    have been answered, and charged."""
     from openai import omit
 
     after: str | None = None
@@ -48,7 +51,7 @@ async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
         batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         for batch in batches:
             ours = _metadata(batch).get(ASKED_BY) == asked_by(session)
-            if ours and isinstance(batch.get("id"), str) and batch.get("status") not in ("failed", "cancelled"):
+            if ours and isinstance(batch.get("id"), str) and batch.get("status") != "failed":
                 yield batch
         if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") in (None, after):
             return
@@ -102,8 +105,11 @@ def body_of(result: dict[str, Any]) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
+Note = Callable[[Sequence[BatchRequest], str | None], Awaitable[None]]
+
+
 async def create_batch(
-    session: Session, groups: Sequence[list[Bill]], digest: Callable[[Question], str]
+    session: Session, groups: Sequence[list[Bill]], digest: Callable[[Question], str], note: Note
 ) -> AsyncIterator[tuple[str, list[BatchRequest]]]:
     """Send groups of labels, as many in a batch as a provider takes; yields each batch's id and requests."""
     encoded, requests, size = list[bytes](), list[BatchRequest](), 0
@@ -114,16 +120,17 @@ async def create_batch(
         sent = {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         line = json.dumps(sent, ensure_ascii=False).encode()
         if encoded and (size + len(line) > BYTES_LIMIT or len(encoded) == REQUESTS_LIMIT):
-            yield await _send(session, encoded, requests), requests
+            yield await _send(session, encoded, requests, note), requests
             encoded, requests, size = [], [], 0
         encoded.append(line)
         requests.append(request)
         size += len(line) + 1
     if encoded:
-        yield await _send(session, encoded, requests), requests
+        yield await _send(session, encoded, requests, note), requests
 
 
-async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest]) -> str:
+async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
+    """A batch is noted by the file that lists its questions before it is there, then by its id."""
     listed = [{"custom_id": request.custom_id, "questions": request.questions} for request in requests]
     questions = await _upload(session, b"\n".join(json.dumps(entry).encode() for entry in listed), "questions.jsonl")
     metadata = {ASKED_BY: asked_by(session), QUESTIONS: questions}
@@ -138,7 +145,16 @@ async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[B
 
     batches = session.client.sdk.batches.with_raw_response
     create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
-    return _id_of(await session.client.fetch(create, find_created), session)
+    await note(requests, questions)
+    try:
+        reply = await session.client.fetch(create, find_created)
+    except (Fault, OracleUnavailable) as error:
+        if not isinstance(error, RetriesExhausted):  # refused: there is no such batch
+            await note(requests, None)
+        raise
+    made = _id_of(reply, session)
+    await note(requests, made)
+    return made
 
 
 async def _upload(session: Session, content: bytes, name: str) -> str:

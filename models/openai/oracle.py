@@ -17,7 +17,7 @@ from models.openai.errors import Fault
 from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session
-from models.oracle import Answer, Forecast, Money, OracleError, OracleIdentity, OracleUnavailable, Question
+from models.oracle import Answer, Forecast, Money, NoteBatch, OracleError, OracleIdentity, OracleUnavailable, Question
 from models.prompting import VERSION, ImageUrls
 from store import Store
 
@@ -67,8 +67,13 @@ class OpenAIOracle:
         return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        dispatch = BatchDispatch if self.config.provider_batch else Dispatch
-        return dispatch(*self._opened(), self.width).run(iter(questions))
+        return self.ask_in_batches(questions, lambda _questions, _batch: None)
+
+    def ask_in_batches(self, questions: Iterable[Question], note: NoteBatch) -> Iterator[Answer]:
+        session, background = self._opened()
+        if self.config.provider_batch:
+            return BatchDispatch(session, background, self.width, note).run(iter(questions))
+        return Dispatch(session, background, self.width).run(iter(questions))
 
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""

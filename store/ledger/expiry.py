@@ -15,7 +15,7 @@ from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, runs
 
 # Written out, so that the databases see that the partial indexes serve the query.
 IS_LIVE: ColumnElement[bool] = charges.c.state.in_([bindparam(None, s, literal_execute=True) for s in LIVE])
-_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, runs.c.scope)
+_COLUMNS = (charges.c.key, charges.c.fence, charges.c.state, charges.c.reserved, charges.c.batch, runs.c.scope)
 LIVE_CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
 _EXPIRED = LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
 _OF_OWNERS = LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("owners", expanding=True)))
@@ -28,7 +28,7 @@ _OWNERS_IN_SCOPE = (
 _END = (
     update(charges)
     .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
-    .values(state=bindparam("new_state"), settled_at=bindparam("at"))
+    .values(state=bindparam("new_state"), in_doubt=bindparam("kept"), settled_at=bindparam("at"))
 )
 
 
@@ -62,12 +62,14 @@ def end_claims(
     connection: Connection, claims: Sequence[Row[Any]], now: float, *, uncharged: bool = False
 ) -> dict[int, Balance]:
     """Release claims that were never sent; one that was sent may have been charged, so it becomes unknown and stays
-    spent, unless it is known to be `uncharged`. Returns the changes of the balances."""
+    spent, unless it is known to be `uncharged`. One that a provider's batch holds stays spent in any case, until the
+    batch is collected. Returns the changes of the balances."""
     changes: dict[int, Balance] = {}
     ended = []
     for row in claims:
-        state, kept = (UNKNOWN, row.reserved) if row.state == SENT and not uncharged else (RELEASED, 0)
-        ended.append({"of_key": row.key, "of_fence": row.fence, "new_state": state, "at": now})
+        spent = row.batch is not None or (row.state == SENT and not uncharged)
+        state, kept = (UNKNOWN, row.reserved) if spent else (RELEASED, 0)
+        ended.append({"of_key": row.key, "of_fence": row.fence, "new_state": state, "kept": kept, "at": now})
         changes[row.scope] = changes.get(row.scope, Balance()) + Balance(kept, -row.reserved)
     if ended:
         connection.execute(_END, ended)
