@@ -23,6 +23,7 @@ QUESTIONS = "twothirds_questions"  # metadata: the file that lists the questions
 REQUESTS_LIMIT = 50_000
 BYTES_LIMIT = 150_000_000
 UPLOAD_SECONDS = 900.0
+UNSENT = "not sent yet"  # noted instead of a batch's id until it has one
 KEPT_SECONDS = 30 * 86_400  # results are gone after that
 
 
@@ -130,11 +131,27 @@ async def create_batch(
 
 
 async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
-    """A batch is noted by the file that lists its questions before it is there, then by its id."""
+    """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
     listed = [{"custom_id": request.custom_id, "questions": request.questions} for request in requests]
-    questions = await _upload(session, b"\n".join(json.dumps(entry).encode() for entry in listed), "questions.jsonl")
+    await note(requests, UNSENT)
+    creating = False
+    try:
+        listing = b"\n".join(json.dumps(entry).encode() for entry in listed)
+        questions = await _upload(session, listing, "questions.jsonl")
+        file = await _upload(session, b"\n".join(encoded), "requests.jsonl")
+        creating = True
+        reply = await _create(session, file, questions)
+    except (Fault, OracleUnavailable) as error:
+        if not (creating and isinstance(error, RetriesExhausted)):  # refused: there is no such batch
+            await note(requests, None)
+        raise
+    made = _id_of(reply, session)
+    await note(requests, made)
+    return made
+
+
+async def _create(session: Session, file: str, questions: str) -> dict[str, Any]:
     metadata = {ASKED_BY: asked_by(session), QUESTIONS: questions}
-    file = await _upload(session, b"\n".join(encoded), "requests.jsonl")
 
     async def find_created() -> dict[str, Any] | None:
         """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
@@ -145,16 +162,7 @@ async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[B
 
     batches = session.client.sdk.batches.with_raw_response
     create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
-    await note(requests, questions)
-    try:
-        reply = await session.client.fetch(create, find_created)
-    except (Fault, OracleUnavailable) as error:
-        if not isinstance(error, RetriesExhausted):  # refused: there is no such batch
-            await note(requests, None)
-        raise
-    made = _id_of(reply, session)
-    await note(requests, made)
-    return made
+    return await session.client.fetch(create, find_created)
 
 
 async def _upload(session: Session, content: bytes, name: str) -> str:
