@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from models.keys import QuestionKeys
 from models.oracle import (
-    MICRO,
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -27,6 +26,7 @@ from models.oracle import (
     ProbesServer,
     Question,
     SendsBatches,
+    in_usd,
 )
 from models.stopping import stopping
 
@@ -132,9 +132,10 @@ class Recorded:
 
     def _why_refused(self) -> str:
         spent, reserved = self.store.runs.spent(self.scope)
+        budget = self.budget or 0
         return (
-            f"budget of {(self.budget or 0) / MICRO:.2f} USD is used up ({spent / MICRO:.6f} spent, "
-            f"{reserved / MICRO:.6f} reserved): raise --budget and run again"
+            f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)} is used up ({in_usd(spent, 6)} spent, "
+            f"{in_usd(reserved, 6)} reserved): raise --budget and run again"
         )
 
 

@@ -24,7 +24,7 @@ from flows.enrich.update import Changes, Enrichment, Submit
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs import read_features
-from models import MICRO, AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect, take_over_probe
+from models import AnswersPending, Feature, Oracle, OracleLost, OracleUnavailable, connect, in_usd, take_over_probe
 from reports import Column, Meaning, read_table, write_table
 from reports.drawing import plural
 from reports.run import RunError, check_writable
@@ -79,7 +79,7 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
     def tick() -> None:
         while not over.wait(TICK_SECONDS):
             answers, cost = work.answered
-            display.update(work.looked_at, f"{answers:,} answers, {cost / MICRO:.4f} USD")
+            display.update(work.looked_at, f"{answers:,} answers, {in_usd(cost)}")
 
     thread = threading.Thread(target=tick, name="progress", daemon=True)
     with display.counting(total, "examples looked at"):

@@ -16,7 +16,6 @@ from models.openai.config import OpenAIConfig
 from models.openai.errors import Fault
 from models.openai.probe import PROBE_TOKENS, probe_key
 from models.oracle import (
-    MICRO,
     NO_QUESTION,
     Answer,
     BudgetExhausted,
@@ -25,6 +24,7 @@ from models.oracle import (
     OracleUnavailable,
     Usage,
     Verdict,
+    in_usd,
 )
 from models.prices import Tariff, Tokens, bound, settled
 from models.recorded import LEASE_SECONDS, record_of
@@ -93,8 +93,8 @@ class Account:
         )
         if claimed.refused:
             raise BudgetExhausted(
-                f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {server} can do may take "
-                f"{most / MICRO:.6f} USD more: raise --budget and run again"
+                f"budget of {in_usd(self._budget or 0, 6)}: to find out what {server} can do may take "
+                f"{in_usd(most, 6)} more: raise --budget and run again"
             )
         return claimed.granted[key]
 

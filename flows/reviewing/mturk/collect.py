@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
-from flows.settings import micro
-from models import MICRO
+from flows.settings import micro, micro_of
+from models import in_usd
 from store import AnswerRecord, Request, Store
 from store.review import Hit
 
@@ -28,7 +28,7 @@ class Collected:
 
     def lines(self) -> list[str]:
         lines = [
-            f"{self.approved} assignments approved, {self.votes} votes counted, {self.paid / MICRO:.2f} USD paid"
+            f"{self.approved} assignments approved, {self.votes} votes counted, {in_usd(self.paid, 2)} paid"
             + (f", {self.bonuses} bonuses" if self.bonuses else "")
             + f"; {self.waiting} tasks still open"
         ]
@@ -145,7 +145,7 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
     run = next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
     asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
-    limit = None if budget is None else micro(Decimal(str(budget)))
+    limit = None if budget is None else micro_of(budget)
     claimed = store.claims.claim(hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=limit)
     if claimed.refused:
         return 0

@@ -5,13 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Protocol
 
 from flows.errors import UsageError
 from flows.reviewing.mturk.terms import HitTerms, external_question
-from flows.settings import micro
-from models import MICRO, Money
+from flows.settings import micro, micro_of
+from models import Money, in_usd
 from review import SECRET, TASK, Signer
 from store import Request, Store
 from store.review import Hit
@@ -50,7 +49,11 @@ class Plan:
 
     def __str__(self) -> str:
         questions = sum(len(items) for items, _ in self.tasks)
-        price = f"at most {self.cost / MICRO:.2f} USD, fees included" if self.terms.market.pays else "nothing is paid"
+        price = (
+            f"at most {in_usd(self.cost, 2, at_most=True)}, fees included"
+            if self.terms.market.pays
+            else "nothing is paid"
+        )
         return (
             f"{self.terms.market.name}: {questions} questions in {len(self.tasks)} tasks, {self.assignments} "
             f"assignments at {self.terms.reward:.2f} USD: {price}"
@@ -121,7 +124,7 @@ def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
         requests,
         owner=OWNER,
         lease_seconds=3600 * terms.lifetime_hours + 60 * DAY,
-        budget=None if budget is None else micro(Decimal(str(budget))),
+        budget=None if budget is None else micro_of(budget),
     )
     if claimed.refused:
         store.claims.release(OWNER, claimed.granted)

@@ -130,7 +130,7 @@ def test_a_run_killed_around_the_creation_of_its_batch_pays_for_it_once(bench: B
     """Its claims are left as they are, and ended as those of a process that has died."""
     create = bench.server.batches._create
     if not created:
-        bench.server.batches._create = lambda _body: (_ for _ in ()).throw(ConnectionError)  # type: ignore[assignment, method-assign, misc]
+        bench.server.batches._create = lambda _body: (_ for _ in ()).throw(ConnectionError)  # type: ignore[assignment, method-assign]
     with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
         for method in ("release", "abandon"):
             patch.setattr(type(bench.store.claims), method, lambda *_about: None)
