@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
+from flows.reviewing.mturk.publish import OWNER, BudgetRefusal, TurkClient, claim_keys, explained, post_planned
 from flows.settings import micro, micro_of
 from models import in_usd
 from store import AnswerRecord, Request, Store
@@ -25,6 +25,7 @@ class Collected:
     bonuses: int = 0
     waiting: int = 0  # tasks that people may still take
     empty: list[str] | None = None  # assignments submitted without an answer: to be judged by a person
+    refused: str = ""  # why a task that was planned is not posted
 
     def lines(self) -> list[str]:
         lines = [
@@ -32,6 +33,7 @@ class Collected:
             + (f", {self.bonuses} bonuses" if self.bonuses else "")
             + f"; {self.waiting} tasks still open"
         ]
+        lines += [f"a planned task was given up, its questions are on the page: {self.refused}"] * bool(self.refused)
         return lines + [
             f"assignment {name} came without answers: judge it on Amazon's page" for name in self.empty or ()
         ]
@@ -41,8 +43,11 @@ def collect(store: Store, client: TurkClient, market: str, *, bonus: Decimal | N
     """Approve and book what was submitted, count its votes, and release what was not taken.
 
     Idempotent, also after a crash: what was approved is found as approved, and what was booked is not booked twice."""
-    post_planned(store, client, market)
     result = Collected(empty=[])
+    try:
+        post_planned(store, client, market)
+    except BudgetRefusal as refusal:
+        result.refused = str(refusal)
     for hit in store.queue.mturk.hits():
         if hit.state == "posted" and hit.terms["market"] == market:
             _collect_hit(store, client, hit, result, bonus)
