@@ -61,9 +61,9 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
         name, status = assignment["AssignmentId"], assignment["AssignmentStatus"]
         worker = f"mturk {assignment['WorkerId']}"
         if status == REJECTED:
-            store.queue.mturk.refuse(name)
+            store.queue.mturk.refuse(hit.token, name)
             continue
-        if status == SUBMITTED and not store.queue.mturk.submitted(name, worker):
+        if status == SUBMITTED and not store.queue.mturk.submitted(hit.token, name, worker):
             open_ones += 1
             result.empty = [*(result.empty or []), name]
             continue
@@ -76,7 +76,8 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
             result.paid += hit.terms["bound"]
         if bonus is not None:
             result.bonuses += _pay_bonus(store, client, hit, assignment, bonus)
-        result.votes += store.queue.mturk.confirm(name, worker, hit.terms["bound"] + _bonus_paid(store, name))
+        paid = hit.terms["bound"] + _bonus_paid(store, name)
+        result.votes += store.queue.mturk.confirm(hit.token, name, worker, paid)
     task = _call(client.get_hit, HITId=hit.hit_id)["HIT"]
     left = task["NumberOfAssignmentsAvailable"] + task["NumberOfAssignmentsPending"] + open_ones
     if left:
