@@ -34,6 +34,11 @@ def micro(amount: Decimal) -> Money:
     return int((amount * MICRO).to_integral_value(ROUND_HALF_EVEN))
 
 
+def micro_of(usd: float | str) -> Money:
+    """The micro-dollars of a sum in USD that was written to JSON, as a text or a number."""
+    return micro(Decimal(str(usd)))
+
+
 def parse_usd(text: str) -> Decimal:
     """Raises ValueError where the text is not a sum."""
     try:

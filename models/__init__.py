@@ -23,6 +23,7 @@ from models.oracle import (
     Verdict,
     connect,
     digest_of,
+    in_usd,
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, take_over_probe

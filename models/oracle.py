@@ -27,6 +27,16 @@ MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact
 
 
+def in_usd(amount: Money, digits: int = 4, *, at_most: bool = False) -> str:
+    """The sum in USD for people, an upper bound rounded up. More digits where these would say that it is nothing."""
+    while digits < 6 and 0 < amount < 10 ** (6 - digits):
+        digits += 2
+    step: int = 10 ** (6 - digits)
+    steps = -(-amount // step) if at_most else round(amount / step)
+    whole, rest = divmod(steps, 10**digits)
+    return f"{whole}.{rest:0{digits}d} USD"
+
+
 class OracleError(Exception):
     """Something about the oracle that the user can act on; the message is one line that says how."""
 
@@ -63,7 +73,7 @@ class BudgetExhausted(OracleError):
 
 class AnswersPending(OracleError):
     """`items` are the questions of the review queue that it waits for. Nothing stays reserved for them: the run that
-    collects the answers reserves again."""
+    collects the answers reserves again. What a provider's batch holds stays spent until it is collected."""
 
     def __init__(self, message: str, *, items: Sequence[int] = ()) -> None:
         super().__init__(message)
@@ -237,13 +247,17 @@ class Oracle(Protocol):
 # Called just before a request leaves, in any thread, with the most that each of its questions may have cost after it.
 # False: some of them are another process's by now, and must not be sent.
 Leaving = Callable[[Sequence[tuple[Question, Money]]], bool]
+# Told which of a provider's batches holds questions, before it is sent and now and then while it runs, and None as soon
+# as they are in no batch that may be charged or collected, or are asked in another way.
+NoteBatch = Callable[[Sequence[Question], str | None], None]
 
 
 @runtime_checkable
 class TellsRequests(Protocol):
-    """An oracle that may send several requests for one question, and tells of each before it is sent."""
+    """An oracle that may send several requests for one question, or send it in a provider's batch, which lives on
+    without the process; it tells of each before it is sent."""
 
-    def ask_telling(self, questions: Iterable[Question], leaving: Leaving) -> Iterator[Answer]:
+    def ask_telling(self, questions: Iterable[Question], leaving: Leaving, note: NoteBatch) -> Iterator[Answer]:
         """As `ask`. What was pulled and never told of was not sent."""
         ...
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from models.keys import QuestionKeys
 from models.oracle import (
-    MICRO,
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -27,6 +26,7 @@ from models.oracle import (
     ProbesServer,
     Question,
     TellsRequests,
+    in_usd,
 )
 from models.stopping import stopping
 
@@ -139,9 +139,10 @@ class Recorded:
 
     def _why_refused(self) -> str:
         spent, reserved = self.store.runs.spent(self.scope)
+        budget = self.budget or 0
         return (
-            f"budget of {(self.budget or 0) / MICRO:.2f} USD is used up ({spent / MICRO:.6f} spent, "
-            f"{reserved / MICRO:.6f} reserved): raise --budget and run again"
+            f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)} is used up ({in_usd(spent, 6)} spent, "
+            f"{in_usd(reserved, 6)} reserved): raise --budget and run again"
         )
 
 
@@ -151,6 +152,7 @@ class _PaidBatch:
     claimed ──► sent ──► arrived ──► committed      the usual way: `_claim`, `_send`, `_ask`, `_collect`, `_commit`
        │          │
        │          ├──► released    pending with people, or the oracle says that it was never asked
+       │          ├──► unknown     in a provider's batch (`_note_batch`): stays spent until a run collects it
        │          └──► lost        no answer came: it may have been charged, and what it may have cost stays spent
        └──► released               never pulled by the oracle, or never sent by one that tells of its requests
     refused                        it would exceed the budget
@@ -203,8 +205,8 @@ class _PaidBatch:
             raise self._error
 
     def _close_unanswered(self) -> None:
-        """Release what cannot have been charged; the rest is lost."""
-        if isinstance(self._error, AnswersPending):  # a later run collects them, and reserves them again
+        """Release what cannot have been charged; the rest is lost. What a batch holds stays spent either way."""
+        if isinstance(self._error, AnswersPending):  # a later run collects them
             self._store.claims.release(self._owner, self._fences)
             return
         unasked = self._error.unasked if isinstance(self._error, OracleUnavailable) else ()
@@ -230,7 +232,7 @@ class _PaidBatch:
     def _answers(self, claimed: Iterator[Question]) -> Iterator[Answer]:
         oracle = self._recorded.oracle
         if isinstance(oracle, TellsRequests):
-            return oracle.ask_telling(claimed, self._leaving)
+            return oracle.ask_telling(claimed, self._leaving, self._note_batch)
         return oracle.ask(claimed)
 
     def _claim(self) -> Generator[Question, None, None]:
@@ -257,7 +259,10 @@ class _PaidBatch:
                 return
             if claimed.refused:
                 self.refused = True
-                return
+                keys = self._store.claims.in_batches(keys)  # paid for: they are collected all the same
+
+    def _note_batch(self, questions: Sequence[Question], batch: str | None) -> None:
+        self._store.claims.note_batch(self._owner, [self._key_of(question) for question in questions], batch)
 
     def _request(self, key: str, bound: Money) -> Request:
         from store import Request

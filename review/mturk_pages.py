@@ -17,7 +17,7 @@ from review.config import ReviewConfig
 from review.media import BrowserPictures, Digest, Size
 from review.questions import Unclear, comparison, is_comparison, labels
 from review.views import Templates, digests_of, page_context
-from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue
+from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue, unconfirmed
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128
@@ -33,8 +33,13 @@ class Assignment:
     submit_to: str
 
     @property
-    def name(self) -> str:
+    def worker_name(self) -> str:
         return f"mturk {self.worker}"
+
+    @property
+    def name(self) -> str:
+        """Of whoever answers: the worker only once the marketplace has confirmed it."""
+        return unconfirmed(self.worker_name, self.assignment)
 
     @property
     def stamped(self) -> str:
@@ -72,8 +77,8 @@ class MturkPages:
             return self._templates.page("task_preview.html", questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
         worker = self._queue.people.add(at.name, WORKER)
-        shown = self._queue.mturk.lease_items(worker.id, hit.items)
-        if not shown and not self._queue.mturk.submitted(at.assignment, worker.name):
+        shown = self._queue.mturk.lease_items(worker.id, hit.items, at.worker_name)
+        if not shown and not self._queue.mturk.submitted(hit.token, at.assignment, at.worker_name):
             raise Refusal(409, "All questions of this task are answered. Please return it.")
         return self._page(at, shown) if shown else self._done(at)
 

@@ -12,7 +12,8 @@ from rich.table import Table
 from flows.cli.options import PLAIN, STORE, Output, StoreOutput, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
 from flows.discover import DiscoverSettings
-from models import MICRO
+from flows.settings import micro_of
+from models import in_usd
 
 if TYPE_CHECKING:
     from flows.discover import RunForecast
@@ -98,22 +99,23 @@ def _print_features(run: Run) -> None:
         )
     out.print(
         f"{summary.paid_calls:,} calls paid, {summary.cached_calls:,} from the store, "
-        f"{summary.cost_usd:.4f} USD; written to {run.folder}",
+        f"{in_usd(micro_of(summary.cost_usd))}; written to {run.folder}",
     )
 
 
 def _print_estimate(estimate: RunForecast) -> None:
     out = results()
+    most, left = (in_usd(micro_of(amount), at_most=True) for amount in (estimate.usd, estimate.usd_left))
     out.print(
         f"{estimate.dataset} ({estimate.examples} examples) with {estimate.oracle}: at most "
-        f"{estimate.calls:,} calls and {estimate.usd:.4f} USD; {estimate.kept:,} answers are kept, "
-        f"{estimate.calls_left:,} calls and {estimate.usd_left:.4f} USD are left",
+        f"{estimate.calls:,} calls and {most}; {estimate.kept:,} answers are kept, "
+        f"{estimate.calls_left:,} calls and {left} are left",
     )
     if estimate.requests is not None:
         out.print(
             f"likely, if every comparison finds a feature and every label takes all its votes: "
             f"{estimate.requests:,} requests, {estimate.input_tokens:,} tokens in, "
-            f"{estimate.output_tokens:,} out, {estimate.usd_about:.4f} USD",
+            f"{estimate.output_tokens:,} out, {in_usd(micro_of(estimate.usd_about or 0.0))}",
         )
 
 
@@ -138,6 +140,6 @@ def _print_costs(rows: list[Cost]) -> None:
             row.oracle,
             row.kind,
             *(f"{count:,}" for count in counts),
-            *(f"{amount / MICRO:.4f}" for amount in (row.paid, row.cached_worth)),
+            *(in_usd(amount).removesuffix(" USD") for amount in (row.paid, row.cached_worth)),
         )
     results().print(table)

@@ -13,7 +13,7 @@ from typing import Any
 
 from flows.progress import SILENT, Display
 from flows.reviewing.mturk import claim_keys
-from models import MICRO, NO_QUESTION, Answer, kept_key
+from models import NO_QUESTION, Answer, in_usd, kept_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest
 
@@ -66,8 +66,7 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
     orphans = store.check.orphans()
     if orphans.claims:
         found.notes.append(
-            f"{orphans.claims:,} claims of runs that have died hold {orphans.micro / MICRO:.6f} USD: "
-            "the next run frees them"
+            f"{orphans.claims:,} claims of runs that have died hold {in_usd(orphans.micro, 6)}: the next run frees them"
         )
     return found
 

@@ -23,7 +23,6 @@ from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import recorded_run
 from flows.reviewing import suspended, wait_for_people
 from models import (
-    MICRO,
     AnswersPending,
     Compare,
     Elicited,
@@ -33,6 +32,7 @@ from models import (
     Panel,
     Recorded,
     connect,
+    in_usd,
     sentence_closeness,
 )
 from models.people import WaitingOracle, recorded_by
@@ -106,7 +106,7 @@ def run_discovery(
         asked = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
 
         def show(progress: Progress, found: list[Finding]) -> None:
-            display.update(progress.queries, f"{_detail(progress)}, {recorded.cost / MICRO:.4f} USD")
+            display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
             on_round(progress, found)
 
         with display.counting(settings.queries, "queries"):

@@ -14,8 +14,8 @@ from flows.discover.settings import DiscoverSettings
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
-from flows.settings import Environment, open_store
-from models import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect
+from flows.settings import Environment, micro_of, open_store
+from models import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
 from models.people import MixedCrowd
 from reports.run import check_writable
 from sources import Dataset, Example, load_dataset
@@ -126,7 +126,7 @@ class Prepared:
     def what_is_kept(self) -> str:
         """One line: what the store holds already, and at most what is still to ask."""
         estimate = self.estimate()
-        left = f"up to {estimate.calls_left:,} to ask, at most {estimate.usd_left:.2f} USD"
+        left = f"up to {estimate.calls_left:,} to ask, at most {in_usd(micro_of(estimate.usd_left), 2, at_most=True)}"
         if estimate.kept:
             return f"kept {estimate.kept:,} answers, {left}"
         return f"{estimate.examples} examples, {estimate.oracle}: {left}"
@@ -143,7 +143,7 @@ class Prepared:
             usd=cost / MICRO,
             kept=kept,
             calls_left=left,
-            usd_left=cost * left / calls / MICRO,
+            usd_left=-(-cost * left // calls) / MICRO,
         )
 
     def _one_query(self) -> tuple[Question, list[Question]]:

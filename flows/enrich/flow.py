@@ -26,7 +26,6 @@ from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs import read_features
 from models import (
-    MICRO,
     AnswersPending,
     Feature,
     Oracle,
@@ -34,6 +33,7 @@ from models import (
     OracleUnavailable,
     connect,
     digest_of,
+    in_usd,
     take_over_probe,
 )
 from reports import Column, Meaning, read_table, table_version, write_table
@@ -90,7 +90,7 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
     def tick() -> None:
         while not over.wait(TICK_SECONDS):
             answers, cost = work.answered
-            display.update(work.looked_at, f"{answers:,} answers, {cost / MICRO:.4f} USD")
+            display.update(work.looked_at, f"{answers:,} answers, {in_usd(cost)}")
 
     thread = threading.Thread(target=tick, name="progress", daemon=True)
     with display.counting(total, "examples looked at"):

@@ -21,7 +21,7 @@ from flows.enrich.settings import RediscoverSettings
 from flows.oracle_specs import deciding
 from flows.prefect_api import artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run
-from models import MICRO, Oracle, Panel, Recorded, connect, digest_of
+from models import Oracle, Panel, Recorded, connect, digest_of, in_usd
 from reports import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
@@ -80,7 +80,7 @@ def rediscover_with(
         run.status = f"stopped: {progress.stopped}"
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display.say(progress.message)
-    display.say(f"{progress.queries} questions, {recorded.cost / MICRO:.4f} USD")
+    display.say(f"{progress.queries} questions, {in_usd(recorded.cost)}")
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
     progress.raise_if_lost(folder / PROPOSALS)

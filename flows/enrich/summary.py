@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from flows.discover import StopReason
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
-from models import MICRO, Feature, OracleUnavailable
+from flows.settings import micro_of
+from models import MICRO, Feature, OracleUnavailable, in_usd
 from reports import Meaning
 from reports.analysis import Share, drift_of
 from reports.run import RunError, SkippedExample, replace_file
@@ -96,9 +97,9 @@ class EnrichSummary(BaseModel):
             lines.append(self.message)
         if self.unknown_calls:
             sent = f"{self.unknown_calls:,} calls were sent and never answered"
-            lines.append(f"{sent}: at most {self.unknown_usd:.4f} USD")
+            lines.append(f"{sent}: at most {in_usd(micro_of(self.unknown_usd), at_most=True)}")
         calls = f"{self.paid_calls:,} calls paid, {self.cached_calls:,} from the store"
-        return [*lines, f"{calls}, {self.cost_usd:.4f} USD"]
+        return [*lines, f"{calls}, {in_usd(micro_of(self.cost_usd))}"]
 
 
 def summarise(

@@ -17,7 +17,7 @@ from flows.discover import DiscoverSettings, Prepared, prepare
 from flows.errors import UsageError
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
-from models import MICRO, Ballot, Feature, Label, Panel, Question, Recorded, Verdict, connect, digest_of
+from models import MICRO, Ballot, Feature, Label, Panel, Question, Recorded, Verdict, connect, digest_of, in_usd
 from models.people import RecordedCrowd, recorded_by
 from reports import Run
 from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, undo
@@ -68,7 +68,7 @@ def _change(run: Run, request: CurationRequest, change: Change, again: Relabelli
     """Show what the change keeps and costs, and make it if that is confirmed."""
     lines = change.explained() if request.ask else [line for line in change.explained() if not line.startswith("asks")]
     if again:
-        lines.append(f"that is {again.calls:,} calls at most and {again.cost / MICRO:.4f} USD at most")
+        lines.append(f"that is {again.calls:,} calls at most and {in_usd(again.cost, at_most=True)} at most")
     elif change.asks and not request.ask:
         lines += [f"leaves {len(ask.ids):,} labels of {ask.feature!r} empty" for ask in change.asks if ask.ids]
     data = _described(change, again)

@@ -12,8 +12,8 @@ from uuid import uuid4
 from flows.discover import OF_THE_STRATEGY, DiscoverSettings
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
-from flows.settings import read_usd
-from models import OracleError, connect
+from flows.settings import micro_of, read_usd
+from models import OracleError, connect, in_usd
 from reports import Run
 from reports.analysis import read_column
 from reports.export import export_run, formats_named
@@ -86,11 +86,12 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
     try:
         prepared = prepare(settings, display)
         connect(prepared.oracle)
-        cost = prepared.estimate().usd_left
-        if cost > float(budget or 0):
+        cost = micro_of(prepared.estimate().usd_left)
+        if cost > (prepared.settings.budget_micro or 0):
+            most = in_usd(cost, 2, at_most=True)
             display.say(
-                f"no tagging control: it may cost up to {cost:.2f} USD; allow it with --budget {cost:.2f}, or give a "
-                "tagging run with --tagging"
+                f"no tagging control: it may cost up to {most}; allow it with --budget {most.removesuffix(' USD')}, or "
+                "give a tagging run with --tagging"
             )
             return None
         run_discovery(prepared, run_id=str(uuid4()))

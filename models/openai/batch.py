@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from models.event_loop import Background
 from models.openai.batch_files import (
     REQUESTS_LIMIT,
     BatchRequest,
@@ -33,6 +34,8 @@ from models.oracle import (
     AnswersPending,
     Compare,
     Label,
+    Leaving,
+    NoteBatch,
     OracleUnavailable,
     Question,
     Usage,
@@ -43,10 +46,15 @@ from models.prices import settled
 from models.prompting import parse_labels
 
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
+NOTE_SECONDS = 200.0  # a lease lasts for several of these
 
 
 class BatchDispatch(Dispatch):
-    """Sends comparisons one by one, labels in batches of `width`."""
+    """Sends comparisons one by one, labels in batches of `width`. `note` is told which batch holds which labels."""
+
+    def __init__(self, session: Session, background: Background, width: int, leaving: Leaving, note: NoteBatch) -> None:
+        super().__init__(session, background, width, leaving)
+        self._note = note
 
     def _ready_labels(self) -> list[Sequence[Question]]:
         full = len(self._labels) >= self._width
@@ -71,7 +79,7 @@ class BatchDispatch(Dispatch):
             bills = self._session.bills(labels)
             await tell(delivery, [(bill, bill.weight) for bill in bills])
             told = Delivery(emit_each, delivery.leaving, delivery.trace)
-            await _Collection(self._session, labels, told).collect()
+            await _Collection(self._session, labels, told, self._note).collect()
         except Fault as fault:
             raise OracleUnavailable(f"{self._session.config.host} does not take the batch: {fault}") from None
 
@@ -92,9 +100,10 @@ class _Collection:
     """Labels until each has its answer. An expired request goes into a new batch; one that was rejected, or whose reply
     is unreadable, is sent again at once."""
 
-    def __init__(self, session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
+    def __init__(self, session: Session, labels: Sequence[Label], delivery: Delivery, note: NoteBatch) -> None:
         self._session = session
         self._delivery = delivery
+        self._note = note
         self._open = {short_digest(bill.question): bill for bill in session.bills(labels)}
         self._failed: set[tuple[str, str]] = set()  # batch and question
         self._deadline = time.monotonic() + session.config.batch_wait
@@ -126,6 +135,7 @@ class _Collection:
                     looking -= ours
                     sent.requests.append(request)
             if sent.requests:
+                await self._note_requests(sent.requests, sent.id)
                 found.append(sent)
         return found
 
@@ -136,22 +146,43 @@ class _Collection:
             if isinstance(question, Label):
                 labels.add(question)
         groups = [[self._open[short_digest(label)] for label in group] for group in labels.release(partial=True)]
-        return [_Sent(name, requests) async for name, requests in create_batch(self._session, groups, short_digest)]
+        made = create_batch(self._session, groups, short_digest, self._note_requests)
+        return [_Sent(name, requests) async for name, requests in made]
+
+    async def _note_requests(self, requests: Sequence[BatchRequest], batch: str | None) -> None:
+        """Which batch holds the open questions of these requests."""
+        digests = [digest for request in requests for digest, _ in request.questions]
+        await self._note_bills([self._open[digest] for digest in digests if digest in self._open], batch)
+
+    async def _note_bills(self, bills: Iterable[Bill], batch: str | None = None) -> None:
+        if questions := [bill.question for bill in bills]:
+            await asyncio.to_thread(self._note, questions, batch)
+
+    async def _ask_now(self, bills: list[Bill], asks: int) -> None:
+        """By requests of their own: the batch is charged once, whoever collects it, but these are charged beside it."""
+        await self._note_bills(bills)
+        await ask_label_bills(self._session, bills, asks, self._delivery)
 
     async def _take(self, sent: _Sent) -> str:
         """Emit the answers of a finished batch; of a running one return how far it is."""
+        noted = time.monotonic()
         while (batch := await self._look(sent.id)).get("status") in RUNNING:
+            if time.monotonic() > noted + NOTE_SECONDS:
+                await self._note_requests(sent.requests, sent.id)
+                noted = time.monotonic()
             if time.monotonic() + self._session.config.batch_poll > self._deadline:
                 done, total = _counted(batch, "completed", 0), _counted(batch, "total", len(sent.requests))
                 progress = f"{done} of {total} requests done"
                 return f"batch {sent.id} at {self._session.config.host} is still running, {progress}"
             await asyncio.sleep(self._session.config.batch_poll)
         if batch.get("status") == "failed":
+            await self._note_requests(sent.requests, None)
             host, reason = self._session.config.host, _reason(batch, self._session.config)
             raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without provider_batch")
         results = await results_of(self._session, batch)
         lost = batch.get("status") == "completed"  # a request without a result may have been charged
         await all_of([self._read(sent, one, results.get(one.custom_id, {}), lost) for one in sent.requests])
+        await self._note_requests(sent.requests, None)  # what it has not answered it has not charged
         return ""
 
     async def _look(self, name: str) -> dict[str, Any]:
@@ -170,11 +201,11 @@ class _Collection:
             await self._read_labels(request, ours, Reply.of("", body))
         elif isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
             self._close(request, ours)
-            await ask_label_bills(self._session, list(ours.values()), self._session.config.asks, self._delivery)
+            await self._ask_now(list(ours.values()), self._session.config.asks)
         elif lost and not result:
             self._close(request, ours)
             self._book(request, ours, Reply.of("", None))
-            await ask_label_bills(self._session, list(ours.values()), self._session.config.asks - 1, self._delivery)
+            await self._ask_now(list(ours.values()), self._session.config.asks - 1)
         else:
             self._failed |= {(sent.id, digest) for digest, _ in request.questions}
 
@@ -195,7 +226,7 @@ class _Collection:
         if rest and message.refused and len(request.questions) == 1:
             self._delivery.emit(rest[0].answer(Verdict.REFUSED, session.by, raw=message.text, note=message.note))
         elif rest:
-            await ask_label_bills(session, rest, session.config.asks - 1, self._delivery)
+            await self._ask_now(rest, session.config.asks - 1)
 
     def _book(self, request: BatchRequest, ours: dict[int, Bill], reply: Reply) -> None:
         """Split the cost over all questions of the request, also those that an earlier run has answered and booked."""

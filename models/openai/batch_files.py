@@ -6,12 +6,14 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from models.openai.chat import label_body
+from models.openai.client import RetriesExhausted
+from models.openai.errors import Fault
 from models.openai.session import Bill, Session
 from models.oracle import OracleUnavailable, Question, digest_of
 from sources import redacted
@@ -25,6 +27,7 @@ UPLOAD_SECONDS = 900.0
 PAGES_LIMIT = 1_000  # of the list of batches
 WEIGHT_LIMIT = 10**12  # micro-dollars
 _NAME = re.compile(r"[\w./:@+=-]{1,500}", re.ASCII)
+UNSENT = "not sent yet"  # noted instead of a batch's id until it has one
 KEPT_SECONDS = 30 * 86_400  # results are gone after that
 
 
@@ -41,7 +44,8 @@ def asked_by(session: Session) -> str:
 
 
 async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
-    """Our batches at the provider, newest first, without those that failed or were cancelled."""
+    """Our batches at the provider, newest first, without those that failed: of one that was cancelled some requests may
+    have been answered, and charged."""
     from openai import omit
 
     after: str | None = None
@@ -52,7 +56,7 @@ async def batches_of(session: Session) -> AsyncIterator[dict[str, Any]]:
         batches = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         for batch in batches:
             ours = _metadata(batch).get(ASKED_BY) == asked_by(session)
-            if ours and _is_name(batch.get("id")) and batch.get("status") not in ("failed", "cancelled"):
+            if ours and _is_name(batch.get("id")) and batch.get("status") != "failed":
                 yield batch
         if not batches or not page.get("has_more") or _is_old(batches[-1]) or batches[-1].get("id") == after:
             return
@@ -119,8 +123,11 @@ def body_of(result: dict[str, Any]) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
+Note = Callable[[Sequence[BatchRequest], str | None], Awaitable[None]]
+
+
 async def create_batch(
-    session: Session, groups: Sequence[list[Bill]], digest: Callable[[Question], str]
+    session: Session, groups: Sequence[list[Bill]], digest: Callable[[Question], str], note: Note
 ) -> AsyncIterator[tuple[str, list[BatchRequest]]]:
     """Send groups of labels, as many in a batch as a provider takes; yields each batch's id and requests."""
     encoded, requests, size = list[bytes](), list[BatchRequest](), 0
@@ -131,20 +138,37 @@ async def create_batch(
         sent = {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         line = json.dumps(sent, ensure_ascii=False).encode()
         if encoded and (size + len(line) > BYTES_LIMIT or len(encoded) == REQUESTS_LIMIT):
-            yield await _send(session, encoded, requests), requests
+            yield await _send(session, encoded, requests, note), requests
             encoded, requests, size = [], [], 0
         encoded.append(line)
         requests.append(request)
         size += len(line) + 1
     if encoded:
-        yield await _send(session, encoded, requests), requests
+        yield await _send(session, encoded, requests, note), requests
 
 
-async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest]) -> str:
+async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
+    """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
     listed = [{"custom_id": request.custom_id, "questions": request.questions} for request in requests]
-    questions = await _upload(session, b"\n".join(json.dumps(entry).encode() for entry in listed), "questions.jsonl")
+    await note(requests, UNSENT)
+    creating = False
+    try:
+        listing = b"\n".join(json.dumps(entry).encode() for entry in listed)
+        questions = await _upload(session, listing, "questions.jsonl")
+        file = await _upload(session, b"\n".join(encoded), "requests.jsonl")
+        creating = True
+        reply = await _create(session, file, questions)
+    except (Fault, OracleUnavailable) as error:
+        if not (creating and isinstance(error, RetriesExhausted)):  # refused: there is no such batch
+            await note(requests, None)
+        raise
+    made = _id_of(reply, session)
+    await note(requests, made)
+    return made
+
+
+async def _create(session: Session, file: str, questions: str) -> dict[str, Any]:
     metadata = {ASKED_BY: asked_by(session), QUESTIONS: questions}
-    file = await _upload(session, b"\n".join(encoded), "requests.jsonl")
 
     async def find_created() -> dict[str, Any] | None:
         """A create whose reply was lost may have worked: sent once more, it would be paid for twice."""
@@ -155,7 +179,7 @@ async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[B
 
     batches = session.client.sdk.batches.with_raw_response
     create = partial(batches.create, completion_window="24h", endpoint=ENDPOINT, input_file_id=file, metadata=metadata)
-    return _id_of(await session.client.fetch(create, find_created), session)
+    return await session.client.fetch(create, find_created)
 
 
 async def _upload(session: Session, content: bytes, name: str) -> str:

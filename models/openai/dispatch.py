@@ -12,7 +12,7 @@ from models.event_loop import Background
 from models.openai.chat import ask_comparison, ask_labels
 from models.openai.decisions import ask_decisions
 from models.openai.session import ClaimLost, Delivery, Session
-from models.oracle import Answer, Compare, Label, Leaving, OracleUnavailable, Question
+from models.oracle import Answer, AnswersPending, Compare, Label, Leaving, OracleUnavailable, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Dispatch:
             error = problem
         finally:
             trace, unasked = delivery.trace, list[Question]()
-            if isinstance(error, OracleUnavailable) and not trace.maybe_charged:
+            if isinstance(error, OracleUnavailable | AnswersPending) and not trace.maybe_charged:
                 unasked = [question for question in left.elements() if question not in trace.paid]
             self._arrived.put(GroupEnded(left.total(), error, unasked))
 
@@ -139,5 +139,6 @@ class Dispatch:
                 self._in_flight -= item.unanswered
                 self._unasked.extend(item.unasked)
                 if item.error is not None:
-                    self._error = self._error or item.error
+                    if self._error is None or isinstance(self._error, AnswersPending):  # an outage is told first
+                        self._error = item.error
                     self._exhausted = self._unusable = True

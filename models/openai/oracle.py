@@ -18,7 +18,17 @@ from models.openai.errors import Fault
 from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session, untold
-from models.oracle import Answer, Forecast, Leaving, Money, OracleError, OracleIdentity, OracleUnavailable, Question
+from models.oracle import (
+    Answer,
+    Forecast,
+    Leaving,
+    Money,
+    NoteBatch,
+    OracleError,
+    OracleIdentity,
+    OracleUnavailable,
+    Question,
+)
 from models.prompting import VERSION, ImageUrls
 from store import Store
 
@@ -71,11 +81,13 @@ class OpenAIOracle:
         return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        return self.ask_telling(questions, untold)
+        return self.ask_telling(questions, untold, lambda _questions, _batch: None)
 
-    def ask_telling(self, questions: Iterable[Question], leaving: Leaving) -> Iterator[Answer]:
-        dispatch = BatchDispatch if self.config.provider_batch else Dispatch
-        return dispatch(*self._opened(), self.width, leaving).run(iter(questions))
+    def ask_telling(self, questions: Iterable[Question], leaving: Leaving, note: NoteBatch) -> Iterator[Answer]:
+        session, background = self._opened()
+        if self.config.provider_batch:
+            return BatchDispatch(session, background, self.width, leaving, note).run(iter(questions))
+        return Dispatch(session, background, self.width, leaving).run(iter(questions))
 
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""

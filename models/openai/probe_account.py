@@ -19,7 +19,6 @@ from models.openai.config import OpenAIConfig
 from models.openai.errors import Fault
 from models.openai.probe import PROBE_TOKENS, probe_key
 from models.oracle import (
-    MICRO,
     NO_QUESTION,
     Answer,
     BudgetExhausted,
@@ -86,8 +85,8 @@ class Account:
             claimed = store.claims.claim(self._run_id, self._scope, [request], **terms)
             if claimed.refused:
                 raise BudgetExhausted(
-                    f"budget of {(self._budget or 0) / MICRO:.6f} USD: to find out what {self._server} can do may take "
-                    f"{most / MICRO:.6f} USD more: raise --budget and run again"
+                    f"budget of {in_usd(self._budget or 0, 6)}: to find out what {self._server} can do may take "
+                    f"{in_usd(most, 6)} more: raise --budget and run again"
                 )
             # Another process may have taken the account over since; what it found there it has taken along.
             if store.runs.scope_of(self._account) == self._scope and store.claims.mark_sent(self._owner, [key]):

@@ -2,7 +2,7 @@
 
 from store.ledger.answers import AnswerRecord, KeptAnswers, identity_digest, ledger_key
 from store.ledger.check import Check, StoredAnswer
-from store.ledger.claims import Claims, Request
+from store.ledger.claims import Claimed, Claims, Request
 from store.ledger.costs import Cost, Costs, Totals
 from store.ledger.expiry import end_all_claims
 from store.ledger.owners import is_dead, new_owner

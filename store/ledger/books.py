@@ -34,6 +34,7 @@ class Charge(NamedTuple):
     requests: int
     input_tokens: int
     output_tokens: int
+    batch: str | None
 
     @property
     def line(self) -> Line:

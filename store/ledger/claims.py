@@ -11,6 +11,10 @@ A claim and its charge are one row (key, fence), in one of these states:
 `in_doubt` is what requests of the claim may have cost that have not told it: while it is sent, what would stay spent if
 nothing more were heard; of a paid one, the bounds of the attempts that failed before the one that was answered.
 
+A claim whose question is in a provider's batch (note_batch) ends as unknown. When such a question is claimed again, the
+old row is released and what it kept spent becomes the reservation of the new one: a batch is collected whatever is left
+of the budget, and booked once.
+
 An answer that arrives late is paid from whatever state its claim is in by then. A question that is claimed again after
 unknown or released gets the next fence. Whoever claims or settles locks the balance of the scope first, then charges by
 key, so that two transactions never wait for each other."""
@@ -37,10 +41,11 @@ from sqlalchemy import (
 )
 
 from store.ledger.balances import Balance, locked_balance, reserve
+from store.ledger.batches import InBatch, move_reservations, unclaimed_in_batches
 from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, RunRow
-from store.schema import CLAIMED, LIVE, SENT, answers, charges, storable
+from store.schema import CLAIMED, LIVE, SENT, answers, charges, runs, storable
 from store.sql import given, insert_or_nothing, listed
 from store.transactions import reads, writes
 
@@ -92,15 +97,23 @@ _MARK_LEAVING = (
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=_LEAVING.c.in_doubt)
     .returning(charges.c.key)
 )
+_NOTE_BATCH = (
+    update(charges)
+    .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
+    .values(batch=bindparam("in_batch"), lease_until=bindparam("at") + charges.c.lease_seconds)
+)
+_SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
 # Every answer has a charge, so the charges tell which questions are answered.
 _CHARGES = (
-    select(*(charges.c[name] for name in ("key", "fence", "state", "owner", "token")), answers.c.id.label("answered"))
+    select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.id.label("answered"))
+    .join(runs, runs.c.id == charges.c.run)
     .outerjoin(answers, answers.c.key == charges.c.key)
     .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
 )
+_IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(listed()), charges.c.batch.is_not(None)).distinct()
 _WANTED = given(
-    key=Text, fence=BigInteger, state=Text, in_doubt=BigInteger, oracle=Text, kind=Text, reserved=BigInteger
+    key=Text, fence=BigInteger, state=Text, in_doubt=BigInteger, oracle=Text, kind=Text, reserved=BigInteger, batch=Text
 )
 _NEW_CHARGE: dict[str, ColumnElement[Any]] = {
     **dict(_WANTED.c.items()),
@@ -148,17 +161,37 @@ class Claims(RunRepository):
         latest = {row.key: row for row in connection.execute(_CHARGES, {"keys": keys}).all()}
         holders = {row.owner for row in latest.values() if row.state in LIVE}
         ended, freed = expire_claims(connection, run.scope, filter(is_dead, holders), terms.now)
-        result, wanted = _decide(requests, latest, ended, terms, balance + freed)
+        kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
+        result, wanted = _decide(requests, latest, ended, kept, terms, run.scope, balance + freed)
         if result.refused:  # dead owners may hold more of the budget
             more, freed_more = expire_dead_owners(connection, run.scope, terms.now)
-            result, wanted = _decide(requests, latest, ended | more, terms, balance + freed + freed_more)
-        inserted = _insert(connection, run, [wanted[key] for key in sorted(wanted)], result, terms)
+            ended |= more
+            kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
+            result, wanted = _decide(requests, latest, ended, kept, terms, run.scope, balance + freed + freed_more)
+        batches = {key: one.batch for key, one in kept.items()}
+        inserted = _insert(connection, run, [wanted[key] for key in sorted(wanted)], result, terms, batches)
         for key in set(wanted) - inserted:  # another process was faster
             del result.granted[key]
             result.sent.discard(key)
             result.held.append(key)
-        reserve(connection, run.scope, sum(wanted[key].upper_bound for key in inserted), terms.budget)
+        collected = {key: kept[key] for key in sorted(inserted & kept.keys())}
+        own = {key for key, one in collected.items() if one.scope == run.scope}
+        reserve(connection, run.scope, sum(wanted[key].upper_bound for key in inserted - own), terms.budget)
+        move_reservations(connection, collected, run.scope)
         return result
+
+    @writes
+    def note_batch(self, connection: Connection, owner: str, keys: Collection[str], batch: str | None) -> None:
+        """Note which of a provider's batches holds these claims, before it is sent; None once they are in no batch that
+        may still be charged or collected. Leases are renewed."""
+        values = {"keys": sorted(set(keys)), "of_owner": owner, "in_batch": batch, "at": self._clock()}
+        connection.execute(_NOTE_BATCH, values)
+
+    @reads
+    def in_batches(self, connection: Connection, keys: Sequence[str]) -> list[str]:
+        """Those of the questions, in their order, that a provider's batch holds or has held."""
+        held = set(connection.execute(_IN_BATCHES, {"keys": list(keys)}).scalars()) if keys else set()
+        return [key for key in keys if key in held]
 
     @writes
     def mark_sent(self, connection: Connection, owner: str, keys: Collection[str]) -> set[str]:
@@ -197,12 +230,15 @@ def _decide(
     requests: Sequence[Request],
     latest: Mapping[str, Row[Any]],
     ended: Collection[tuple[str, int]],
+    kept: Mapping[str, InBatch],
     terms: ClaimTerms,
+    scope: int,
     balance: Balance,
 ) -> tuple[Claimed, dict[str, Request]]:
     """What to do with each request, and the ones that are to be claimed now."""
     result, wanted = Claimed(), dict[str, Request]()
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
+    own = {key: one.spent for key, one in kept.items() if one.scope == scope}  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
         if before is not None and before.answered:
@@ -214,27 +250,43 @@ def _decide(
                     result.sent.add(request.key)
             else:
                 result.held.append(request.key)
-        elif left is not None and request.upper_bound > max(left, 0):
+        elif request.key in kept and not kept[request.key].locked:  # the books of its scope are in use: try again
+            result.held.append(request.key)
+        elif left is not None and request.key not in own and request.upper_bound > max(left, 0):
             result.refused.append(request.key)
             left = 0
         else:
             result.granted[request.key] = before.fence + 1 if before is not None else 1
-            wanted[request.key] = request
+            wanted[request.key] = request._replace(upper_bound=own.get(request.key, request.upper_bound))
             if len(result.sent) < terms.sending:
                 result.sent.add(request.key)
-            left = None if left is None else left - request.upper_bound
+            if left is not None and request.key not in own:
+                left -= request.upper_bound
     return result, wanted
 
 
 def _insert(
-    connection: Connection, run: RunRow, requests: Sequence[Request], decided: Claimed, terms: ClaimTerms
+    connection: Connection,
+    run: RunRow,
+    requests: Sequence[Request],
+    decided: Claimed,
+    terms: ClaimTerms,
+    batches: Mapping[str, str],
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
     if not requests:
         return set()
     fences, sent = decided.granted, decided.sent
     rows = [
-        (key, fences[key], *((SENT, bound) if key in sent else (CLAIMED, 0)), storable(oracle), storable(kind), bound)
+        (
+            key,
+            fences[key],
+            *((SENT, bound) if key in sent else (CLAIMED, 0)),
+            storable(oracle),
+            storable(kind),
+            bound,
+            batches.get(key),
+        )
         for key, bound, oracle, kind in requests
     ]
     values = {

@@ -62,11 +62,14 @@ def end_claims(
     connection: Connection, claims: Sequence[Row[Any]], now: float, *, uncharged: bool = False
 ) -> dict[int, Balance]:
     """Release claims that were never sent; one that was sent may have been charged, so it becomes unknown and what its
-    requests may have cost stays spent, unless it is known to be `uncharged`. Returns the changes of the balances."""
+    requests may have cost stays spent, unless it is known to be `uncharged`. One that a provider's batch holds keeps
+    its reservation spent in any case, until the batch is collected. Returns the changes of the balances."""
     changes, ended = [], []
     for row in claims:
         charge = Charge(*row)
         state, in_doubt = (UNKNOWN, charge.in_doubt) if charge.state == SENT and not uncharged else (RELEASED, 0)
+        if charge.batch is not None:
+            state, in_doubt = UNKNOWN, charge.reserved
         ended.append({"of_key": charge.key, "of_fence": charge.fence, "new_state": state, "doubt": in_doubt, "at": now})
         changes.append((charge, charge._replace(state=state, in_doubt=in_doubt)))
     if ended:

@@ -2,7 +2,7 @@
 
 from store.review.items import ReviewQuestion, Standing, Vote, digests_in
 from store.review.leases import LeasedQuestion, LeaseTerms
-from store.review.mturk import COLLECTED, Hit
+from store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, unconfirmed
 from store.review.people import ADMIN, REVIEWER, WORKER, Invitation, Person
 from store.review.queue import Queue
 from store.review.records import QueueProgress

@@ -1,7 +1,9 @@
 """Tasks published on Mechanical Turk, and the votes of their workers.
 
 A worker may be invented until the market confirms who submitted an assignment. So a worker's votes are held, and take
-no slot of a question, until they are confirmed."""
+no slot of a question, until they are confirmed. Until then they are those of a worker in one assignment, who is another
+person than the worker: whoever uses somebody's id keeps nobody from answering. An assignment counts in the task in
+which it was made, and nowhere else."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, delete, select, update
 
 from store.review.items import EXPIRED, GIVEN, HELD, LEASED, VOTE, items, votes
 from store.review.leases import (
@@ -23,7 +25,7 @@ from store.review.leases import (
     leased_question,
     taken_slots,
 )
-from store.review.people import WORKER, people
+from store.review.people import WORKER, add_person, people
 from store.review.votes import LATE, SKIPPED, WITHDRAWN, count_votes
 from store.schema import review_hits
 from store.sql import insert_new
@@ -44,9 +46,12 @@ class Hit:
     created_at: float = 0.0
 
 
-_GIVEN = (
-    select(votes.c.id).where(votes.c.submission == bindparam("submission"), votes.c.state == GIVEN).order_by(votes.c.id)
-)
+def unconfirmed(name: str, assignment: str) -> str:
+    """The name under which a worker answers until the market has confirmed the assignment."""
+    return f"{name} {assignment}"
+
+
+_ANSWERED = (GIVEN, LATE, SKIPPED, WITHDRAWN)  # states of the votes of confirmed workers
 _SHARE = (
     update(votes).where(votes.c.id == bindparam("of"), votes.c.answer_key.is_(None)).values(cost=bindparam("share"))
 )
@@ -85,13 +90,17 @@ class MTurk(Repository):
             _publish(connection, of_hit, published=False)
 
     @writes
-    def lease_items(self, connection: Connection, person: int, wanted: Collection[int]) -> list[LeasedQuestion]:
-        """Those of the questions that have a free slot and that the worker has not answered, each with a lease that
-        keeps no slot: it is like one that has expired, and never ends."""
+    def lease_items(
+        self, connection: Connection, person: int, wanted: Collection[int], worker: str = ""
+    ) -> list[LeasedQuestion]:
+        """Those of the questions that have a free slot and that neither the person nor the confirmed worker of that
+        name has answered, each with a lease that keeps no slot: it is like one that has expired, and never ends."""
         now = self._clock()
         expire_leases(connection, now)
         free = select(items.c.id).where(HAS_FREE_SLOT, NOT_SEEN, items.c.id.in_(list(wanted))).order_by(items.c.id)
-        numbers = list(connection.execute(free, {"person": person, "now": now}).scalars())
+        answered = {row.item for row in _votes_of(connection, worker, wanted) if row.state in _ANSWERED}
+        found = connection.execute(free, {"person": person, "now": now}).scalars()
+        numbers = [item for item in found if item not in answered]
         lease = {"person": person, "purpose": VOTE, "slot": None, "state": EXPIRED, "shown_at": now, "lease_until": now}
         insert_new(connection, votes, [lease | {"item": item, "seconds": 0.0, "cost": 0} for item in numbers])
         own = [votes.c.person == person, votes.c.item.in_(list(wanted)), votes.c.purpose == VOTE]
@@ -100,31 +109,39 @@ class MTurk(Repository):
         return [leased_question(row) for row in connection.execute(UNANSWERED, {"person": person, "keys": keys})]
 
     @reads
-    def submitted(self, connection: Connection, submission: str, name: str) -> dict[str, int]:
-        """How many answers the person of that name has sent under a submission, by state."""
-        query = select(votes.c.state).join(people, people.c.id == votes.c.person)
-        found = connection.execute(query.where(votes.c.submission == submission, people.c.name == name)).scalars().all()
+    def submitted(self, connection: Connection, token: str, assignment: str, name: str) -> dict[str, int]:
+        """How many answers the worker of that name has sent in an assignment of a task, by state."""
+        query = (
+            select(votes.c.state)
+            .join(people, people.c.id == votes.c.person)
+            .where(_made_in(connection, token, assignment))
+        )
+        found = connection.execute(query.where(people.c.name.in_(_names(name, assignment)))).scalars().all()
         return {state: found.count(state) for state in sorted(set(found))}
 
     @writes
-    def confirm(self, connection: Connection, submission: str, name: str, paid: int = 0) -> int:
-        """Count what the person of that name has submitted; how many votes were not counted before.
+    def confirm(self, connection: Connection, token: str, assignment: str, name: str, paid: int = 0) -> int:
+        """Count what the worker of that name has sent in an assignment of a task; how many votes were not counted
+        before.
 
-        What others sent under the same submission is withdrawn. What was paid is split among the votes in whole
+        What others sent under the same assignment is withdrawn. What was paid is split among the votes in whole
         micro-dollars, the first ones bearing the remainder; a vote that a run has used keeps its cost."""
-        held = _held(connection, votes.c.submission == submission)
-        _withdraw(connection, [row for row in held if row.name != name])
-        counted = _count(connection, [row for row in held if row.name == name])
-        numbers = connection.execute(_GIVEN, {"submission": submission}).scalars().all()
+        of_task = _made_in(connection, token, assignment)
+        held = _held(connection, of_task)
+        own = [row for row in held if row.name in _names(name, assignment)]
+        _withdraw(connection, [row for row in held if row not in own])
+        counted = _count(connection, _confirmed(connection, own, name, self._clock()))
+        given = select(votes.c.id).where(of_task, votes.c.state == GIVEN).order_by(votes.c.id)
+        numbers = connection.execute(given).scalars().all()
         shares = [{"of": of, "share": share} for of, share in zip(numbers, split(paid, len(numbers)), strict=True)]
         if shares:
             connection.execute(_SHARE, shares)
         return counted
 
     @writes
-    def refuse(self, connection: Connection, submission: str) -> int:
-        """Withdraw the held votes of a submission; how many."""
-        return _withdraw(connection, _held(connection, votes.c.submission == submission))
+    def refuse(self, connection: Connection, token: str, assignment: str) -> int:
+        """Withdraw the held votes of an assignment of a task; how many."""
+        return _withdraw(connection, _held(connection, _made_in(connection, token, assignment)))
 
 
 def _hit(row: RowMapping) -> Hit:
@@ -134,6 +151,40 @@ def _hit(row: RowMapping) -> Hit:
 def _publish(connection: Connection, wanted: Sequence[int], *, published: bool) -> None:
     """Take questions from invited people, or give them back."""
     connection.execute(update(items).where(items.c.id.in_(list(wanted))).values(published=int(published)))
+
+
+def _names(name: str, assignment: str) -> tuple[str, str]:
+    """Under which a worker may have answered; stores of older versions have the first one only."""
+    return name, unconfirmed(name, assignment)
+
+
+def _made_in(connection: Connection, token: str, assignment: str) -> ColumnElement[bool]:
+    """That a vote was sent in this assignment and is about a question of this task."""
+    of_task = connection.execute(select(review_hits.c["items"]).where(review_hits.c.token == token)).scalar()
+    return and_(votes.c.submission == assignment, votes.c.item.in_(of_task or []))
+
+
+def _votes_of(connection: Connection, name: str, wanted: Collection[int]) -> list[Row[Any]]:
+    query = select(votes.c.id, votes.c.item, votes.c.state).join(people, people.c.id == votes.c.person)
+    of_person = query.where(people.c.name == name, votes.c.purpose == VOTE, votes.c.item.in_(list(wanted)))
+    return list(connection.execute(of_person)) if name else []
+
+
+def _confirmed(connection: Connection, held: Sequence[Row[Any]], name: str, now: float) -> list[Row[Any]]:
+    """The votes that are the worker's from now on; a second one on the same question is withdrawn."""
+    person = add_person(connection, name, WORKER, now).id
+    before = {row.item: row for row in _votes_of(connection, name, [row.item for row in held])}
+    known = [row for row in held if row.name != name and row.item in before]
+    counted = {row.id for row in held if row.name == name}
+    again = [row for row in known if before[row.item].state in _ANSWERED or before[row.item].id in counted]
+    leases = [before[row.item].id for row in known if before[row.item].state in (EXPIRED, LEASED)]
+    kept = [row.id for row in known if before[row.item].state == HELD]  # another's, of an older version
+    _withdraw(connection, again)
+    connection.execute(delete(votes).where(votes.c.id.in_(leases)))
+    own = [row for row in held if row not in again]
+    moved = update(votes).where(votes.c.id.in_([row.id for row in own if row.id not in kept and row.name != name]))
+    connection.execute(moved.values(person=person))
+    return own
 
 
 def _count(connection: Connection, held: Sequence[Row[Any]]) -> int:

@@ -60,7 +60,7 @@ class People(Repository):
     @writes
     def add(self, connection: Connection, name: str, role: str) -> Person:
         """The person of that name, inserted if new. A name keeps the role it was first used in."""
-        return _add(connection, name, role, self._clock())
+        return add_person(connection, name, role, self._clock())
 
     @reads
     def find(self, connection: Connection, name: str) -> Person | None:
@@ -70,7 +70,7 @@ class People(Repository):
     @writes
     def invite(self, connection: Connection, name: str, role: str, seconds: float) -> Invitation:
         now = self._clock()
-        person = _add(connection, name, role, now)
+        person = add_person(connection, name, role, now)
         values = {"person": person.id, "created_at": now, "expires_at": now + seconds}
         number = connection.execute(insert(invitations).values(values).returning(invitations.c.id)).scalar_one()
         return Invitation(number, person, now, now + seconds, None)
@@ -93,7 +93,7 @@ class People(Repository):
         return connection.execute(ended.values(revoked_at=self._clock())).rowcount
 
 
-def _add(connection: Connection, name: str, role: str, now: float) -> Person:
+def add_person(connection: Connection, name: str, role: str, now: float) -> Person:
     insert_new(connection, people, [{"name": name, "role": role, "created_at": now}])
     row = connection.execute(select(people).where(people.c.name == name)).one()
     if row.role != role:

@@ -131,15 +131,18 @@ def batch(job: dict[str, Any], _hook: Hook) -> dict[str, Any]:
     """Send labels to a provider's Batch API and collect them; the answers are the result."""
     folder = Path(job["folder"])
     config = OpenAIConfig("gpt-4o-mini", job["base_url"], SecretStr("none"), price=TOKEN_PRICE, retry_delay=0.01)
-    by_batch = replace(config, provider_batch=True, batch_poll=0.02, batch_wait=100.0, labels_per_request=3)
+    wait = job.get("wait", 100.0)
+    by_batch = replace(config, provider_batch=True, batch_poll=0.02, batch_wait=wait, labels_per_request=3, attempts=10)
     book = os.open(folder / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     run_id = f"attempt {job['attempt']}"
     with Store.open(job["store"]) as store, OpenAIOracle(by_batch, {}) as oracle:
         store.runs.begin(run_id, "batch", name="batch", flow="test", dataset="made", oracle="openai", settings={})
         oracle.connect()
-        recorded = Acknowledged(Recorded(oracle, store, run_id=run_id, scope="batch"), book, job["attempt"])
-        answers = list(recorded.ask(labels(WORDS, word_texts(12))))
-    return _labels_written(folder, answers)
+        paid = Recorded(oracle, store, run_id=run_id, scope="batch", budget=job.get("budget"))
+        asked = labels(WORDS, word_texts(12))
+        bound = sum(oracle.estimate(asked))
+        answers = list(Acknowledged(paid, book, job["attempt"]).ask(asked))
+    return _labels_written(folder, answers) | {"bound": bound}
 
 
 def _labels_written(folder: Path, answers: list[Answer]) -> dict[str, Any]:

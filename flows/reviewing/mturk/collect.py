@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from flows.reviewing.mturk.publish import OWNER, TurkClient, claim_keys, explained, post_planned
-from flows.settings import micro
-from models import MICRO
+from flows.reviewing.mturk.publish import OWNER, BudgetRefusal, TurkClient, claim_keys, explained, post_planned
+from flows.settings import micro, micro_of
+from models import in_usd
 from store import AnswerRecord, Request, Store
 from store.review import Hit
 
@@ -25,13 +25,15 @@ class Collected:
     bonuses: int = 0
     waiting: int = 0  # tasks that people may still take
     empty: list[str] | None = None  # assignments submitted without an answer: to be judged by a person
+    refused: str = ""  # why a task that was planned is not posted
 
     def lines(self) -> list[str]:
         lines = [
-            f"{self.approved} assignments approved, {self.votes} votes counted, {self.paid / MICRO:.2f} USD paid"
+            f"{self.approved} assignments approved, {self.votes} votes counted, {in_usd(self.paid, 2)} paid"
             + (f", {self.bonuses} bonuses" if self.bonuses else "")
             + f"; {self.waiting} tasks still open"
         ]
+        lines += [f"a planned task was given up, its questions are on the page: {self.refused}"] * bool(self.refused)
         return lines + [
             f"assignment {name} came without answers: judge it on Amazon's page" for name in self.empty or ()
         ]
@@ -41,8 +43,11 @@ def collect(store: Store, client: TurkClient, market: str, *, bonus: Decimal | N
     """Approve and book what was submitted, count its votes, and release what was not taken.
 
     Idempotent, also after a crash: what was approved is found as approved, and what was booked is not booked twice."""
-    post_planned(store, client, market)
     result = Collected(empty=[])
+    try:
+        post_planned(store, client, market)
+    except BudgetRefusal as refusal:
+        result.refused = str(refusal)
     for hit in store.queue.mturk.hits():
         if hit.state == "posted" and hit.terms["market"] == market:
             _collect_hit(store, client, hit, result, bonus)
@@ -56,9 +61,9 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
         name, status = assignment["AssignmentId"], assignment["AssignmentStatus"]
         worker = f"mturk {assignment['WorkerId']}"
         if status == REJECTED:
-            store.queue.mturk.refuse(name)
+            store.queue.mturk.refuse(hit.token, name)
             continue
-        if status == SUBMITTED and not store.queue.mturk.submitted(name, worker):
+        if status == SUBMITTED and not store.queue.mturk.submitted(hit.token, name, worker):
             open_ones += 1
             result.empty = [*(result.empty or []), name]
             continue
@@ -71,7 +76,8 @@ def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, 
             result.paid += hit.terms["bound"]
         if bonus is not None:
             result.bonuses += _pay_bonus(store, client, hit, assignment, bonus)
-        result.votes += store.queue.mturk.confirm(name, worker, hit.terms["bound"] + _bonus_paid(store, name))
+        paid = hit.terms["bound"] + _bonus_paid(store, name)
+        result.votes += store.queue.mturk.confirm(hit.token, name, worker, paid)
     task = _call(client.get_hit, HITId=hit.hit_id)["HIT"]
     left = task["NumberOfAssignmentsAvailable"] + task["NumberOfAssignmentsPending"] + open_ones
     if left:
@@ -145,7 +151,7 @@ def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str,
     run = next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
     asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
-    limit = None if budget is None else micro(Decimal(str(budget)))
+    limit = None if budget is None else micro_of(budget)
     claimed = store.claims.claim(hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=limit)
     if claimed.refused:
         return 0

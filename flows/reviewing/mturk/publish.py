@@ -5,18 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Protocol
 
 from flows.errors import UsageError
 from flows.reviewing.mturk.terms import HitTerms, external_question
-from flows.settings import micro
-from models import MICRO, Money
+from flows.settings import micro, micro_of
+from models import Money, in_usd
 from review import SECRET, TASK, Signer
-from store import Request, Store
-from store.review import Hit
+from store import Claimed, Request, Store, new_owner
+from store.review import COLLECTED, PLANNED, POSTED, Hit
 
-OWNER = "mturk"  # not a process: tasks outlive the one that posted them
+OWNER = "mturk"  # of what is posted. Not a process: tasks outlive the one that posted them
+POSTING_SECONDS = 900.0  # outlasts the requests of a task
 DAY = 86_400.0
 ALREADY_THERE = "HITAlreadyExists"
 
@@ -50,7 +50,11 @@ class Plan:
 
     def __str__(self) -> str:
         questions = sum(len(items) for items, _ in self.tasks)
-        price = f"at most {self.cost / MICRO:.2f} USD, fees included" if self.terms.market.pays else "nothing is paid"
+        price = (
+            f"at most {in_usd(self.cost, 2, at_most=True)}, fees included"
+            if self.terms.market.pays
+            else "nothing is paid"
+        )
         return (
             f"{self.terms.market.name}: {questions} questions in {len(self.tasks)} tasks, {self.assignments} "
             f"assignments at {self.terms.reward:.2f} USD: {price}"
@@ -75,18 +79,29 @@ def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: i
     return plan
 
 
+class BudgetRefusal(UsageError):
+    """A task was not posted, for the budget of its run does not allow it."""
+
+
 def publish(store: Store, client: TurkClient, plan: Plan, address: str) -> int:
-    """Reserve, write down, post; how many tasks were posted. Killed at any point, it is taken up by `post_planned`."""
+    """Reserve, write down, post; how many tasks were posted. Killed at any point, it is taken up by `post_planned`.
+
+    Until a task is posted this process owns what is reserved for it: once it has died that is free again."""
     if not address.startswith("https://"):
         raise UsageError(f"workers cannot reach {address}: serve the page under an https address, given as --base-url")
     hits = [
         Hit(uuid.uuid4().hex, "", items, _terms(plan.terms, people, address), _run_for(store, items, plan.terms))
         for items, people in plan.tasks
     ]
-    for hit in hits:
-        _reserve(store, hit, plan.terms)
-    store.queue.mturk.plan(hits)
-    return post_planned(store, client, plan.terms.market.name)
+    owner = new_owner()
+    try:
+        for hit in hits:
+            _reserve(store, hit, owner)
+        store.queue.mturk.plan(hits)
+    except BaseException:
+        store.claims.release(owner, [key for hit in hits for key in claim_keys(hit)])
+        raise
+    return post_planned(store, client, plan.terms.market.name, owner)
 
 
 def _terms(terms: HitTerms, people: int, address: str) -> dict[str, Any]:
@@ -111,38 +126,70 @@ def claim_keys(hit: Hit) -> list[str]:
     return [f"mturk/{hit.token}/{number}" for number in range(hit.terms["people"])]
 
 
-def _reserve(store: Store, hit: Hit, terms: HitTerms) -> None:
+def _reserve(store: Store, hit: Hit, owner: str) -> None:
+    """What is reserved already stays so. Raises BudgetRefusal."""
     run = next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
     budget = run["settings"].get("budget")
-    requests = [Request(key, hit.terms["bound"], f"mturk:{terms.market.name}", "assignment") for key in claim_keys(hit)]
-    claimed = store.claims.claim(
-        hit.run_id,
-        run["scope"],
-        requests,
-        owner=OWNER,
-        lease_seconds=3600 * terms.lifetime_hours + 60 * DAY,
-        budget=None if budget is None else micro(Decimal(str(budget))),
-    )
+    limit = None if budget is None else micro_of(budget)
+    claimed = _claim(store, hit, run["scope"], owner, POSTING_SECONDS, limit)
     if claimed.refused:
-        store.claims.release(OWNER, claimed.granted)
-        raise UsageError(
+        store.claims.release(owner, claimed.granted)
+        raise BudgetRefusal(
             f"the budget of {budget} USD of run {run['name']} does not allow it: raise --budget and run it"
         )
 
 
-def post_planned(store: Store, client: TurkClient, market: str) -> int:
+def _claim(store: Store, hit: Hit, scope: str, owner: str, lease: float, budget: Money | None) -> Claimed:
+    market, bound = hit.terms["market"], hit.terms["bound"]
+    requests = [Request(key, bound, f"mturk:{market}", "assignment") for key in claim_keys(hit)]
+    return store.claims.claim(hit.run_id, scope, requests, owner=owner, lease_seconds=lease, budget=budget)
+
+
+def post_planned(store: Store, client: TurkClient, market: str, owner: str = "") -> int:
     """Post what was written down for this market and not yet posted; how many. What is found among those that are there
-    is not sent again: a token protects against doubles for a day only."""
-    planned = [hit for hit in store.queue.mturk.hits() if hit.state == "planned" and hit.terms["market"] == market]
+    is not sent again: a token protects against doubles for a day only. What a budget does not allow any more goes back
+    to the page; then BudgetRefusal is raised once all others are posted."""
+    planned = [hit for hit in store.queue.mturk.hits() if hit.state == PLANNED and hit.terms["market"] == market]
     there = _listed(client) if planned else {}
-    signer = Signer(store.queue.people.secret(SECRET))
+    owner, refused, posted = owner or new_owner(), list[BudgetRefusal](), 0
     for hit in planned:
         found = there.get(hit.token)
-        if found is None:
-            store.claims.mark_sent(OWNER, claim_keys(hit))
-            found = _create(client, hit, f"{hit.terms['address']}/task/{signer.sign(hit.token, TASK)}")
-        store.queue.mturk.set_state(hit.token, "posted", found)
-    return len(planned)
+        try:
+            found = found or _post(store, client, hit, owner)
+        except BudgetRefusal as refusal:
+            refused.append(refusal)
+            store.queue.mturk.set_state(hit.token, COLLECTED)
+            continue
+        _keep_reserved(store, hit, owner)
+        store.queue.mturk.set_state(hit.token, POSTED, found)
+        posted += 1
+    if refused:
+        raise refused[0]
+    return posted
+
+
+def _post(store: Store, client: TurkClient, hit: Hit, owner: str) -> str:
+    """Noted as a batch is: after a kill it stays spent until it is known whether the task is there."""
+    signer, keys = Signer(store.queue.people.secret(SECRET)), claim_keys(hit)
+    _reserve(store, hit, owner)
+    store.claims.note_batch(owner, keys, f"mturk {hit.token}")
+    try:
+        return _create(client, hit, f"{hit.terms['address']}/task/{signer.sign(hit.token, TASK)}")
+    except NotPosted:
+        store.claims.note_batch(owner, keys, None)
+        raise
+    finally:  # if it is not known to be not posted, it stays spent
+        store.claims.release(owner, keys)
+
+
+def _keep_reserved(store: Store, hit: Hit, owner: str) -> None:
+    """Of a task that is there, as long as assignments may come: it outlives every process."""
+    keys = claim_keys(hit)
+    scope = next(row["scope"] for row in store.runs.overview() if row["run_id"] == hit.run_id)
+    store.claims.release(owner, keys)
+    _claim(store, hit, scope, OWNER, hit.terms["request"]["LifetimeInSeconds"] + 60 * DAY, None)
+    store.claims.mark_sent(OWNER, keys)
+    store.claims.note_batch(OWNER, keys, None)
 
 
 def _create(client: TurkClient, hit: Hit, address: str) -> str:
@@ -152,7 +199,7 @@ def _create(client: TurkClient, hit: Hit, address: str) -> str:
         return str(client.create_hit(**request)["HIT"]["HITId"])
     except Exception as error:
         if ALREADY_THERE not in str(error):
-            raise explained(error) from None
+            raise (NotPosted if _is_refusal(error) else UsageError)(str(explained(error))) from None
     found = _listed(client).get(hit.token)
     if found is None:
         raise UsageError(
@@ -174,6 +221,21 @@ def _listed(client: TurkClient) -> dict[str, str]:
         if not page.get("NextToken"):
             return found
         more = {"NextToken": page["NextToken"]}
+
+
+class NotPosted(UsageError):
+    """The task is certainly not there."""
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether Amazon has refused the request, or it was never sent. After a time-out the task may be there."""
+    from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
+
+    if not isinstance(error, ClientError):
+        return isinstance(error, NoCredentialsError | ParamValidationError)
+    code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"].get("HTTPStatusCode", 500)
+    passing = any(word in code for word in ("Timeout", "Throttl", "ServiceFault"))
+    return 400 <= status < 500 and status not in (408, 429) and not passing
 
 
 def explained(error: Exception) -> UsageError:

@@ -29,13 +29,17 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def task(site: Site) -> str:
+    return published(site, "round", "token")
+
+
+def published(site: Site, feature: str, token: str) -> str:
     """The address of a task of six labels for two people."""
-    wanted = [Label(Feature("round"), example, voter) for example in texts(QUESTIONS) for voter in range(VOTES)]
+    wanted = [Label(Feature(feature), example, voter) for example in texts(QUESTIONS) for voter in range(VOTES)]
     with pytest.raises(AnswersPending) as pending:
         list(HumanOracle(site.store.queue).ask(wanted))
     terms = {"people": VOTES, "market": "sandbox", "bound": 0}
-    site.store.queue.mturk.plan([Hit("token", "", pending.value.items, terms, "run")])
-    return f"{site.address}/task/{Signer(site.store.queue.people.secret(SECRET)).sign('token', TASK)}"
+    site.store.queue.mturk.plan([Hit(token, "", pending.value.items, terms, "run")])
+    return f"{site.address}/task/{Signer(site.store.queue.people.secret(SECRET)).sign(token, TASK)}"
 
 
 def come(site: Site, task: str, worker: str, assignment: str) -> tuple[Visitor, dict[str, Any]]:
@@ -63,7 +67,10 @@ def test_made_up_workers_take_no_place_from_real_ones(site: Site, task: str, dee
         assert len(fields["lease"]) == QUESTIONS
         visitor.post(task, fields | {"has": fields["lease"]})
     queue = site.store.queue
-    assert [queue.mturk.confirm(f"AS{worker}", f"mturk {worker}") for worker in ("A1", "A2")] == [QUESTIONS, QUESTIONS]
+    assert [queue.mturk.confirm("token", f"AS{worker}", f"mturk {worker}") for worker in ("A1", "A2")] == [
+        QUESTIONS,
+        QUESTIONS,
+    ]
     assert queue.records.waiting() == []
     queue.mturk.set_state("token", "collected")
     assert {row["by"] for row in queue.records.answers() if row["state"] == "given"} == {"mturk A1", "mturk A2"}
@@ -75,16 +82,16 @@ def test_one_assignment_is_the_work_of_one_worker(site: Site, task: str) -> None
     for worker in ("A1", "A2", "A3"):
         visitor, fields = come(site, task, worker, "AS1")
         visitor.post(task, fields)
-    assert site.store.queue.mturk.confirm("AS1", "mturk A2") == QUESTIONS
+    assert site.store.queue.mturk.confirm("token", "AS1", "mturk A2") == QUESTIONS
     assert standing(site) == [(1, 1, 0)] * QUESTIONS
     states = {row["by"]: row["state"] for row in site.store.queue.records.answers()}
-    assert states == {"mturk A1": "withdrawn", "mturk A2": "given", "mturk A3": "withdrawn"}
+    assert states == {"mturk A1 AS1": "withdrawn", "mturk A2": "given", "mturk A3 AS1": "withdrawn"}
 
 
 def test_what_a_worker_cannot_tell_is_left_to_others_once_the_assignment_is_confirmed(site: Site, task: str) -> None:
     visitor, fields = come(site, task, "A1", "AS1")
     visitor.post(task, fields | {"unsure": fields["lease"][:2]})
-    assert site.store.queue.mturk.confirm("AS1", "mturk A1", 40) == QUESTIONS - 2
+    assert site.store.queue.mturk.confirm("token", "AS1", "mturk A1", 40) == QUESTIONS - 2
     assert sorted(standing(site)) == [(0, 0, 1)] * 2 + [(1, 1, 0)] * (QUESTIONS - 2)
     assert sorted(row["cost"] for row in site.store.queue.records.answers()) == [0, 0, 10, 10, 10, 10]
 
@@ -108,5 +115,80 @@ def test_a_worker_finds_the_same_questions_again_and_answers_once(site: Site, ta
     assert again["lease"] == fields["lease"]
     first.post(task, fields | {"has": fields["lease"]})
     first.post(task, fields)
-    assert site.store.queue.mturk.submitted("AS1", "mturk A1") == {"held": QUESTIONS}
+    assert site.store.queue.mturk.submitted("token", "AS1", "mturk A1") == {"held": QUESTIONS}
     assert {row["answer"]["verdict"] for row in site.store.queue.records.answers()} == {"yes"}
+
+
+def test_an_assignment_counts_in_the_task_in_which_it_was_made_and_nowhere_else(site: Site, task: str) -> None:
+    other = published(site, "flat", "another")
+    for link in (task, other):
+        visitor, fields = come(site, link, "A1", "AS1")
+        visitor.post(link, fields | {"has": fields["lease"]})
+    mturk = site.store.queue.mturk
+    assert mturk.confirm("token", "AS1", "mturk A1", 60) == QUESTIONS
+    assert sorted(standing(site)) == [(0, 0, 0)] * QUESTIONS + [(1, 1, 0)] * QUESTIONS
+    given = [row for row in site.store.queue.records.answers() if row["state"] == "given"]
+    assert [row["cost"] for row in given] == [10] * QUESTIONS
+    assert mturk.submitted("another", "AS1", "mturk A1") == {"held": QUESTIONS}
+    visitor, fields = come(site, other, "A1", "AS2")  # the worker's own assignment in the other task
+    assert len(fields["lease"]) == QUESTIONS
+    visitor.post(other, fields)
+    assert mturk.confirm("another", "AS2", "mturk A1") == QUESTIONS
+    mturk.set_state("another", "collected")
+    assert standing(site) == [(1, 1, 0)] * 2 * QUESTIONS
+    assert site.store.check.problems() == []
+
+
+@pytest.mark.usefixtures("task")
+def test_an_assignment_without_answers_in_its_own_task_is_not_approved_for_those_in_another(site: Site) -> None:
+    other = published(site, "flat", "another")
+    visitor, fields = come(site, other, "A1", "AS1")
+    visitor.post(other, fields)
+    mturk = site.store.queue.mturk
+    assert mturk.submitted("token", "AS1", "mturk A1") == {}
+    assert mturk.confirm("token", "AS1", "mturk A1") == 0
+    assert mturk.refuse("token", "AS1") == 0
+    assert mturk.submitted("another", "AS1", "mturk A1") == {"held": QUESTIONS}
+
+
+@pytest.mark.parametrize("deed", ["look", "answer", "skip"])
+def test_whoever_uses_the_id_of_a_worker_first_locks_nobody_out(site: Site, task: str, deed: str) -> None:
+    stranger, fields = come(site, task, "A1", "GUESSED")
+    if deed != "look":
+        stranger.post(task, fields | ({"unsure": fields["lease"]} if deed == "skip" else {}))
+    worker, fields = come(site, task, "A1", "AS1")
+    assert len(fields["lease"]) == QUESTIONS
+    worker.post(task, fields | {"has": fields["lease"]})
+    mturk = site.store.queue.mturk
+    assert mturk.submitted("token", "AS1", "mturk A1") == {"held": QUESTIONS}
+    assert mturk.confirm("token", "AS1", "mturk A1") == QUESTIONS
+    assert standing(site) == [(1, 1, 0)] * QUESTIONS
+    given = [row for row in site.store.queue.records.answers() if row["state"] == "given"]
+    assert {(row["by"], row["answer"]["verdict"]) for row in given} == {("mturk A1", "yes")}
+    if deed == "answer":
+        assert mturk.confirm("token", "GUESSED", "mturk A1") == 0, "one worker, one vote"
+        assert standing(site) == [(1, 1, 0)] * QUESTIONS
+    mturk.set_state("token", "collected")
+    assert site.store.check.problems() == []
+
+
+def test_a_confirmed_worker_is_not_asked_again_what_was_answered(site: Site, task: str) -> None:
+    visitor, fields = come(site, task, "A1", "AS1")
+    visitor.post(task, fields)
+    assert site.store.queue.mturk.confirm("token", "AS1", "mturk A1") == QUESTIONS
+    reply = site.stranger().get(f"{task}?assignmentId=AS2&workerId=A1&turkSubmitTo={MARKET}")
+    assert (reply.status_code, "All questions of this task are answered" in reply.text) == (409, True)
+
+
+def test_what_a_worker_answered_before_an_upgrade_counts(site: Site, task: str) -> None:
+    """Votes were held under the name of the worker itself."""
+    queue = site.store.queue
+    (hit,) = queue.mturk.hits()
+    who = queue.people.add("mturk A1", "worker").id
+    shown = queue.mturk.lease_items(who, hit.items)
+    queue.votes.give(who, {one.id: {"verdict": "no"} for one in shown[:3]}, submission="AS1", held=True)
+    visitor, fields = come(site, task, "A1", "AS1")
+    visitor.post(task, fields)
+    assert queue.mturk.confirm("token", "AS1", "mturk A1") == QUESTIONS
+    assert standing(site) == [(1, 1, 0)] * QUESTIONS
+    assert site.store.check.problems() == []

@@ -66,6 +66,13 @@ class Batches:
             return Response.of({"error": {"message": f"No such batch: {parts[1]}"}}, 404)
         return Response.of(self._look(batch))
 
+    def finish(self, ends: str = "") -> None:
+        """Run what was sent, also if nobody looks; `ends` is the status with which it is said to have ended."""
+        for batch in self.made:
+            if not batch.done:
+                self._run(batch)
+                batch.done |= {"status": ends} if ends else {}
+
     def _file(self, request: Request, parts: list[str]) -> Response:
         if request.method == "POST":
             head = f"content-type: {request.headers['content-type']}\r\n\r\n".encode()

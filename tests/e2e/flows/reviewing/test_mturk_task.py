@@ -104,9 +104,9 @@ def test_a_worker_previews_accepts_answers_and_hands_in(
         expect(frame.get_by_text("Handed in")).to_be_visible()
         assert [line for line in seen.complaints if "favicon" not in line and "404" not in line] == []
     assert marketplace.handed_in == [{"path": ["/mturk/externalSubmit"], "assignmentId": ["3AS1"], "answered": ["yes"]}]
-    assert site.store.queue.mturk.submitted("3AS1", "mturk A1W") == {"held": 6}
+    assert site.store.queue.mturk.submitted("token", "3AS1", "mturk A1W") == {"held": 6}
     assert sum(row["answer"]["verdict"] == "yes" for row in site.store.queue.records.answers()) == 2
-    assert site.store.queue.mturk.confirm("3AS1", "mturk A1W") == 6
+    assert site.store.queue.mturk.confirm("token", "3AS1", "mturk A1W") == 6
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_answers_count_only_under_the_stamp_of_their_assignment(site: Site, mark
     assert worker.client.get(f"{task}/media/{'0' * 64}/small").status_code == 404
     for _ in range(2):
         assert "Submit" in worker.post(task, fields).text
-    assert site.store.queue.mturk.submitted("3AS1", "mturk A1") == {"held": 6}
-    assert site.store.queue.mturk.confirm("3AS1", "mturk A1") == 6
+    assert site.store.queue.mturk.submitted("token", "3AS1", "mturk A1") == {"held": 6}
+    assert site.store.queue.mturk.confirm("token", "3AS1", "mturk A1") == 6
     late = site.stranger().get(f"{task}?assignmentId=3AS9&workerId=A9&turkSubmitTo={where}")
     assert late.status_code == 409
     assert "Please return it" in late.text

@@ -214,7 +214,7 @@ def test_votes_of_a_rejected_assignment_do_not_count(store: Store, turk: tuple[A
     expect_listed(turk[1], assignment("AS1", "A1", "Rejected"))
     expect_left(turk[1], available=1)
     collect(store, turk[0], "production")
-    assert store.queue.mturk.submitted("AS1", "mturk A1") == {"withdrawn": 5}
+    assert store.queue.mturk.submitted(hit.token, "AS1", "mturk A1") == {"withdrawn": 5}
 
 
 def test_what_was_planned_and_not_posted_is_posted_with_the_same_token(store: Store, turk: tuple[Any, Stubber]) -> None:
@@ -330,7 +330,8 @@ def test_what_was_paid_is_split_among_the_votes_to_the_micro_dollar_and_booked_o
 def test_a_remainder_falls_on_the_first_votes_and_counting_again_changes_nothing(store: Store) -> None:
     ask(store, questions=7)
     hit = Hit("token", "", tuple(item["id"] for item in store.queue.records.waiting()), {}, "run")
+    store.queue.mturk.plan([hit])
     work(store, hit, "A1", "AS1")
     for counted in (7, 0):
-        assert store.queue.mturk.confirm("AS1", "mturk A1", BOUND) == counted
+        assert store.queue.mturk.confirm("token", "AS1", "mturk A1", BOUND) == counted
         assert [row["cost"] for row in store.queue.records.answers()] == [8572, 8572, 8572, 8571, 8571, 8571, 8571]

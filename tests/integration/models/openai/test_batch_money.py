@@ -1,0 +1,197 @@
+"""A provider's batch lives on when the run that sent it has ended: it stays booked until it is collected, it is always
+collected, and it is booked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
+from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, OracleUnavailable
+from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
+from models.prices import Price
+from models.recorded import Recorded
+from store import Store
+from store.ledger import end_all_claims
+from tests.integration.conftest import Clock
+from tests.support.fake_openai import BATCHES, BatchManners, FakeOpenAI
+from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from tests.support.made import crowd_of, random_truth
+
+PRICE = Price(Decimal("0.15"), Decimal("0.60"))
+QUESTIONS = labels(WORDS, texts(16))
+
+
+class Bench:
+    """Runs that ask one server through one store, each with an oracle of its own."""
+
+    def __init__(self, server: FakeOpenAI, store: Store) -> None:
+        self.server, self.store = server, store
+        self.memory: dict[str, Any] = {}
+        self.runs = 0
+        server.batches.manners = BatchManners(polls=1000)
+
+    def oracle(self, **changes: Any) -> OpenAIOracle:
+        base = OpenAIConfig("gpt-4o-mini", self.server.base_url, SecretStr("k"), price=PRICE, retry_delay=0.01)
+        quick = replace(base, attempts=2, provider_batch=True, batch_poll=0.01, batch_wait=0.02, labels_per_request=4)
+        oracle = OpenAIOracle(replace(quick, **changes), self.memory)
+        oracle.connect()
+        return oracle
+
+    def recorded(self, oracle: Any, budget: int | None, scope: str = "scope") -> Recorded:
+        self.runs += 1
+        name = f"run {self.runs}"
+        self.store.runs.begin(name, scope, name=name, flow="discover", dataset="", oracle="", settings={})
+        return Recorded(oracle, self.store, run_id=name, scope=scope, budget=budget)
+
+    def ask(
+        self, questions: Sequence[Label] = QUESTIONS, budget: int | None = None, scope: str = "scope", **changes: Any
+    ) -> list[Answer]:
+        with self.oracle(**changes) as oracle:
+            return list(self.recorded(oracle, budget, scope).ask(questions))
+
+    def books(self) -> tuple[int, int]:
+        """Spent in the scope, and what `costs` comes to. Nothing is reserved, and the check finds nothing."""
+        assert self.store.check.problems() == []
+        spent, reserved = self.store.runs.spent("scope")
+        assert reserved == 0
+        lines = self.store.costs.lines()
+        return spent, sum(line.paid + line.unknown for line in lines)
+
+    @property
+    def charged(self) -> int:
+        return self.server.spent_on_questions(PRICE)
+
+    def bound(self) -> int:
+        with self.oracle() as oracle:
+            return sum(oracle.estimate(QUESTIONS))
+
+
+@pytest.fixture
+def bench(server: FakeOpenAI, store: Store) -> Bench:
+    return Bench(server, store)
+
+
+def is_collected(bench: Bench, answers: Sequence[Answer]) -> None:
+    assert wrong(answers) == []
+    assert len(answers) == len(QUESTIONS)
+    assert len(bench.server.batches.made) == 1
+    assert bench.books() == (bench.charged, bench.charged)
+
+
+def test_a_batch_under_way_is_booked_and_collected_whatever_the_budget(bench: Bench) -> None:
+    budget = bench.bound()
+    with pytest.raises(AnswersPending):
+        bench.ask(budget=budget)
+    bench.server.batches.finish()
+    spent, told = bench.books()
+    print(f"charged {bench.charged}, booked {spent}, budget {budget}")
+    assert 0 < bench.charged <= spent == told <= budget
+    is_collected(bench, bench.ask(budget=1))
+
+
+def test_questions_that_no_batch_holds_wait_for_a_larger_budget_and_those_of_the_batch_do_not(bench: Bench) -> None:
+    with pytest.raises(AnswersPending):
+        bench.ask(QUESTIONS[40:], budget=bench.bound())
+    bench.server.batches.finish()
+    got: list[Answer] = []
+    with bench.oracle(batch_questions=8) as oracle, pytest.raises(BudgetExhausted):
+        got.extend(bench.recorded(oracle, budget=1).ask(QUESTIONS))
+    assert len(bench.store.answers.lookup([bench.recorded(oracle, 1).keys.of(one) for one in QUESTIONS])) == 40
+    assert bench.books() == (bench.charged, bench.charged)
+
+
+def test_a_batch_that_still_runs_stays_booked_however_often_it_is_looked_at(bench: Bench) -> None:
+    for budget in (None, 1, 1):
+        with pytest.raises(AnswersPending):
+            bench.ask(budget=budget)
+        assert bench.books() == (bench.bound(), bench.bound())
+    bench.server.batches.finish()
+    is_collected(bench, bench.ask(budget=1))
+
+
+def test_a_batch_stays_booked_while_its_server_is_away(bench: Bench) -> None:
+    bench.server.script(BATCHES, [None, None, "503", "503", "503"])  # listed and created, then it is away
+    with pytest.raises(OracleUnavailable):
+        bench.ask()
+    bench.server.batches.finish()
+    assert 0 < bench.charged <= bench.books()[0]
+    is_collected(bench, bench.ask(budget=1))
+
+
+@pytest.mark.parametrize("created", [True, False])
+def test_a_run_killed_around_the_creation_of_its_batch_pays_for_it_once(bench: Bench, created: bool) -> None:
+    """Its claims are left as they are, and ended as those of a process that has died."""
+    create = bench.server.batches._create
+    if not created:
+        bench.server.batches._create = lambda _body: (_ for _ in ()).throw(ConnectionError)  # type: ignore[assignment, method-assign]
+    with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
+        for method in ("release", "abandon"):
+            patch.setattr(type(bench.store.claims), method, lambda *_about: None)
+        with pytest.raises((AnswersPending, OracleUnavailable)):
+            list(bench.recorded(oracle, bench.bound()).ask(QUESTIONS))
+    bench.server.batches._create = create  # type: ignore[method-assign]
+    with bench.store.engine.execution_options(writes=True).begin() as connection:
+        end_all_claims(connection, Clock().now)
+    bench.server.batches.finish()
+    assert bench.charged <= bench.books()[0] == bench.bound()
+    assert bool(bench.charged) is created
+    bench.server.batches.manners = BatchManners()
+    is_collected(bench, bench.ask(budget=1, batch_wait=10))
+
+
+@pytest.mark.parametrize("ends", ["failed", "expired", "cancelled"])
+def test_a_batch_that_ends_badly_settles_what_it_did_not_charge(bench: Bench, ends: str) -> None:
+    with pytest.raises(AnswersPending):
+        bench.ask()
+    bench.server.batches.made[0].manners = BatchManners(expired=0.0 if ends == "failed" else 0.5, seed=3)
+    bench.server.batches.finish(ends)
+    if ends == "failed":
+        bench.server.book.clear()  # one that failed is not charged
+        bench.server.batches.manners = BatchManners(ends="failed")
+        with pytest.raises(OracleUnavailable, match="rejected batch"):  # sent again, with the money of the first one
+            bench.ask(budget=1)
+        assert bench.books() == (0, 0)
+        with pytest.raises(BudgetExhausted):
+            bench.ask(budget=1)
+        return
+    assert 0 < bench.charged < bench.books()[0]
+    with pytest.raises(AnswersPending):  # the rest is in another batch, with the money of the first one
+        bench.ask(budget=1)
+    assert len(bench.server.batches.made) == 2
+    bench.server.batches.finish()
+    assert bench.charged <= bench.books()[0] <= bench.bound()
+    assert wrong(bench.ask(budget=1)) == []
+    assert bench.books() == (bench.charged, bench.charged)
+
+
+def test_another_scope_that_collects_the_batch_pays_for_it_within_its_own_budget(bench: Bench) -> None:
+    with pytest.raises(AnswersPending):
+        bench.ask()
+    bench.server.batches.finish()
+    with pytest.raises(BudgetExhausted):
+        bench.ask(budget=1, scope="another")
+    assert bench.books() == (bench.bound(), bench.bound())
+    assert wrong(bench.ask(scope="another")) == []
+    assert bench.books() == (0, bench.charged)
+    assert bench.store.runs.spent("another") == (bench.charged, 0)
+    assert [answer.cached for answer in bench.ask()] == [True] * len(QUESTIONS)
+
+
+def test_a_labeller_of_a_mixed_crowd_that_answers_by_batches_is_collected_too(bench: Bench) -> None:
+    crowd = crowd_of(random_truth(16, 3))
+    with bench.oracle() as oracle:
+        mixed = MixedCrowd(crowd, oracle, None, Mixture())
+        with pytest.raises(AnswersPending):
+            list(RecordedCrowd(mixed, lambda one: bench.recorded(one, None)).ask(QUESTIONS))
+    bench.server.batches.finish()
+    assert 0 < bench.charged <= bench.books()[0]
+    with bench.oracle() as oracle:
+        mixed = MixedCrowd(crowd, oracle, None, Mixture())
+        is_collected(bench, list(RecordedCrowd(mixed, lambda one: bench.recorded(one, 1)).ask(QUESTIONS)))
