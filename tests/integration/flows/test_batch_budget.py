@@ -44,10 +44,10 @@ def test_an_enrichment_collects_its_batch_with_a_smaller_budget(
     about = {"dataset": str(dataset), "features": str(table), "oracle": oracle(server)}
     places = {"store": str(store), "out": str(tmp_path / "out")}
     with pytest.raises(AnswersPending):
-        enrich_with(EnrichSettings(**about, **places, budget=Decimal(1)))  # type: ignore[arg-type]
+        enrich_with(EnrichSettings(**about, **places, budget=Decimal(1)))
     server.batches.finish()
     assert 0 < server.spent(PRICE) <= booked(store) <= 1_000_000
-    assert enrich_with(EnrichSettings(**about, **places, budget=LEAST)).added == 16  # type: ignore[arg-type]
+    assert enrich_with(EnrichSettings(**about, **places, budget=LEAST)).added == 16
     assert len(server.batches.made) == 1
     assert booked(store) == server.spent(PRICE)
 
