@@ -1,6 +1,6 @@
 """Where examples come from: a folder of images, a table, a URL."""
 
-from sources.dataset import Dataset, Example, Quarantined, Truth, picture_at
+from sources.dataset import Dataset, Example, Quarantined, Truth, lines_of_skipped, picture_at
 from sources.errors import DatasetError, Vanished
 from sources.film import FilmError, animated_webp, evenly, frames_of_film, is_film
 from sources.find import find_rows, find_truth, name_of

@@ -18,7 +18,7 @@ from flows.settings import Environment, open_store
 from models import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect
 from models.people import MixedCrowd
 from reports.run import check_writable
-from sources import Dataset, Example, load_dataset
+from sources import Dataset, Example, lines_of_skipped, load_dataset
 from store import Store
 
 RUNS = Path("runs")
@@ -175,8 +175,8 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT) -> Prepared:
 def _read(settings: DiscoverSettings, display: Display) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
-    for skipped in dataset.quarantined:
-        display.say(f"left out {skipped.id}: {skipped.reason}")
+    for line in lines_of_skipped(dataset.quarantined):
+        display.say(line)
     store = open_store(settings.store, display)
     return settings.resolved(len(dataset.examples)), dataset, store, build_crowd(settings, dataset, store)
 
