@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sources.errors import DatasetError
-from sources.images import is_image
 from sources.location import child, file_system, is_url
+from sources.pictures import is_image
 from sources.printable import quoted
 from sources.private_hosts import home_of
 from sources.table import Record, Row, Rows, is_empty, is_table, name_and_problem, open_table, problem_of_id
