@@ -11,19 +11,19 @@ import sys
 from contextlib import suppress
 
 from sources.pictures.images import still_in_this_process
-from sources.pictures.process import CPU_SECONDS, MEMORY_BYTES, REPLY, REQUEST, exactly
+from sources.pictures.process import REPLY, REQUEST, exactly
 
 
-def serve() -> None:
+def serve(cpu_seconds: float, memory: int) -> None:
     with suppress(OSError, ValueError):  # macOS does not limit it
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, inside a decoder too
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the answers
     while request := sys.stdin.buffer.read(REQUEST.size):
         size, longest_side = REQUEST.unpack(request)
         content = exactly(sys.stdin.buffer, size)
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         try:
             picture = still_in_this_process(content, longest_side or None)
             answer = REPLY.pack(True, *picture.size, 3 * picture.width * picture.height) + picture.tobytes()
@@ -38,4 +38,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(float(sys.argv[1]), int(sys.argv[2]))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageSequence
 
-from sources.pictures.limits import MAX_PIXELS, check_cost
+from sources.pictures.limits import MAX_PIXELS, check_blocks, check_cost
 
 if TYPE_CHECKING:
     from sources.dataset import Example
@@ -104,6 +104,7 @@ def animated_webp(example: Example, longest_side: int) -> bytes | None:
     """An animation as WebP with its times, its first frames where there are very many; None for anything else."""
     try:
         content = example.image_bytes()
+        check_blocks(content)
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             check_cost(image, content)
             if getattr(image, "n_frames", 1) < 2 or image.width * image.height * MAX_FRAMES > 8 * MAX_PIXELS:

@@ -15,7 +15,15 @@ from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 from sources.errors import DatasetError
 from sources.pictures.film import SUFFIXES as FILM_SUFFIXES
 from sources.pictures.film import FilmError, first_frame, is_film
-from sources.pictures.limits import MAX_PIXELS, STORED_BYTES, TooCostly, check_cost, decoded_bytes, is_risky
+from sources.pictures.limits import (
+    MAX_PIXELS,
+    STORED_BYTES,
+    TooCostly,
+    check_blocks,
+    check_cost,
+    decoded_bytes,
+    is_risky,
+)
 from sources.pictures.process import DecodingProcess
 
 if TYPE_CHECKING:
@@ -86,6 +94,7 @@ def open_image(example: Example, *, longest_side: int | None = None) -> Image.Im
 def opened(content: bytes) -> ImageFile.ImageFile:
     """A picture whose pixels are not decoded yet, and cost no more than they may. Raises TooCostly, and whatever Pillow
     raises."""
+    check_blocks(content)
     image = Image.open(io.BytesIO(content), formats=FORMATS)
     check_cost(image, content)
     return image

@@ -15,6 +15,7 @@ MAX_SCANS = 100  # of a JPEG; programs write about ten
 MAX_SCANNED_PIXELS = 16 * MAX_PIXELS  # pixels times scans
 MAX_MOVING_PIXELS = 32 * MAX_PIXELS  # pixels times frames
 MAX_BLOCKS = 4_000_000  # of a GIF: with 255 bytes in each, as programs write them, it may have a gigabyte
+MAX_COMMENT_BLOCKS = 10_000  # in a row, outside of frames: Pillow takes quadratic time for them
 MAX_TIFF_BYTES = 512 * 2**20  # of all strips or tiles, decoded
 STORED_BYTES = 4  # that Pillow uses for a pixel
 # Others (JPEG, LZMA, Zstandard … inside a TIFF) have limits of their own, or none.
@@ -47,6 +48,12 @@ def check_cost(image: Image.Image, content: bytes) -> None:
             raise TooCostly(f"animation has more than {most} frames of {size}: make it shorter or smaller")
     elif image.format == "TIFF" and decoded_bytes(image) > MAX_TIFF_BYTES:
         raise TooCostly(f"TIFF takes more than {MAX_TIFF_BYTES // 2**20} MB to decode: save it again")
+
+
+def check_blocks(content: bytes) -> None:
+    """Raises TooCostly for a GIF that takes long even to open."""
+    if content[:3] == b"GIF" and len(content) > 13:
+        has_more_frames(content, MAX_BLOCKS)
 
 
 def decoded_bytes(image: Image.Image) -> int:
@@ -89,8 +96,6 @@ def has_more_scans(content: bytes, most: int) -> bool:
 
 def has_more_frames(content: bytes, most: int) -> bool:
     """Whether a GIF has more than `most` frames. Raises TooCostly where it has too many blocks to be counted."""
-    if content.count(b",") <= most:
-        return False
     at, frames, blocks = 13 + _colours(content, 10), 0, 0
     try:
         while (part := _GIF_PART.search(content, at)) is not None and part[0] != b";" and frames <= most:
@@ -98,10 +103,11 @@ def has_more_frames(content: bytes, most: int) -> bool:
             if part[0] == b",":
                 frames += 1
                 at += 9 + _colours(content, at + 7)
+            last = MAX_BLOCKS if part[0] == b"," else min(MAX_BLOCKS, blocks + MAX_COMMENT_BLOCKS)
             while size := content[at]:
                 at += size + 1
                 blocks += 1
-                if blocks > MAX_BLOCKS:
+                if blocks > last:
                     raise TooCostly("GIF consists of too many small blocks: save it again")
             at += 1
             blocks += 1

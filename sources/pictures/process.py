@@ -30,7 +30,8 @@ class Undecodable(Exception):
 class DecodingProcess:
     """Started when it is first needed, and again after it has ended. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpu_seconds: float = CPU_SECONDS, memory: int = MEMORY_BYTES) -> None:
+        self._limits = cpu_seconds, memory
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -48,8 +49,9 @@ class DecodingProcess:
             except (OSError, EOFError):
                 self._process = None
                 _end(process)
-                memory = MEMORY_BYTES // 2**30
-                raise TooCostly(f"takes more than {CPU_SECONDS} s or {memory} GB to decode: save it again") from None
+                seconds, memory = self._limits
+                most = f"{seconds:g} s or {memory / 2**30:g} GB"
+                raise TooCostly(f"takes more than {most} to decode: save it again") from None
         if not decoded:
             raise Undecodable(found.decode())
         return Image.frombytes("RGB", (width, height), found)
@@ -57,7 +59,7 @@ class DecodingProcess:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid():  # a process that was forked starts one of its own
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "sources.pictures.child"],
+                [sys.executable, "-m", "sources.pictures.child", *map(str, self._limits)],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
