@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 128 * 1024  # forms are small
@@ -59,6 +60,8 @@ class SecurityHeaders:
         except TooLarge:
             if not started:
                 await _plain(guarded, 413, "Too large", "Nothing was saved.")
+        except ClientDisconnect:
+            pass  # nobody is there to be answered, and nothing has failed
         except Exception:
             _log.exception("a request failed")
             if not started:

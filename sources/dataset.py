@@ -20,6 +20,8 @@ from sources.parquet import cell_of, read_cell
 from sources.printable import printable, quoted
 from sources.private_hosts import options_for_rows
 
+MAX_LINES_PER_REASON = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -61,6 +63,18 @@ class Quarantined:
     def __str__(self) -> str:
         name = self.id if printable(self.id) == self.id else repr(self.id)
         return f"{name}: {self.reason}"
+
+
+def lines_of_skipped(quarantined: Iterable[Quarantined]) -> list[str]:
+    """A line for each, and one for all that share a reason where these are many."""
+    by_reason: dict[str, list[str]] = {}
+    for one in quarantined:
+        by_reason.setdefault(one.reason, []).append(one.id)
+    lines = []
+    for reason, names in by_reason.items():
+        many = [f"{names[0]} and {len(names) - 1:,} more"] if len(names) > MAX_LINES_PER_REASON else names
+        lines += [f"left out {name}: {reason}" for name in many]
+    return lines
 
 
 @dataclass(frozen=True, eq=False, slots=True)

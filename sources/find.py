@@ -7,9 +7,10 @@ import os
 import re
 
 from sources.errors import DatasetError, Unreadable
-from sources.folder import TRUTH, is_image_folder, list_files, rows_of_folder, tables_in
+from sources.folder import TRUTH, inside, is_image_folder, list_files, rows_of_folder, tables_in
 from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of
 from sources.printable import quoted
+from sources.private_hosts import PrivateAddress
 from sources.secrets import with_variables, without_secrets
 from sources.table import Rows, is_table, rows_of_table
 
@@ -25,8 +26,12 @@ def find_rows(spec: str) -> Rows:
 def find_truth(spec: str) -> str | None:
     """The `truth.csv` in the folder, or beside the table."""
     location, files = _resolve(spec)
-    truth = child(parent(location) if files is None else location, TRUTH)
-    return truth if truth != location and _exists(truth) else None
+    folder = parent(location) if files is None else location
+    truth = child(folder, TRUTH)
+    try:
+        return inside(folder, TRUTH) if truth != location and _exists(truth) else None
+    except Unreadable as problem:
+        raise DatasetError(f"{quoted(truth)} cannot be read: {problem}") from None
 
 
 def name_of(spec: str) -> str:
@@ -50,13 +55,15 @@ def _resolve(spec: str) -> tuple[str, list[str] | None]:
             raise DatasetError(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
     except DatasetError:
         raise
+    except PrivateAddress as problem:
+        raise DatasetError(f"data set {quoted(spec)} cannot be read: {problem}") from None
     except Unreadable as problem:
         raise DatasetError(f"data set {quoted(spec)} cannot be read ({problem}): {ACCEPTED}") from None
     except Exception as error:  # remote file systems raise any exception
         raise DatasetError(f"data set {quoted(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
     if is_image_folder(files):
         return location, files
-    return child(location, _only_table(spec, files)), None
+    return inside(location, _only_table(spec, files)), None
 
 
 def _is_folder(location: str) -> bool:

@@ -14,39 +14,61 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sources.errors import DatasetError
-from sources.images import is_image
 from sources.location import child, file_system, is_url
+from sources.pictures import is_image
 from sources.printable import quoted
 from sources.private_hosts import home_of
 from sources.table import Record, Row, Rows, is_empty, is_table, name_and_problem, open_table, problem_of_id
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 TRUTH = "truth.csv"
+FOLLOW_LINKS = "TWOTHIRDS_FOLLOW_LINKS"
+LEADS_OUT = f"is a link that leads out of the folder: copy it there, or set {FOLLOW_LINKS}=1 to follow such links"
 
 
 def list_files(folder: str) -> list[str]:
-    """The paths of all files below a folder, relative to it and in natural order; hidden ones are left out."""
+    """The paths of all files below a folder, relative to it and in natural order; hidden ones are left out.
+
+    Links to files are listed. A link to a folder elsewhere is not followed: it is listed with a slash at its end."""
     if is_url(folder):
         fs, path = file_system(folder)
         start = path.rstrip("/") + "/" if path.rstrip("/") else path
-        found: Iterator[str] = (file.removeprefix(start) for file in fs.find(path))
+        found: Iterator[str] = (file.removeprefix(start) for file in fs.find(path) if not file.endswith("/"))
     else:
         found = _walk(folder)
     return sorted((file for file in found if not _hidden(file)), key=natural_order)
 
 
 def _walk(folder: str) -> Iterator[str]:
-    seen = set()  # links to folders are followed, but not in circles
+    seen = set()  # links to folders inside are followed, but not in circles
     for current, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(current)
         if real in seen:
             folders.clear()
             continue
         seen.add(real)
-        folders.sort(key=natural_order)
         below = os.path.relpath(current, folder)
-        for file in files:
-            yield file if below == "." else f"{below}/{file}"
+        paths = {name: name if below == "." else f"{below}/{name}" for name in (*folders, *files)}
+        outside = {name for name in folders if leads_out(folder, paths[name])}
+        folders[:] = sorted(set(folders) - outside, key=natural_order)
+        yield from (f"{paths[name]}/" for name in outside)
+        yield from (paths[name] for name in files)
+
+
+def leads_out(folder: str, file: str) -> bool:
+    """Whether a path in a local folder is a link out of it: such a link would make private files into examples."""
+    path = os.path.join(folder, file.rstrip("/"))
+    if is_url(folder) or not os.path.islink(path) or os.environ.get(FOLLOW_LINKS, "0") not in ("", "0"):
+        return False
+    top = os.path.realpath(folder)
+    return os.path.commonpath((top, os.path.realpath(path))) != top
+
+
+def inside(folder: str, table: str) -> str:
+    """The location of a table that belongs to the folder. Raises DatasetError where it is a link out of it."""
+    if leads_out(folder, table):
+        raise DatasetError(f"{quoted(child(folder, table))} {LEADS_OUT}")
+    return child(folder, table)
 
 
 def _hidden(file: str) -> bool:
@@ -65,7 +87,9 @@ def tables_in(files: Sequence[str]) -> list[str]:
 
 
 def is_image_folder(files: Sequence[str]) -> bool:
-    return any(is_image(file) or posixpath.basename(file) in METADATA for file in files)
+    if any(is_image(file) or posixpath.basename(file) in METADATA for file in files):
+        return True
+    return not tables_in(files) and any(file.endswith("/") for file in files)
 
 
 def rows_of_folder(folder: str, files: Sequence[str]) -> Rows:
@@ -86,9 +110,11 @@ def _rows(folder: str, files: Sequence[str], tables: Sequence[str]) -> Iterator[
             yield row
     governed = tuple(posixpath.join(posixpath.dirname(table), "") for table in tables)
     for file in files:
-        if not is_image(file) or file in listed:
+        if (not is_image(file.rstrip("/")) and not file.endswith("/")) or file in listed:
             continue
-        if file.startswith(governed):
+        if leads_out(folder, file):
+            yield Row(file, problem=LEADS_OUT)
+        elif file.startswith(governed):
             yield Row(file, problem="is not listed in the metadata table: add a row for it or remove it")
         else:
             label = {"label": posixpath.basename(posixpath.dirname(file))} if "/" in file else {}
@@ -97,7 +123,7 @@ def _rows(folder: str, files: Sequence[str], tables: Sequence[str]) -> Iterator[
 
 def _rows_of_metadata(folder: str, table: str, known: set[str]) -> Iterator[tuple[Row, str]]:
     """Each row with the file it names. Only files inside the folder count: a table cannot name files outside of it."""
-    opened = open_table(child(folder, table))
+    opened = open_table(inside(folder, table))
     if opened.columns is not None and "file_name" not in opened.columns:
         raise DatasetError(f"{quoted(child(folder, table))} has no column 'file_name': add one with the images' paths")
     for record in opened.records:
@@ -112,6 +138,8 @@ def _row_of_metadata(folder: str, record: Record, file: str, known: set[str]) ->
         problem = "missing file_name"
     if problem is None and file not in known:
         problem = "missing file"
+    if problem is None and leads_out(folder, file):
+        problem = LEADS_OUT
     if problem is not None:
         return Row(name, problem=problem)
     extra = {key: value for key, value in record.cells.items() if key not in ("id", "file_name")}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples, read_bytes
 from sources.errors import DatasetError, Unreadable, Vanished
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
-from sources.images import problem_of
+from sources.pictures import problem_of
 from sources.printable import quoted
 from sources.table import Row, Rows
 from sources.truth import read_truth

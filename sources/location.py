@@ -14,10 +14,9 @@ from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
 from sources.printable import printable, quoted
-from sources.private_hosts import refusal_in
+from sources.private_hosts import options_for_user, refusal_in
 from sources.secrets import without_secrets
 
-_NO_OPTIONS: Mapping[str, Any] = {}
 _opened_by_this_thread = threading.local()  # the archive that was read last
 
 
@@ -27,8 +26,8 @@ def is_url(location: str) -> bool:
 
 def absolute(spec: str) -> str:
     """A local path made absolute, so that a process started elsewhere finds it too; another URL as it is."""
-    if spec.startswith("file://") and "::" not in spec:
-        spec = spec.removeprefix("file://")
+    if spec.startswith(("file://", "local://")) and "::" not in spec:
+        spec = spec.partition("://")[2]
     return spec if is_url(spec) else os.path.abspath(os.path.expanduser(spec))
 
 
@@ -76,8 +75,10 @@ def _split_query(path: str) -> tuple[str, str]:
     return path, mark + query
 
 
-def file_system(url: str, options: Mapping[str, Any] = _NO_OPTIONS) -> tuple[Any, str]:
-    """The fsspec file system of a URL and the path in it. Options of fsspec go by the kind of address they are for."""
+def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
+    """The fsspec file system of a URL and the path in it. Options of fsspec go by the kind of address they are for;
+    without them, the URL is taken for the user's own."""
+    options = options_for_user(url) if options is None else options
     head, inner, tail = _split_chain(url)
     if head or not tail:
         return _file_system(url, options)
@@ -122,7 +123,7 @@ def reason_of(error: BaseException) -> str:
     return printable(without_secrets(" ".join(str(error).split()))[:200]) or type(error).__name__
 
 
-def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[bytes]:
+def open_binary(location: str, options: Mapping[str, Any] | None = None) -> IO[bytes]:
     """For reading a whole table as a stream."""
     try:
         if not is_url(location):
@@ -140,7 +141,7 @@ def open_binary(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> IO[b
         raise Unreadable(reason_of(error)) from None
 
 
-def fingerprint(location: str, options: Mapping[str, Any] = _NO_OPTIONS) -> str:
+def fingerprint(location: str, options: Mapping[str, Any] | None = None) -> str:
     """Differs once the file is written again, as far as its file system tells. Raises Unreadable."""
     try:
         if is_url(location):

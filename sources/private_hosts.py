@@ -1,7 +1,8 @@
-"""Guard against server-side request forgery: rows of a table may name public hosts and the host of the data set only.
+"""Guard against server-side request forgery: only the host that the user typed may be private.
 
-Otherwise the author of a table could make us call services of this machine, of its network, or of its cloud. The IP
-address is checked when the connection is made, so redirects and changed DNS entries are covered as well."""
+Otherwise the author of a table, or whoever answers at its address, could make us call services of this machine, of its
+network, or of its cloud, by rows or by redirects. The IP address is checked when the connection is made, so redirects
+and changed DNS entries are covered as well."""
 
 from __future__ import annotations
 
@@ -40,7 +41,16 @@ def home_of(location: str) -> str | None:
 
 def options_for_rows(home: str | None) -> dict[str, Any]:
     """For fsspec: how to fetch what rows of a data set name."""
-    client = {"get_client": _client_factory(home, os.environ.get(VARIABLE, ""))}
+    return _options(home, "a table may not name the host {host}, which is not public: download the image")
+
+
+def options_for_user(location: str) -> dict[str, Any]:
+    """For fsspec: how to fetch what the user named (a table, an archive, the truth beside them)."""
+    return _options(home_of(location), "redirected to {host}, which is not public: download the data set")
+
+
+def _options(home: str | None, refusal: str) -> dict[str, Any]:
+    client = {"get_client": _client_factory(home, os.environ.get(VARIABLE, ""), refusal)}
     return {"http": client, "https": client}
 
 
@@ -68,7 +78,7 @@ def is_public(address: str) -> bool:
 
 
 @lru_cache(maxsize=64)  # fsspec reuses a file system only if its options are identical
-def _client_factory(home: str | None, allowed: str) -> Any:
+def _client_factory(home: str | None, allowed: str, refusal: str) -> Any:
     own = {home, *map(_entry, filter(None, (part.strip() for part in allowed.split(","))))}
 
     async def note_target(request: Any, handler: Any) -> Any:
@@ -80,7 +90,7 @@ def _client_factory(home: str | None, allowed: str) -> Any:
         except Exception as error:
             if request_made.refused is None:
                 raise
-            raise PrivateAddress(_refusal(url, request_made.refused)) from error
+            raise PrivateAddress(_refusal(refusal, url, request_made.refused)) from error
 
     async def client(**named: Any) -> Any:
         import aiohttp
@@ -100,11 +110,11 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
-def _refusal(url: Any, address: str) -> str:
+def _refusal(refusal: str, url: Any, address: str) -> str:
     shown = f"[{url.raw_host}]" if ":" in url.raw_host else url.raw_host
     at = "" if url.raw_host == address else f" ({address})"
-    remedy = f"download the image, or set {VARIABLE}={shown}:{url.port} if you trust the table"
-    return f"a table may not name the host {shown}{at}, which is not public: {remedy}"
+    remedy = f"or set {VARIABLE}={shown}:{url.port} if you trust its author"
+    return f"{refusal.format(host=shown + at)}, {remedy}"
 
 
 def _entry(text: str) -> str:

@@ -20,6 +20,7 @@ def read_truth(location: str, ids: Sequence[str], quarantined: Collection[str]) 
     import numpy as np
 
     matrix = np.full((len(ids), len(columns)), -1, dtype=np.int8)
+    folders = tuple(name for name in quarantined if name.endswith("/"))  # links that are not followed
     unseen = set(ids)
     extra: set[str] = set()
     for name, values in _rows(location, table.records, columns):
@@ -28,7 +29,7 @@ def read_truth(location: str, ids: Sequence[str], quarantined: Collection[str]) 
             matrix[row_of[name]] = values
         elif name in row_of or name in extra:
             raise DatasetError(f"{quoted(location)} has two rows for id {name!r}: keep one")
-        elif name in quarantined:
+        elif name in quarantined or name.startswith(folders):
             extra.add(name)
         else:
             where = f"{quoted(location)} has a row for id {name!r}"

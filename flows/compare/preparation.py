@@ -23,7 +23,7 @@ from flows.settings import Environment, open_store
 from models import Feature, Oracle, digest_of
 from models.people import RecordedVotes
 from reports.run import check_writable
-from sources import Dataset, Example, load_dataset
+from sources import Dataset, Example, lines_of_skipped, load_dataset
 from store import Store
 
 MOST_VOTES = 99  # of a discovery
@@ -138,8 +138,8 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
-    for skipped in dataset.quarantined:
-        display.say(f"left out {skipped.id}: {skipped.reason}")
+    for line in lines_of_skipped(dataset.quarantined):
+        display.say(line)
     if len(dataset.examples) < 3:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")
     store = open_store(settings.store, display)

@@ -18,7 +18,7 @@ from flows.settings import Environment, micro_of, open_store
 from models import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
 from models.people import MixedCrowd
 from reports.run import check_writable
-from sources import Dataset, Example, load_dataset
+from sources import Dataset, Example, lines_of_skipped, load_dataset
 from store import Store
 
 RUNS = Path("runs")
@@ -177,8 +177,8 @@ def _read(
 ) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset)
-    for skipped in dataset.quarantined:
-        display.say(f"left out {skipped.id}: {skipped.reason}")
+    for line in lines_of_skipped(dataset.quarantined):
+        display.say(line)
     store = open_store(settings.store, display)
     settings = settings.resolved(len(dataset.examples))
     return settings, dataset, store, build_crowd(settings, dataset, store, purpose or settings.purpose(dataset))

@@ -120,6 +120,8 @@ def serve(store: Store, settings: PageSettings) -> None:
     """Serve the page until it is interrupted, and resume suspended runs as soon as their answers are there."""
     import uvicorn
 
+    from flows.reviewing.connections import backlog, bounded_protocol, most_open_files
+
     _assert_free(settings)
     store.queue.people.remember(ADDRESS, settings.address)
     _warm_up(store.queue, settings)
@@ -133,6 +135,9 @@ def serve(store: Store, settings: PageSettings) -> None:
             access_log=False,  # addresses hold links, and links are keys
             server_header=False,
             timeout_graceful_shutdown=2,
+            http=bounded_protocol(most_open_files()),
+            ws="none",
+            backlog=backlog(most_open_files()),
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Vector = NDArray[np.float32]
 ROUNDING = 1e-3  # of the length of a unit vector
@@ -61,6 +64,7 @@ class EmbeddingFile:
 
 Vectors = NDArray[np.float32]  # one unit vector per row
 BATCH = 64
+MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 
 
 class Embedder:
@@ -120,11 +124,10 @@ class Embedder:
     def images(self, examples: Sequence[Example]) -> Vectors:
         parts = [np.empty((0, 0), np.float32)]
         for batch in _batches(examples):
-            with changes_raised():
-                pictures = [open_image(example) for example in batch]
-            with _explained(f"model {self.name!r} cannot take the pictures"):
-                encoded = self._pixels(images=pictures, return_tensors="pt")
-            parts.append(self._vectors(self._model.get_image_features, encoded))
+            for pictures in _opened(batch):
+                with _explained(f"model {self.name!r} cannot take the pictures"):
+                    encoded = self._pixels(images=pictures, return_tensors="pt")
+                parts.append(self._vectors(self._model.get_image_features, encoded))
         return np.concatenate(parts[1:] or parts)
 
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
@@ -190,6 +193,20 @@ class Embeddings:
 def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), BATCH):
         yield list(items[start : start + BATCH])
+
+
+def _opened(batch: Sequence[Example]) -> Iterator[list[Image]]:
+    """The pictures of a batch, in parts where they are so large that they would fill the memory."""
+    pictures, pixels = [], 0
+    for example in batch:
+        with changes_raised():
+            pictures.append(open_image(example))
+        pixels += pictures[-1].width * pictures[-1].height
+        if pixels > MAX_BATCH_PIXELS:
+            yield pictures
+            pictures, pixels = [], 0
+    if pictures:
+        yield pictures
 
 
 def _not_contrastive(name: str, kind: str) -> OracleUnavailable:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from sources import DatasetError, Example, FilmError, evenly, frames_of_film, is_film
+from sources import DatasetError, Example, FilmError, evenly, frames_of_film, is_film, opened
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -79,12 +79,14 @@ def most_frames(example: Example, count: int) -> int:
 
 def _moving(content: bytes, size: int, count: int) -> list[Image]:
     """The frames of an animation; nothing for a still picture, or for one that cannot be opened."""
-    from PIL import Image as Pillow
-
+    if count < 2:
+        return []
     try:
-        with Pillow.open(io.BytesIO(content), formats=MOVING_FORMATS) as image:
+        with opened(content) as image:
+            if image.format not in MOVING_FORMATS:
+                return []
             total = getattr(image, "n_frames", 1)
-            if total < 2 or count < 2:
+            if total < 2:
                 return []
             frames = []
             for number in evenly(total, count):

@@ -21,6 +21,7 @@ import httpx
 import pytest
 import uvicorn
 
+from flows.reviewing.connections import bounded_protocol
 from flows.reviewing.page import PageSettings, invite, make_app
 from models.oracle import AnswersPending, Question
 from models.people.human import HumanOracle
@@ -103,7 +104,10 @@ def running_site(store: Store, **settings: Any) -> Iterator[Site]:
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as asyncio does for sockets of its own
     chosen = PageSettings(port=listening.getsockname()[1], **settings)
-    server = uvicorn.Server(uvicorn.Config(make_app(store, chosen), log_level="error", access_log=False))
+    config = uvicorn.Config(
+        make_app(store, chosen), log_level="error", access_log=False, http=bounded_protocol(1024), ws="none"
+    )
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sources.film import FilmError, evenly, first_frame, frames_of_film, is_film
-from sources.images import open_image
 from sources.load import load_dataset
+from sources.pictures.film import FilmError, evenly, first_frame, frames_of_film, is_film
+from sources.pictures.images import open_image
 from tests.support.made import write_film
 
 

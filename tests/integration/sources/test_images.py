@@ -11,7 +11,7 @@ from PIL import Image
 
 from sources.dataset import Example, picture_at
 from sources.errors import DatasetError, Vanished
-from sources.images import open_image
+from sources.pictures.images import open_image
 
 
 def saved(folder: Path, image: Image.Image, name: str, **options: Any) -> Example:

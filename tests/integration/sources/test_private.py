@@ -43,7 +43,14 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         self.web.asked.append(path)
         content = self.web.files.get(path, b"")
-        self.send_response(302 if path in self.web.elsewhere else 200 if content else 404)
+        status = 302 if path in self.web.elsewhere else 200 if content else 404
+        if status == 200 and (wanted := self.headers.get("Range")):
+            first, last = wanted.removeprefix("bytes=").split("-")
+            status, whole = 206, len(content)
+            content = content[int(first) : int(last) + 1]
+        self.send_response(status)
+        if status == 206:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{whole}")
         if path in self.web.elsewhere:
             self.send_header("Location", self.web.elsewhere[path])
         self.send_header("Content-Length", str(len(content)))
@@ -195,3 +202,68 @@ def test_a_name_is_judged_by_every_address_that_would_be_connected_to(
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:
     assert is_public(address) is public
+
+
+@pytest.mark.parametrize("kind", ["table", "truth", "metadata", "archive", "listing"])
+def test_whatever_is_fetched_after_the_address_that_the_user_typed_is_not_redirected_into_the_network(
+    tmp_path: Path, webs: tuple[Web, Web], kind: str
+) -> None:
+    own, other = webs
+    other.files |= {"/secret": b"id,text\n1,private\n", "/secret.zip": _archive(tmp_path)}
+    own.files |= {
+        "/t.csv": b"id,text\n1,public\n",
+        "/folder/": b'<a href="metadata.csv">m</a> <a href="a.png">a</a>',
+        "/folder/a.png": own.files["/a.png"],
+        "/folder/metadata.csv": b"file_name\na.png\n",
+    }
+    redirected, spec, target = {
+        "table": ("/t.csv", own.at("/t.csv"), "/secret"),
+        "truth": ("/truth.csv", own.at("/t.csv"), "/secret"),
+        "metadata": ("/folder/metadata.csv", own.at("/folder/"), "/secret"),
+        "archive": ("/z.zip", f"zip://::{own.at('/z.zip')}", "/secret.zip"),
+        "listing": ("/folder/", own.at("/folder/"), "/secret"),
+    }[kind]
+    own.elsewhere[redirected] = other.at(target)
+    with pytest.raises(DatasetError) as refused:
+        load_dataset(spec)
+    said = str(refused.value)
+    assert "redirected to 127.0.0.1, which is not public" in said, said
+    assert f"set {VARIABLE}=127.0.0.1:{other.port}" in said
+    assert "\n" not in said
+    assert other.asked == []
+    del own.elsewhere[redirected]
+    if kind in ("table", "truth", "metadata", "listing"):
+        assert load_dataset(spec).examples
+
+
+@pytest.mark.parametrize("kind", ["table", "truth", "metadata", "archive"])
+def test_a_redirect_within_the_host_that_the_user_typed_or_to_one_that_is_allowed_is_followed(
+    tmp_path: Path, webs: tuple[Web, Web], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    own, other = webs
+    own.files |= {
+        "/folder/": b'<a href="metadata.csv">m</a> <a href="a.png">a</a>',
+        "/folder/a.png": own.files["/a.png"],
+    }
+    contents = {
+        "table": ("/t.csv", own.at("/t.csv"), b"id,text\n1,public\n"),
+        "truth": ("/truth.csv", own.at("/u.csv"), b"id,legs\n1,1\n"),
+        "metadata": ("/folder/metadata.csv", own.at("/folder/"), b"file_name\na.png\n"),
+        "archive": ("/z.zip", f"zip://::{own.at('/z.zip')}", _archive(tmp_path)),
+    }
+    own.files["/u.csv"] = b"id,text\n1,public\n"
+    redirected, spec, content = contents[kind]
+    for web in webs:
+        web.files["/moved"] = content
+    own.elsewhere[redirected] = own.at("/moved")
+    assert load_dataset(spec).examples
+    monkeypatch.setenv(VARIABLE, f"127.0.0.1:{other.port}")
+    own.elsewhere[redirected] = other.at("/moved")
+    assert load_dataset(spec).examples
+    assert "/moved" in other.asked
+
+
+def _archive(folder: Path) -> bytes:
+    with zipfile.ZipFile(folder / "made.zip", "w") as archive:
+        archive.write(draw(folder / "inside.png"), "a.png")
+    return (folder / "made.zip").read_bytes()

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sources.images import open_image
 from sources.load import load_dataset, read_metadata
+from sources.pictures.images import open_image
 
 DATASETS = Path(__file__).resolve().parents[3] / "datasets"
 LEGS = {"no legs": "0", "two legs": "2", "four legs": "4", "five legs": "5", "six legs": "6", "eight legs": "8"}

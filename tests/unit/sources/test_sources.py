@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sources.dataset import Example, Quarantined, digest_of_examples
-from sources.film import MAX_PIXELS
 from sources.folder import natural_order
-from sources.images import problem_of
 from sources.load import digest_of_text
 from sources.location import child, file_name, parent
 from sources.parquet import cell_location, cell_of
+from sources.pictures.images import problem_of
+from sources.pictures.limits import MAX_PIXELS
 from sources.printable import quoted
 from sources.table import Record, name_and_problem
 

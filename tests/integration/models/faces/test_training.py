@@ -18,7 +18,7 @@ from models.faces.training.train import Course, Phrasing, roughened, train
 from models.local.files import find_model
 from models.oracle import Feature, Label, Verdict
 from sources.dataset import picture_at
-from sources.images import open_image
+from sources.pictures.images import open_image
 
 
 @pytest.fixture(scope="module")

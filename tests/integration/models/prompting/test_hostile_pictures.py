@@ -21,8 +21,8 @@ from models.prompting.pictures import ImageUrls, most_frames
 from reports.page.browser_data import thumbnails
 from review.media import BrowserPictures
 from sources.dataset import Dataset, Example, picture_at
-from sources.images import open_image
 from sources.load import load_dataset
+from sources.pictures.images import open_image
 from sources.printable import printable
 from tests.support.tiny_models import save_tiny_llava
 
@@ -89,6 +89,27 @@ def large_gif() -> bytes:
     return b"GIF89a" + struct.pack("<HH", 65_535, 65_535) + b"\0\0\0" + frame + b"\x02\x02\x44\x01\0;"
 
 
+def many_scans() -> bytes:
+    """7 kB that take a third of a second for every hundred scans."""
+    whole = saved(plain((1000, 1000)), "JPEG", progressive=True)
+    return whole[:-2] + whole[whole.rfind(b"\xff\xda") : -2] * 20_000 + whole[-2:]
+
+
+def many_frames(size: tuple[int, int] = (4000, 4000), frames: int = 20_000) -> bytes:
+    """Each frame is one pixel, and the whole canvas is drawn for it."""
+    frame = b"," + struct.pack("<HHHH", 0, 0, 1, 1) + b"\0" + b"\x02\x02\x44\x01\0"
+    return b"GIF89a" + struct.pack("<HH", *size) + b"\x80\0\0" + bytes(6) + frame * frames + b";"
+
+
+def huge_tile() -> bytes:
+    """A picture of one pixel, in a tile of 30,000 × 30,000."""
+    tile = zlib.compress(bytes(3_000_000))
+    tags = ((256, 1), (257, 1), (258, 8), (259, 8), (262, 1), (277, 1), (322, 30_000), (323, 30_000))
+    entries = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in (*tags, (324, 8), (325, len(tile)))]
+    directory = struct.pack("<H", len(entries)) + b"".join(entries) + bytes(4)
+    return b"II*\0" + struct.pack("<I", 8 + len(tile)) + tile + directory
+
+
 @dataclass(frozen=True)
 class Case:
     make: Callable[[], bytes]
@@ -117,6 +138,12 @@ CASES = {
     "short-of-data.png": Case(lambda: png_of_size(2_000, 2_000), "damaged image"),
     "bomb.gif": Case(large_gif, "million pixels: make it smaller"),
     "bomb-in-a-note.png": Case(noted, "damaged image"),
+    "many-scans.jpg": Case(many_scans, "JPEG has more than 100 scans of 1000 × 1000 pixels: save it again"),
+    "many-frames.gif": Case(many_frames, "animation has more than 128 frames of 4000 × 4000 pixels: make it shorter"),
+    "huge-tile.tif": Case(huge_tile, "TIFF takes more than 512 MB to decode: save it again"),
+    "ten-scans.jpg": Case(lambda: saved(plain(), "JPEG", quality=95, progressive=True)),
+    "deflated.tif": Case(lambda: saved(plain(), "TIFF", compression="tiff_adobe_deflate")),
+    "jpeg-inside.tif": Case(lambda: saved(plain(), "TIFF", compression="jpeg", quality=95)),
     "png-called.jpg": Case(lambda: saved(plain(), "PNG")),
     "gif-called.png": Case(lambda: animation("GIF"), frames=1),
     "turned.jpg": Case(lambda: turned("JPEG"), size=(20, 40), colour=BLUE),

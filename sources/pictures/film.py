@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageSequence
 
+from sources.pictures.limits import MAX_PIXELS, check_blocks, check_cost
+
 if TYPE_CHECKING:
     from sources.dataset import Example
 
 SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
-MAX_PIXELS = 64_000_000
+MAX_FILM_PIXELS = 500 * MAX_PIXELS  # pixels times frames: about eight minutes of 1920 × 1080
 _PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1")  # still pictures in a film's container
 
 
@@ -71,11 +73,25 @@ def _frames(content: bytes) -> Iterator[Iterator[Any]]:
             stream = film.streams.video[0]
             if stream.width * stream.height > MAX_PIXELS:
                 raise FilmError(f"film has more than {MAX_PIXELS // 1_000_000} million pixels: make it smaller")
-            yield film.decode(stream)
+            _check_length(stream.frames, stream.width * stream.height)  # as it says itself
+            yield _bounded(film.decode(stream))
     except FilmError:
         raise
     except Exception as error:  # decoders of hostile files raise anything
         raise FilmError(f"damaged film ({type(error).__name__}): convert it to MP4") from None
+
+
+def _bounded(frames: Iterator[Any]) -> Iterator[Any]:
+    for number, frame in enumerate(frames, 1):
+        _check_length(number, frame.width * frame.height)
+        yield frame
+
+
+def _check_length(frames: int, pixels: int) -> None:
+    if frames * pixels > MAX_FILM_PIXELS:
+        raise FilmError(
+            f"film has more than {MAX_FILM_PIXELS // pixels:,} frames of its size: cut it or make it smaller"
+        )
 
 
 FORMATS = ("GIF", "WEBP")
@@ -87,7 +103,10 @@ WEBP_QUALITY = 80
 def animated_webp(example: Example, longest_side: int) -> bytes | None:
     """An animation as WebP with its times, its first frames where there are very many; None for anything else."""
     try:
-        with Image.open(io.BytesIO(example.image_bytes()), formats=FORMATS) as image:
+        content = example.image_bytes()
+        check_blocks(content)
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            check_cost(image, content)
             if getattr(image, "n_frames", 1) < 2 or image.width * image.height * MAX_FRAMES > 8 * MAX_PIXELS:
                 return None
             frames, times = [], []

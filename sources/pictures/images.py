@@ -6,15 +6,30 @@ import io
 import logging
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sources.errors import DatasetError
-from sources.film import MAX_PIXELS, FilmError, first_frame, is_film
-from sources.film import SUFFIXES as FILM_SUFFIXES
+from sources.pictures.film import SUFFIXES as FILM_SUFFIXES
+from sources.pictures.film import FilmError, first_frame, is_film
+from sources.pictures.limits import (
+    MAX_PIXELS,
+    STORED_BYTES,
+    TooCostly,
+    check_blocks,
+    check_cost,
+    decoded_bytes,
+    is_risky,
+)
+from sources.pictures.process import DecodingProcess
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sources.dataset import Example
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
@@ -22,6 +37,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", "
 # Files that people take for pictures: each is read, and reported where its content is in none of FORMATS.
 OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
 LARGE_PIXELS = 16_000_000
+BAND_PIXELS = 4_000_000  # of grey values that are converted at a time
 
 # Process-wide, because warning filters cannot be changed safely while threads decode.
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
@@ -30,10 +46,7 @@ logging.getLogger("PIL").setLevel(logging.CRITICAL)  # problem_of reports what i
 warnings.simplefilter("error", Image.DecompressionBombWarning)
 
 _large_images = threading.Lock()  # one at a time: threads must not multiply the memory of the largest pictures
-
-
-class _TooLarge(Exception):
-    pass
+_decoder = DecodingProcess()
 
 
 def is_image(name: str) -> bool:
@@ -49,12 +62,16 @@ def problem_of(content: bytes) -> str | None:
         if is_film(content):
             first_frame(content)
             return None
-        with _opened(content) as image:
-            image.draft("RGB", (1, 1))  # a JPEG is read to its end all the same, but at an eighth of its size
-            _decode(image)
-    except (_TooLarge, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        with opened(content) as image:
+            if is_risky(image):
+                _decoder.decode(content, 1)
+            else:
+                image.draft("RGB", (1, 1))  # a JPEG is read to its end all the same, but at an eighth of its size
+                with _memory_for(image):
+                    image.load()
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return f"image has more than {MAX_PIXELS // 1_000_000} million pixels: make it smaller"
-    except FilmError as error:
+    except (FilmError, TooCostly) as error:
         return str(error)
     except UnidentifiedImageError:
         return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image, nor a film: convert it"
@@ -68,36 +85,47 @@ def open_image(example: Example, *, longest_side: int | None = None) -> Image.Im
     animation or a film, and no side longer than `longest_side`."""
     content = example.image_bytes()
     try:
-        picture = first_frame(content) if is_film(content) else _still(content, longest_side)
+        return _scaled(first_frame(content), longest_side) if is_film(content) else _still(content, longest_side)
     except Exception:
         reason = problem_of(content) or "cannot be converted to RGB"
         raise DatasetError(f"image of example {example.id!r}: {reason}") from None
+
+
+def opened(content: bytes) -> ImageFile.ImageFile:
+    """A picture whose pixels are not decoded yet, and cost no more than they may. Raises TooCostly, and whatever Pillow
+    raises."""
+    check_blocks(content)
+    image = Image.open(io.BytesIO(content), formats=FORMATS)
+    check_cost(image, content)
+    return image
+
+
+def still_in_this_process(content: bytes, longest_side: int | None) -> Image.Image:
+    with opened(content) as image:
+        return _converted(image, longest_side)
+
+
+def _still(content: bytes, longest_side: int | None) -> Image.Image:
+    with opened(content) as image:
+        return _decoder.decode(content, longest_side) if is_risky(image) else _converted(image, longest_side)
+
+
+def _converted(image: Image.Image, longest_side: int | None) -> Image.Image:
+    if longest_side is not None:
+        image.draft("RGB", (longest_side, longest_side))
+    with _memory_for(image):
+        image.load()
+        return _scaled(_on_white(_eight_bits(_upright(image))), longest_side)
+
+
+def _scaled(picture: Image.Image, longest_side: int | None) -> Image.Image:
     if longest_side is not None and max(picture.size) > longest_side:
         picture.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
     return picture
 
 
-def _still(content: bytes, longest_side: int | None) -> Image.Image:
-    with _opened(content) as image:
-        if longest_side is not None:
-            image.draft("RGB", (longest_side, longest_side))
-        _decode(image)
-        return _on_white(_eight_bits(_upright(image)))
-
-
-def _opened(content: bytes) -> ImageFile.ImageFile:
-    image = Image.open(io.BytesIO(content), formats=FORMATS)
-    if image.width * image.height > MAX_PIXELS:
-        raise _TooLarge
-    return image
-
-
-def _decode(image: Image.Image) -> None:
-    if image.width * image.height > LARGE_PIXELS:
-        with _large_images:
-            image.load()
-    else:
-        image.load()
+def _memory_for(image: Image.Image) -> AbstractContextManager[object]:
+    return _large_images if decoded_bytes(image) > LARGE_PIXELS * STORED_BYTES else nullcontext()
 
 
 def _upright(image: Image.Image) -> Image.Image:
@@ -113,12 +141,26 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
     if not (image.mode.startswith("I") or image.mode == "F"):
         return image
-    values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
-    if image.mode.startswith("I") and values.min() >= 0 and values.max() < 2**16:
-        values = values / 257
-    elif values.max() > values.min():
-        values = (values - values.min()) * (255 / (values.max() - values.min()))
-    return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
+    extremes = [(values.min(), values.max()) for _, values in _bands(image)]
+    low, high = min(one for one, _ in extremes), max(one for _, one in extremes)
+    grey = np.empty((image.height, image.width), np.uint8)
+    for top, values in _bands(image):
+        if image.mode.startswith("I") and low >= 0 and high < 2**16:
+            values = values / 257
+        elif high > low:
+            values = (values - low) * (255 / (high - low))
+        grey[top : top + len(values)] = values.round().clip(0, 255)
+    return Image.fromarray(grey)
+
+
+def _bands(image: Image.Image) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """The grey values in bands of rows: those of a large picture, all at once, would take gigabytes."""
+    import numpy as np
+
+    rows = max(BAND_PIXELS // image.width, 1)
+    for top in range(0, image.height, rows):
+        band = image.crop((0, top, image.width, min(top + rows, image.height))) if rows < image.height else image
+        yield top, np.nan_to_num(np.asarray(band, dtype=np.float64), posinf=0.0, neginf=0.0)
 
 
 def _on_white(image: Image.Image) -> Image.Image:
