@@ -27,6 +27,7 @@ from models.oracle import (
     OracleUnavailable,
     Usage,
     Verdict,
+    in_usd,
 )
 from models.prices import Tariff, bound, settled
 from models.recorded import LEASE_SECONDS, record_of

@@ -92,8 +92,8 @@ def many_runs(store: Store, seeds: range) -> None:
         one_run(store, seed, seen)
     assert check(store).problems == []
     print(
-        f"\n{store.engine.dialect.name}: {len(seeds)} runs, {seen['requests']} requests charged, {seen['probes']} of them "
-        f"probes; {seen['finished']} starts finished, {seen['budget']} reached the end of their budget, "
+        f"\n{store.engine.dialect.name}: {len(seeds)} runs, {seen['requests']} requests charged, {seen['probes']} of "
+        f"them probes; {seen['finished']} starts finished, {seen['budget']} reached the end of their budget, "
         f"{seen['gave up']} gave up; in micro-dollars charged {seen['charged']}, booked {seen['booked']} "
         f"(difference {seen['booked'] - seen['charged']}), budgets {seen['budgets']}"
     )
