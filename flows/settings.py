@@ -133,7 +133,7 @@ def open_store(url: str | None, display: Display = SILENT) -> Store:
     """The store of the settings; `display` says if it has to be brought to the newest schema first."""
     from store import Store
 
-    return Store.open(url or default_store(), waiting=display.waiting)
+    return Store.open(url or default_store(), waiting=display.waiting, say=display.say)
 
 
 def state_folder() -> Path:

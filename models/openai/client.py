@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any, Literal
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import Fault, Retry, TransientError, fault_of
+from models.openai.errors import LONGEST_DELAY, Fault, Retry, TransientError, fault_of
 from models.oracle import OracleUnavailable
 from models.prices import Tokens, read_usage
 from sources import redacted
 from store import Rate, Store
 
+SILENT_SECONDS = 2.0  # a longer pause is told
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
 Endpoint = Literal["chat", "decisions"]
 PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "decisions": "/decisions"}
@@ -37,8 +38,9 @@ class SharedLimit:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        longest_pause: float = float("inf"),
     ) -> None:
-        self._store, self._name, self._rate = store, name, rate
+        self._store, self._name, self._rate, self._longest_pause = store, name, rate, longest_pause
         self._clock, self._sleep = clock, sleep
         self._not_before = 0.0
         self._checked = float("-inf")
@@ -49,11 +51,18 @@ class SharedLimit:
             wait = await asyncio.to_thread(self._store.rates.reserve, self._name, self._rate, tokens)
         else:
             wait = await self._shared_pause()
+        if wait > SILENT_SECONDS and self._rate == Rate():
+            self._say(wait)
         while wait > 0:
             await self._sleep(wait)
             wait = self._not_before - self._clock()
 
+    def _say(self, seconds: float) -> None:
+        self._store.notice(self._name, f"{self._name} asked for a pause: waiting {seconds:.0f} s")
+
     def pause(self, seconds: float) -> None:
+        if seconds > SILENT_SECONDS:
+            self._say(seconds)
         self._not_before = max(self._not_before, self._clock() + seconds)
         self._store.rates.pause(self._name, seconds)
 
@@ -62,7 +71,7 @@ class SharedLimit:
         if now - self._checked >= PAUSE_CHECK_SECONDS:
             self._checked = now
             paused = await asyncio.to_thread(self._store.rates.paused_for, self._name)
-            self._not_before = max(self._not_before, now + paused)
+            self._not_before = max(self._not_before, now + min(paused, self._longest_pause))
         return self._not_before - now
 
 
@@ -147,7 +156,8 @@ class Client:
         )
         self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
         rate = Rate(config.requests_per_minute, config.tokens_per_minute)
-        self._limit = SharedLimit(store, f"openai:{config.model}@{config.host}", rate) if store else None
+        name, longest = f"openai:{config.model}@{config.host}", max(config.longest_wait, LONGEST_DELAY)
+        self._limit = SharedLimit(store, name, rate, longest_pause=longest) if store else None
         self._slots = asyncio.Semaphore(config.concurrency)
         self._dice = random.Random()
 

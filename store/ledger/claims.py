@@ -34,7 +34,7 @@ from sqlalchemy import (
 )
 
 from store.ledger.balances import Balance, locked_balance, reserve
-from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners
+from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners, shorten_leases
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, RunRow
 from store.schema import CLAIMED, LIVE, SENT, answers, charges, storable
@@ -140,6 +140,8 @@ class Claims(RunRepository):
         if result.refused:  # dead owners may hold more of the budget
             more, freed_more = expire_dead_owners(connection, run.scope, terms.now)
             result, wanted = _decide(requests, latest, ended | more, terms, balance + freed + freed_more)
+        if result.held or result.refused:
+            shorten_leases(connection, terms.now)
         inserted = _insert(connection, run, [wanted[key] for key in sorted(wanted)], result, terms)
         for key in set(wanted) - inserted:  # another process was faster
             del result.granted[key]
