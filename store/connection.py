@@ -79,17 +79,19 @@ def _absolute(path: str) -> Path:
     return Path(os.path.expanduser(path)).absolute()  # pathlib's expanduser fails for an unknown user
 
 
-def connect(url: str, *, library: ModuleType | None = None) -> Engine:
-    """An engine for a path, `sqlite:///path` or `postgresql://…`; nothing is opened yet, but its folder is made."""
+def connect(url: str, *, library: ModuleType | None = None, keep_journal: bool = False) -> Engine:
+    """An engine for a path, `sqlite:///path` or `postgresql://…`; nothing is opened yet, but its folder is made.
+
+    With `keep_journal` an SQLite file keeps the journal that it has, which for a new one is the DELETE journal."""
     scheme, separator, rest = url.partition("://")
     if not url.strip():
         raise StoreError(
             "store '' is empty: give a path, sqlite:///path or postgresql://user@host/database with --store"
         )
     if not separator and not _A_SCHEME.match(url):
-        return _sqlite(url, store_name(url), library or sqlite_library())
+        return _sqlite(url, store_name(url), library or sqlite_library(), keep_journal)
     if scheme in {"sqlite", "sqlite3"} and rest.startswith("/"):
-        return _sqlite(rest[1:], store_name(url), library or sqlite_library())
+        return _sqlite(rest[1:], store_name(url), library or sqlite_library(), keep_journal)
     if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
         return _postgresql(url)
     raise StoreError(
@@ -97,7 +99,7 @@ def connect(url: str, *, library: ModuleType | None = None) -> Engine:
     )
 
 
-def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
+def _sqlite(path_text: str, name: str, library: ModuleType, keep_journal: bool) -> Engine:
     if path_text in {"", ":memory:"}:
         raise StoreError(f"store {name} has no file: give a path such as store.sqlite with --store")
     path = _absolute(path_text)
@@ -117,7 +119,7 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
         pool_use_lifo=True,  # keeps the page cache of a connection in use
         hide_parameters=True,
     )
-    wanted = journal_mode(library.sqlite_version_info)
+    wanted = None if keep_journal else journal_mode(library.sqlite_version_info)
     opened: list[OpenedFile] = []  # by the first connection
 
     @event.listens_for(engine, "do_connect")
@@ -144,13 +146,13 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
     return engine
 
 
-def _set_pragmas(connection: Any, name: str, wanted_journal: str) -> None:
+def _set_pragmas(connection: Any, name: str, wanted_journal: str | None) -> None:
     for pragma, value in _PRAGMAS.items():
         connection.execute(f"PRAGMA {pragma}={value}")
         _assert_setting(name, pragma, connection.execute(f"PRAGMA {pragma}").fetchone()[0], value)
     for pragma, value in _PACE.items():
         connection.execute(f"PRAGMA {pragma}={value}").fetchall()
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted_journal:
+    if wanted_journal and connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted_journal:
         became = connection.execute(f"PRAGMA journal_mode={wanted_journal}").fetchone()[0]
         _assert_setting(name, "journal_mode", became, wanted_journal)
 
@@ -202,7 +204,7 @@ def _assert_setting(name: str, setting: str, found: object, wanted: object) -> N
 # A trigger or view could alter what is read or written without breaking a checksum.
 _ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
 MARKED_SINCE = 7  # the schema since which a store that nobody uses is left without the mark of the WAL journal
-NEW_STORE_SECONDS = 2.0  # between the first page of a new store and its schema, in another process
+_LOOKS = 3  # at the mark, for another process may just be opening or leaving the store
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
 
@@ -215,7 +217,7 @@ def examine(engine: Engine, name: str) -> bool:
     path = Path(engine.url.database)
     if not path.exists():
         return False
-    has_journal = Path(f"{path}-wal").exists()  # before the file is opened, which creates one
+    is_torn = _is_torn(path)  # before it is opened, which creates a journal
     probe = create_engine(engine.url, module=engine.dialect.dbapi, poolclass=NullPool, hide_parameters=True)
     try:
         with probe.connect() as connection:
@@ -228,27 +230,28 @@ def examine(engine: Engine, name: str) -> bool:
             if added := connection.exec_driver_sql(_ADDED).first():
                 remedy = "it was left as it is; restore a copy of it or give another --store"
                 raise StoreError(f"store {name} has the {added[0]} {added[1]!r}, which no version creates: {remedy}")
-            is_torn = not has_journal and connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
-        if is_torn and at == 0:
-            _await_schema(probe, name)
-        return is_torn and at >= MARKED_SINCE
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error
+    if is_torn and at == 0:
+        raise DamagedStore(
+            f"store {name} is a copy without its latest commits, which are in {path.name}-wal beside the original: "
+            "copy that file too, or copy stores with `python -m flows store backup`; it was left as it is"
+        )
+    return is_torn and at >= MARKED_SINCE
 
 
-def _await_schema(probe: Engine, name: str) -> None:
-    """A file with a WAL journal and no table is a copy without what was in its journal, or created this moment."""
-    deadline = time.monotonic() + NEW_STORE_SECONDS
-    while time.monotonic() < deadline:
-        time.sleep(0.05)
-        with probe.connect() as connection:
-            if schema_version(connection, name):
-                return
-    journal = f"{Path(probe.url.database or name).name}-wal"
-    raise DamagedStore(
-        f"store {name} is a copy without its latest commits, which are in {journal} beside the original: "
-        "copy that file too, or copy stores with `python -m flows store backup`; it was left as it is"
-    )
+def _is_torn(path: Path) -> bool:
+    """Whether the file is marked as having a WAL journal and has none.
+
+    It is read only if there is no journal: closing a file gives up all locks that this process holds on it."""
+    for _ in range(_LOOKS):
+        if Path(f"{path}-wal").exists() or not path.is_file():
+            return False
+        with suppress(OSError), path.open("rb") as file:
+            if file.read(20)[18:] != b"\2\2":
+                return False
+        time.sleep(0.1)
+    return not Path(f"{path}-wal").exists()
 
 
 def leave(engine: Engine, process: int) -> None:

@@ -73,11 +73,22 @@ class Store:
         store = cls(connect(url), name, clock=clock, patience=patience, say=say)
         try:
             store.is_torn = examine(store.engine, name)
-            store.transactions.first(lambda connection: migrations.migrate(connection, name, waiting=waiting))
+            store._migrate(url, patience, waiting)
         except StoreError:
             store.close_as_found()
             raise
         return store
+
+    def _migrate(self, url: str, patience: float, waiting: migrations.Waiting) -> None:
+        """A new SQLite file gets its schema before its WAL journal: no power cut leaves it without a schema."""
+        is_sqlite = self.engine.dialect.name == "sqlite"
+        engine = connect(url, keep_journal=True) if is_sqlite else self.engine
+        opening = Transactions(engine, self.name, patience=patience, notice=self.notice)
+        try:
+            opening.first(lambda connection: migrations.migrate(connection, self.name, waiting=waiting))
+        finally:
+            if is_sqlite:
+                engine.dispose()
 
     def close(self) -> None:
         """Close the connections; if no other process uses an SQLite store, one complete file is left."""

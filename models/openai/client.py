@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from models.openai.config import OpenAIConfig
 from models.openai.errors import LONGEST_DELAY, Fault, Retry, TransientError, fault_of
-from models.oracle import OracleUnavailable
+from models.oracle import OracleUnavailable, ServerAway
 from models.prices import Tokens, read_usage
 from sources import redacted
 from store import Rate, Store
@@ -132,7 +132,7 @@ def _text_of(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
-class RetriesExhausted(OracleUnavailable):
+class RetriesExhausted(ServerAway):
     """The last attempt failed too; `maybe_charged` if the server may have charged for one of the attempts."""
 
     def __init__(self, message: str, maybe_charged: bool) -> None:

@@ -89,33 +89,48 @@ def test_every_command_leaves_one_file(tmp_path: Path, command: list[str]) -> No
     assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
 
 
-def test_a_copy_without_the_journal_is_refused_or_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a first run it holds nothing at all, and every command refuses it; of a later one it lacks what came since."""
+def test_a_copy_without_the_journal_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "store.sqlite"
-    killed(path, "keep(store, 12)")
-    empty = copied(path, "empty.sqlite", journal=False)
-    before = empty.read_bytes()
-    status, found = check(empty, capsys)
-    assert status == 1
-    assert "is a copy without its latest commits, which are in empty.sqlite-wal" in found["problems"][0]
-    with pytest.raises(StoreError, match="copy that file too, or copy stores with `python -m flows store backup`"):
-        Store.open(str(empty))
-    assert empty.read_bytes() == before
-    status, found = check(copied(path, "whole.sqlite", journal=True), capsys)
-    assert (status, found["answers"], found["problems"]) == (0, 12, [])
-
-    Store.open(str(path)).close()
-    killed(path, "keep(store, 20)")
-    behind = copied(path, "behind.sqlite", journal=False)
-    for _ in range(2):  # it is not forgotten by looking
-        status, found = check(behind, capsys)
-        assert (status, found["answers"]) == (1, 12)
-        assert found["problems"][0].startswith("file: it was copied from a store in use")
-    assert check(copied(path, "whole.sqlite", journal=True), capsys)[1]["answers"] == 20
+    for before, answers in ((0, 12), (12, 20)):
+        killed(path, f"keep(store, {answers})")
+        behind = copied(path, f"behind-{answers}.sqlite", journal=False)
+        for _ in range(2):  # it is not forgotten by looking
+            status, found = check(behind, capsys)
+            assert (status, found["answers"]) == (1, before)
+            assert found["problems"][0].startswith("file: it was copied from a store in use")
+        assert main(["costs", "--store", str(behind)]) == 0
+        assert "was in use when it was copied: its latest answers may be missing" in capsys.readouterr().err
+        whole = copied(path, f"whole-{answers}.sqlite", journal=True)
+        assert check(whole, capsys)[1] == {
+            "answers": answers,
+            "problems": [],
+            "notes": [
+                f"other users of this machine can open it (mode 644): chmod 600 {path.with_name(f'whole-{answers}.sqlite')}"
+            ],
+        }
+        Store.open(str(path)).close()
+        assert check(copied(path, f"alone-{answers}.sqlite", journal=False), capsys)[1]["answers"] == answers
     backup = tmp_path / "backup.sqlite"
     assert main(["store", "backup", str(backup), "--store", str(path)]) == 0
     assert check(backup, capsys)[1]["answers"] == 20
     assert check(path, capsys)[0] == 0
+
+
+def test_a_copy_of_a_journal_that_holds_everything_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As earlier versions left a store: all of it, its tables included, is in the journal."""
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite_library().connect(str(path))) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    before = path.read_bytes()
+    status, found = check(path, capsys)
+    assert status == 1
+    assert "is a copy without its latest commits, which are in store.sqlite-wal" in found["problems"][0]
+    with pytest.raises(StoreError, match="copy that file too, or copy stores with `python -m flows store backup`"):
+        Store.open(str(path))
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["store.sqlite"]
 
 
 def test_a_copy_that_is_cut_short_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
