@@ -104,9 +104,7 @@ def test_a_copy_without_the_journal_is_found(tmp_path: Path, capsys: pytest.Capt
         assert check(whole, capsys)[1] == {
             "answers": answers,
             "problems": [],
-            "notes": [
-                f"other users of this machine can open it (mode 644): chmod 600 {path.with_name(f'whole-{answers}.sqlite')}"
-            ],
+            "notes": [f"other users of this machine can open it (mode 644): chmod 600 {whole}"],
         }
         Store.open(str(path)).close()
         assert check(copied(path, f"alone-{answers}.sqlite", journal=False), capsys)[1]["answers"] == answers
