@@ -138,7 +138,12 @@ def open_store(url: str | None, display: Display = SILENT) -> Store:
     """The store of the settings; `display` says if it has to be brought to the newest schema first."""
     from store import Store
 
-    return Store.open(url or default_store(), waiting=display.waiting)
+    store = Store.open(url or default_store(), waiting=display.waiting, say=display.say)
+    if store.is_torn:
+        display.say(
+            f"store {store.name} was in use when it was copied: its latest answers may be missing (store check)"
+        )
+    return store
 
 
 def state_folder() -> Path:

@@ -20,6 +20,7 @@ from models.oracle import (
     OracleUnavailable,
     ProbesServer,
     Question,
+    ServerAway,
     Verdict,
     connect,
     digest_of,

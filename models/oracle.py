@@ -2,6 +2,7 @@
 
 OracleError
 ├── OracleUnavailable   the server, the model or the people cannot be reached; what was answered is kept
+│   ├── ServerAway      nothing is wrong with what was given: the server is down, overloaded or out of credit
 │   ├── OracleLost      that happened in mid-run: what was found so far is written
 │   └── ExampleChanged  an image is gone, or has changed since the data set was read
 ├── BudgetExhausted     the next question might cost more than is left
@@ -55,6 +56,10 @@ def free_of_charge(questions: Iterable[Question]) -> Iterator[None]:
     except OracleUnavailable as error:
         error.unasked = tuple(questions)
         raise
+
+
+class ServerAway(OracleUnavailable):
+    pass
 
 
 class OracleLost(OracleUnavailable):

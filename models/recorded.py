@@ -64,6 +64,7 @@ def record_of(
 
 
 POLL_SECONDS = 0.1
+SILENT_SECONDS = 2.0  # a longer wait for another process is told
 GROUP_COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that are sent one after the other
 UNCOMMITTED = 2  # times the width: with so many answers yet to be committed, no more is sent
@@ -101,7 +102,7 @@ class Recorded:
         asked: dict[str, list[Question]] = {}
         for question in questions:
             asked.setdefault(self.keys.of(question), []).append(question)
-        waiting = list(asked)
+        waiting, last_settled = list(asked), time.monotonic()
         while waiting:
             known = self.store.answers.lookup(waiting)
             if known:
@@ -119,7 +120,10 @@ class Recorded:
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
             if not settled and batch.refused and not batch.held:
                 raise BudgetExhausted(self._why_refused())
+            last_settled = time.monotonic() if settled else last_settled
             if waiting and not settled:
+                if time.monotonic() - last_settled > SILENT_SECONDS:
+                    self.store.notice("held", _waits_for_others(len(waiting)))
                 time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers will be in the store
 
     def _counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
@@ -144,6 +148,11 @@ class Recorded:
             f"budget of {in_usd(budget, 6 if budget % 10_000 else 2)} is used up ({in_usd(spent, 6)} spent, "
             f"{in_usd(reserved, 6)} reserved): raise --budget and run again"
         )
+
+
+def _waits_for_others(count: int) -> str:
+    until = f"until they come or its claims expire, at most {LEASE_SECONDS / 60:.0f} minutes after it died"
+    return f"another process is asking {count} of the questions: waiting for its answers, {until}"
 
 
 class _PaidBatch:
@@ -318,11 +327,11 @@ class _PaidBatch:
 
     def _commit(self) -> list[tuple[str, Answer]]:
         """Store and book. If another process has stored its answer first, that one counts, but ours is paid for too."""
-        recorded, answers = self._recorded, list(self._collected)
+        answers = list(self._collected)
         keyed = {self._key_of(answer.question): answer for answer in answers}
         # One without a fence was committed before: an interruption came between that and the removal of its fence.
         records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
-        stored = self._store.answers.record(recorded.run_id, records) if records else {}
+        stored = self._keep(records) if records else {}
         for key in keyed:
             self._fences.pop(key, None)
         self._collected.clear()
@@ -334,6 +343,14 @@ class _PaidBatch:
             else (key, answer)
             for key, answer in keyed.items()
         ]
+
+    def _keep(self, records: list[AnswerRecord]) -> dict[str, dict[str, Any]]:
+        from store import StoreUnavailable
+
+        try:
+            return self._store.answers.record(self._recorded.run_id, records)
+        except StoreUnavailable as error:
+            raise StoreUnavailable(f"{error} ({len(records)} answers that came last are not kept)") from error
 
     def _key_of(self, question: Question) -> str:
         """Most oracles answer with the very object that they were asked: its key is known."""

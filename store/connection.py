@@ -5,22 +5,35 @@ An SQLite file is examined before anything is written to it: a damaged or foreig
 from __future__ import annotations
 
 import os
+import random
 import re
 import sqlite3
-from contextlib import suppress
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from store.errors import StoreError, explained, masked
+from store.errors import DamagedStore, StoreError, explained, masked
+from store.file import OpenedFile
 from store.migrations import schema_version
 
 BUSY_MILLISECONDS = 30_000
 CONNECT_SECONDS = 10
+# A process that is suspended inside a transaction loses it, so that others need not wait for ever; it tries again.
+LIMITS = {
+    "lock_timeout": "5s",  # then the transaction is tried again
+    "idle_in_transaction_session_timeout": "15s",
+    "tcp_keepalives_idle": "30",  # seconds; a client whose machine is gone is noticed after about a minute
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # a server that is gone
 FILE_MODE = 0o600  # a store holds what people answered, and the secret that signs their invitations
 _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
 # 3 is EXTRA: FULL, and where a rollback journal is used the folder is synced too once the journal is gone from it.
@@ -66,17 +79,19 @@ def _absolute(path: str) -> Path:
     return Path(os.path.expanduser(path)).absolute()  # pathlib's expanduser fails for an unknown user
 
 
-def connect(url: str, *, library: ModuleType | None = None) -> Engine:
-    """An engine for a path, `sqlite:///path` or `postgresql://…`; nothing is opened yet, but its folder is made."""
+def connect(url: str, *, library: ModuleType | None = None, keep_journal: bool = False) -> Engine:
+    """An engine for a path, `sqlite:///path` or `postgresql://…`; nothing is opened yet, but its folder is made.
+
+    With `keep_journal` an SQLite file keeps the journal that it has, which for a new one is the DELETE journal."""
     scheme, separator, rest = url.partition("://")
     if not url.strip():
         raise StoreError(
             "store '' is empty: give a path, sqlite:///path or postgresql://user@host/database with --store"
         )
     if not separator and not _A_SCHEME.match(url):
-        return _sqlite(url, store_name(url), library or sqlite_library())
+        return _sqlite(url, store_name(url), library or sqlite_library(), keep_journal)
     if scheme in {"sqlite", "sqlite3"} and rest.startswith("/"):
-        return _sqlite(rest[1:], store_name(url), library or sqlite_library())
+        return _sqlite(rest[1:], store_name(url), library or sqlite_library(), keep_journal)
     if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
         return _postgresql(url)
     raise StoreError(
@@ -84,7 +99,7 @@ def connect(url: str, *, library: ModuleType | None = None) -> Engine:
     )
 
 
-def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
+def _sqlite(path_text: str, name: str, library: ModuleType, keep_journal: bool) -> Engine:
     if path_text in {"", ":memory:"}:
         raise StoreError(f"store {name} has no file: give a path such as store.sqlite with --store")
     path = _absolute(path_text)
@@ -104,17 +119,24 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
         pool_use_lifo=True,  # keeps the page cache of a connection in use
         hide_parameters=True,
     )
-    wanted = journal_mode(library.sqlite_version_info)
+    wanted = None if keep_journal else journal_mode(library.sqlite_version_info)
+    opened: list[OpenedFile] = []  # by the first connection
 
     @event.listens_for(engine, "do_connect")
     def create(_dialect: Any, _record: Any, _arguments: Any, _named: Any) -> None:
+        for first in opened:
+            first._replace(journal=None).check()  # else SQLite would create a new file in its place
         with suppress(OSError):  # it is there, or SQLite says what is wrong; the files beside it get the same mode
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
     @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # the driver must not begin transactions of its own
         _set_pragmas(connection, name, wanted)
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens the journal
+        record.info["file"] = found = OpenedFile.at(name, str(path))
+        if not opened:
+            opened.append(found)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -124,13 +146,13 @@ def _sqlite(path_text: str, name: str, library: ModuleType) -> Engine:
     return engine
 
 
-def _set_pragmas(connection: Any, name: str, wanted_journal: str) -> None:
+def _set_pragmas(connection: Any, name: str, wanted_journal: str | None) -> None:
     for pragma, value in _PRAGMAS.items():
         connection.execute(f"PRAGMA {pragma}={value}")
         _assert_setting(name, pragma, connection.execute(f"PRAGMA {pragma}").fetchone()[0], value)
     for pragma, value in _PACE.items():
         connection.execute(f"PRAGMA {pragma}={value}").fetchall()
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted_journal:
+    if wanted_journal and connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted_journal:
         became = connection.execute(f"PRAGMA journal_mode={wanted_journal}").fetchone()[0]
         _assert_setting(name, "journal_mode", became, wanted_journal)
 
@@ -149,7 +171,11 @@ def _postgresql(url: str) -> Engine:
         pool_size=16,  # a server takes 100 connections in all by default
         max_overflow=0,  # opening a connection costs more than most queries
         hide_parameters=True,
-        connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS},
+        connect_args={
+            option: value
+            for option, value in {"connect_timeout": CONNECT_SECONDS, **_KEEPALIVES}.items()
+            if option not in parsed.query
+        },
     )
 
     @event.listens_for(engine, "connect")
@@ -160,6 +186,8 @@ def _postgresql(url: str) -> Engine:
                 cursor.execute("SET SESSION synchronous_commit = on")
                 cursor.execute("SHOW synchronous_commit")
                 _assert_setting(name, "synchronous_commit", cursor.fetchone()[0], "on")
+            for setting, value in LIMITS.items():
+                cursor.execute("SELECT set_config(%s, %s, false)", (setting, value))
         connection.commit()
 
     return engine
@@ -175,16 +203,21 @@ def _assert_setting(name: str, setting: str, found: object, wanted: object) -> N
 
 # A trigger or view could alter what is read or written without breaking a checksum.
 _ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
+MARKED_SINCE = 7  # the schema since which a store that nobody uses is left without the mark of the WAL journal
+_LOOKS = 3  # at the mark, for another process may just be opening or leaving the store
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
 
-def examine(engine: Engine, name: str) -> None:
-    """Raise StoreError for a file that is not an intact store of a known schema; servers are not examined."""
+def examine(engine: Engine, name: str) -> bool:
+    """Raise StoreError for a file that is not an intact store of a known schema; servers are not examined.
+
+    Returns whether an SQLite file is marked as in use while its journal is missing, as in a copy of that file alone."""
     if engine.dialect.name != "sqlite" or not engine.url.database:
-        return
+        return False
     path = Path(engine.url.database)
     if not path.exists():
-        return
+        return False
+    is_torn = _is_torn(path)  # before it is opened, which creates a journal
     probe = create_engine(engine.url, module=engine.dialect.dbapi, poolclass=NullPool, hide_parameters=True)
     try:
         with probe.connect() as connection:
@@ -193,9 +226,58 @@ def examine(engine: Engine, name: str) -> None:
                 result = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
                 if result != "ok":
                     raise explained(name, StoreError(f"malformed: {result.splitlines()[-1]}"))
-            schema_version(connection, name)
+            at = schema_version(connection, name)
             if added := connection.exec_driver_sql(_ADDED).first():
                 remedy = "it was left as it is; restore a copy of it or give another --store"
                 raise StoreError(f"store {name} has the {added[0]} {added[1]!r}, which no version creates: {remedy}")
     except (SQLAlchemyError, UnicodeDecodeError) as error:
         raise explained(name, error) from error
+    if is_torn and at == 0:
+        raise DamagedStore(
+            f"store {name} is a copy without its latest commits, which are in {path.name}-wal beside the original: "
+            "copy that file too, or copy stores with `python -m flows store backup`; it was left as it is"
+        )
+    return is_torn and at >= MARKED_SINCE
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the file is marked as having a WAL journal and has none.
+
+    It is read only if there is no journal: closing a file gives up all locks that this process holds on it."""
+    for _ in range(_LOOKS):
+        if Path(f"{path}-wal").exists() or not path.is_file():
+            return False
+        with suppress(OSError), path.open("rb") as file:
+            if file.read(20)[18:] != b"\2\2":
+                return False
+        time.sleep(0.1)
+    return not Path(f"{path}-wal").exists()
+
+
+def leave(engine: Engine, process: int) -> None:
+    """Close the connections. The last process to leave an SQLite store leaves one complete file, without a journal.
+
+    While others use the store, as much as possible is moved from the journal to the file. It never fails or waits
+    long."""
+    engine.dispose()
+    if engine.dialect.name != "sqlite" or not engine.url.database or process != os.getpid():
+        return
+    library, path = engine.dialect.loaded_dbapi, Path(engine.url.database)
+    for wait in (0.3, 0.0, 0.0):
+        try:
+            if not path.exists() or _is_settled(library, path, wait):
+                return
+        except library.Error as error:
+            if "is locked" not in str(error):  # it is full, read-only or damaged: the next command says so
+                return
+        time.sleep(random.uniform(0, 0.05))  # processes that leave together try one after the other
+
+
+def _is_settled(library: Any, path: Path, wait: float) -> bool:
+    """Move the journal to the file, then give it up, which works only for the last connection."""
+    address = f"file:{quote(str(path))}?mode=rw"
+    with closing(library.connect(address, uri=True, isolation_level=None, timeout=wait)) as last:
+        last.execute(f"PRAGMA synchronous={_PRAGMAS['synchronous']}")
+        last.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        last.execute("PRAGMA busy_timeout=0")
+        return bool(last.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete")

@@ -16,6 +16,10 @@ class DamagedStore(StoreError):
     """The file is damaged or not a store; it was left unchanged."""
 
 
+class StoreUnavailable(StoreError):
+    """Nothing is wrong with what was given: its server is away, its disk is full, its file is locked or gone."""
+
+
 def masked(text: str) -> str:
     """The text without passwords of connection URLs."""
     return _PASSWORD_OPTION.sub(r"\1=***", _USER_PART.sub(r"\1:***", text))
@@ -31,26 +35,32 @@ def explained(name: str, error: BaseException) -> StoreError:
     """The error as one that a user can act on."""
     message = first_line(error)
     problem, remedy = next((remedy for sign, remedy in _REMEDIES if sign in message.lower()), _UNKNOWN)
-    kind = DamagedStore if (problem, remedy) == _DAMAGED else StoreError
+    kind = StoreUnavailable if problem in _PASSING else DamagedStore if problem == _DAMAGED[0] else StoreError
     return kind(f"store {name} {problem} ({message}): {remedy}")
 
 
 _UNKNOWN = ("failed", "check it with another program or give another --store")
 _DAMAGED = ("is damaged or not a store", "it was left as it is; restore a copy of it or give another --store")
 _UNREACHABLE = ("cannot be reached", "start the server or give another --store, then run again")
+_FULL = ("cannot grow", "free some space on its disk and run again")
+_LOCKED = ("stayed locked by another process", "end that process and run again")
+_BROKEN_DISK = ("cannot be read or written", "check its disk and run again")
+_PASSING = {problem for problem, _ in (_UNREACHABLE, _FULL, _LOCKED, _BROKEN_DISK)}
 _REMEDIES = (
     ("not a database", _DAMAGED),
     ("malformed", _DAMAGED),
     ("unsupported file format", _DAMAGED),
     ("could not decode", _DAMAGED),
     ("codec can't decode", _DAMAGED),  # the message itself quotes damaged bytes
-    ("disk is full", ("cannot grow", "free some space on its disk and run again")),
-    ("no space left", ("cannot grow", "free some space on its disk and run again")),
+    ("disk is full", _FULL),
+    ("no space left", _FULL),
     ("readonly", ("is read-only", "make the file and its folder writable or give another --store")),
     ("read-only", ("is read-only", "make it writable or give another --store")),
-    ("is locked", ("stayed locked by another process", "end that process and run again")),
+    ("is locked", _LOCKED),
+    ("lock timeout", _LOCKED),
+    ("could not obtain lock", _LOCKED),
     ("unable to open", ("cannot be opened", "give a file in a folder that can be written with --store")),
-    ("disk i/o", ("cannot be read or written", "check its disk and run again")),
+    ("disk i/o", _BROKEN_DISK),
     ("password authentication", ("refused the user", "correct the user and password in --store")),
     ("does not exist", ("is not there", "create the database and the user or correct the names in --store")),
     ("connection option", ("has an unknown option", "correct what follows the ? in --store")),

@@ -251,6 +251,7 @@ def migrate(connection: Connection, name: str, steps: Sequence[Step] = STEPS, wa
     """Migrate the database to the newest schema in the caller's transaction; refuse one that is newer or foreign."""
     dialect = connection.dialect.name
     if dialect == "postgresql":
+        connection.execute(text("SET LOCAL lock_timeout = 0"))  # another process may migrate for long
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
     at = schema_version(connection, name, steps)
     if at == len(steps):
@@ -278,7 +279,10 @@ def _apply(connection: Connection, steps: Sequence[Step]) -> None:
 
 def _refuse_if_in_use(connection: Connection, name: str) -> None:
     """A program of an earlier version would go on writing to the old schema."""
-    under_way = text("SELECT owner, lease_until FROM charges WHERE state IN ('claimed', 'sent') AND lease_until > :now")
+    under_way = text(
+        "SELECT owner, lease_until FROM charges WHERE state IN ('claimed', 'sent') AND lease_until > :now "
+        "AND lease_until <= :now + lease_seconds + 3600"  # else it was written by a clock that was ahead
+    )
     now = time.time()
     leases = [until for owner, until in connection.execute(under_way, {"now": now}) if not is_dead(owner)]
     if leases:

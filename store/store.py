@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import time
+import os
+import weakref
+from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
 
 from sqlalchemy import Engine
 
 from store import migrations
-from store.connection import connect, examine, store_name
+from store.clock import clock_of
+from store.connection import connect, examine, leave, store_name
 from store.errors import StoreError
 from store.ledger import Check, Claims, Costs, KeptAnswers, Rates, Runs, Settlements
 from store.review import Queue
-from store.transactions import Clock, Transactions
+from store.transactions import Clock, Notices, Transactions
 
 PATIENCE_SECONDS = 60.0
 
@@ -23,11 +26,19 @@ class Store:
     crashes at any point. Each method of a repository is one short transaction, callable from any thread."""
 
     def __init__(
-        self, engine: Engine, name: str, *, clock: Clock = time.time, patience: float = PATIENCE_SECONDS
+        self,
+        engine: Engine,
+        name: str,
+        *,
+        clock: Clock | None = None,
+        patience: float = PATIENCE_SECONDS,
+        say: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.engine = engine
         self.name = name
-        self.transactions = Transactions(engine, name, patience=patience)
+        self.notice = Notices(say)
+        clock = clock or clock_of(engine)
+        self.transactions = Transactions(engine, name, patience=patience, notice=self.notice)
         self.runs = Runs(self.transactions, clock)
         self.answers = KeptAnswers(self.transactions, clock, self.runs)
         self.claims = Claims(self.transactions, clock, self.runs)
@@ -36,6 +47,9 @@ class Store:
         self.rates = Rates(self.transactions, clock)
         self.check = Check(self.transactions, clock)
         self._clock = clock
+        self.is_torn = False  # the file was in use when it was copied, and its journal is missing
+        # Also when nobody closes the store, at the latest when the process ends.
+        self._leave = weakref.finalize(self.transactions, leave, engine, os.getpid())
 
     @cached_property
     def queue(self) -> Queue:
@@ -47,24 +61,43 @@ class Store:
         cls,
         url: str,
         *,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         patience: float = PATIENCE_SECONDS,
         waiting: migrations.Waiting = migrations.silently,
+        say: Callable[[str], None] = lambda _message: None,
     ) -> Store:
-        """The store at a path, `sqlite:///path` or `postgresql://…`, created or migrated as needed.
+        """The store at a path, `sqlite:///path` or `postgresql://…`, created or migrated as needed. Leases and pauses
+        are counted by the clock of the database unless one is given; `say` is told what is waited for.
 
         Raises StoreError in one line when it cannot be used; a file that is not a store is never written to."""
         name = store_name(url)
-        store = cls(connect(url), name, clock=clock, patience=patience)
+        store = cls(connect(url), name, clock=clock, patience=patience, say=say)
         try:
-            examine(store.engine, name)
-            store.transactions.first(lambda connection: migrations.migrate(connection, name, waiting=waiting))
+            store.is_torn = examine(store.engine, name)
+            store._migrate(url, patience, waiting)
         except StoreError:
-            store.close()
+            store.close_as_found()
             raise
         return store
 
+    def _migrate(self, url: str, patience: float, waiting: migrations.Waiting) -> None:
+        """A new SQLite file gets its schema before its WAL journal: no power cut leaves it without a schema."""
+        is_sqlite = self.engine.dialect.name == "sqlite"
+        engine = connect(url, keep_journal=True) if is_sqlite else self.engine
+        opening = Transactions(engine, self.name, patience=patience, notice=self.notice)
+        try:
+            opening.first(lambda connection: migrations.migrate(connection, self.name, waiting=waiting))
+        finally:
+            if is_sqlite:
+                engine.dispose()
+
     def close(self) -> None:
+        """Close the connections; if no other process uses an SQLite store, one complete file is left."""
+        self._leave()
+
+    def close_as_found(self) -> None:
+        """Close the connections and leave the file as it is."""
+        self._leave.detach()
         self.engine.dispose()
 
     def __enter__(self) -> Store:

@@ -15,7 +15,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from store.errors import explained
+from store.errors import explained, first_line
+from store.file import OpenedFile
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -25,7 +26,27 @@ Clock = Callable[[], float]
 MAX_BATCH = 64  # writes in one commit, so that none waits long for the others
 _CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _SERVER_DOWN = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
+_SUSPENDED = {"25P03", "25P04", "57P05"}  # idle in a transaction for too long, transaction too long, session idle
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_SILENT_SECONDS = 2.0  # a longer wait is told
+_REPEAT_SECONDS = 60.0
+
+
+class Notices:
+    """Says what is waited for, once a minute for each subject, however many threads wait for it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._lock = threading.Lock()
+        self._said: dict[str, float] = {}
+
+    def __call__(self, subject: str, message: str) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if now - self._said.get(subject, float("-inf")) < _REPEAT_SECONDS:
+                return
+            self._said[subject] = now
+        self._say(message)
 
 
 @dataclass(eq=False)
@@ -108,9 +129,10 @@ class GroupCommit:
 class Transactions:
     """Reads and writes of one engine, usable from many threads."""
 
-    def __init__(self, engine: Engine, name: str, *, patience: float) -> None:
+    def __init__(self, engine: Engine, name: str, *, patience: float, notice: Notices) -> None:
         self.engine = engine
         self.name = name
+        self._notice = notice
         self._patience = patience
         self._writers = engine.execution_options(writes=True)
         is_sqlite = engine.dialect.name == "sqlite"
@@ -134,14 +156,24 @@ class Transactions:
     def _retry(
         self, engine: Engine, work: Callable[[Connection], T], is_retryable: Callable[[SQLAlchemyError], bool]
     ) -> T:
-        deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
+        began = time.monotonic()
+        deadline, pause, was_cut = began + self._patience, _FIRST_PAUSE, False
         while True:
             try:
                 with engine.begin() as connection:
-                    return work(connection)
+                    result = work(connection)
+                    file: OpenedFile | None = connection.info.get("file")
+                if file is not None and engine is self._writers:
+                    file.check()
+                return result
             except SQLAlchemyError as error:
+                if not was_cut and is_cut(error):  # perhaps this process was suspended: patience begins anew
+                    was_cut, deadline = True, time.monotonic() + self._patience
                 if not is_retryable(error) or time.monotonic() + pause > deadline:
                     raise explained(self.name, error) from error
+                if time.monotonic() - began > _SILENT_SECONDS:
+                    left = f"at most {deadline - time.monotonic():.0f} s more"
+                    self._notice("store", f"waiting for store {self.name} ({first_line(error)}), {left}")
             except UnicodeDecodeError as error:
                 raise explained(self.name, error) from error
             time.sleep(pause)
@@ -195,4 +227,9 @@ def is_transient(error: SQLAlchemyError) -> bool:
     state: str | None = getattr(error.orig, "sqlstate", None)
     if state is None:  # no server answered
         return type(error.orig).__name__ in {"OperationalError", "ConnectionTimeout"}
-    return state in _SERVER_DOWN or state.startswith("08")
+    return state in _SERVER_DOWN | _SUSPENDED or state.startswith("08")
+
+
+def is_cut(error: SQLAlchemyError) -> bool:
+    """Whether a connection was lost inside a transaction, as that of a process that was suspended."""
+    return isinstance(error, DBAPIError) and error.connection_invalidated

@@ -26,6 +26,8 @@ def check(*, output: StoreOutput = STORE) -> int:
     try:
         with _existing(output.store) as opened:
             found, name = check_store(opened, terminal_display()), opened.name
+            if opened.is_torn:  # the mark is left for the next one who looks
+                opened.close_as_found()
     except DamagedStore as damaged:
         output.print({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)])
         return WRONG
@@ -65,12 +67,14 @@ def restore(file: Annotated[str, option("FILE", "the backup to read")], /, *, ou
 def _existing(url: str | None) -> Store:
     """The store, which must exist: a typo in --store must not create a new one."""
     from flows.settings import default_store
-    from store import Store, StoreError, sqlite_file, store_name
+    from store import DamagedStore, Store, StoreError, sqlite_file, store_name
 
     url = url or default_store()
     path = sqlite_file(url)
     if path is not None and not path.exists():
         raise StoreError(f"store {store_name(url)} is not there: give its URL or path with --store")
+    if path is not None and path.is_file() and path.stat().st_size <= 1:  # bytes: SQLite takes that for a new database
+        raise DamagedStore(f"store {store_name(url)} is an empty file, as a copy that failed is: restore a backup")
     return Store.open(url, waiting=terminal_display().waiting)
 
 

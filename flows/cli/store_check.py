@@ -43,6 +43,12 @@ class CheckResult:
 def check(store: Store, display: Display = SILENT) -> CheckResult:
     """Read the whole store and change nothing in it."""
     found = CheckResult()
+    if store.is_torn:
+        found.add(
+            "of the file or the books",
+            "file: it was copied from a store in use, or its -wal file was removed: the latest commits are missing "
+            "unless that file is put beside it; if nothing is missing, go on with the file that `store backup` writes",
+        )
     with display.waiting("reading the file and adding up the books"):
         for line in store.check.problems():
             found.add("of the file or the books", line)

@@ -29,7 +29,7 @@ def wait_for_people(queue: Queue, display: Display, pending: AnswersPending) -> 
     while still_open := queue.waits.open_count(pending.items):
         display.note(f"{total - still_open} of {total} questions answered, waiting for people")
         time.sleep(POLL_SECONDS)
-    while (left := queue.waits.last_answer(pending.items) + REGRET_SECONDS - time.time()) > 0:
+    while (left := REGRET_SECONDS - queue.waits.seconds_since_answer(pending.items)) > 0:
         time.sleep(min(left, POLL_SECONDS))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from models.oracle import OracleUnavailable
+from models.oracle import OracleUnavailable, ServerAway
 
 HUB_SECONDS = 10.0  # to learn whether the hub can be reached
 
@@ -71,7 +71,7 @@ def _hub_commit(model: str, revision: str | None) -> str:
         raise OracleUnavailable(f"the hub has no model {wanted!r} for you: check its name and your login") from None
     except Exception as error:  # the hub's client lets errors of its HTTP library through
         reason = " ".join(str(error).split())[:100] or type(error).__name__
-        raise OracleUnavailable(
+        raise ServerAway(
             f"{model!r} is no folder, not in the hub's cache, and the hub cannot be reached ({reason}): "
             f"connect, or download it elsewhere (`hf download {model}`) and give the folder"
         ) from None

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from models.openai.config import OpenAIConfig
-from models.openai.errors import RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
-from models.oracle import OracleUnavailable
+from models.openai.errors import LONGEST_DELAY, RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
+from models.oracle import OracleUnavailable, ServerAway
 from models.prices import Tokens, read_usage
 from sources import redacted
 from store import Rate, Store
@@ -24,6 +24,7 @@ REPLY_BYTES = 16_000_000  # of a reply, decompressed: a usual one has a few thou
 FILE_BYTES = 400_000_000  # of a file with the results of a batch
 GRACE_SECONDS = 0.25  # so that httpx's own time-outs come first: they tell a connection from a reply
 KEPT_HEADERS = (b"retry-after", b"retry-after-ms", b"location", b"x-request-id")
+SILENT_SECONDS = 2.0  # a longer pause is told
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
 Endpoint = Literal["chat", "decisions"]
 PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "decisions": "/decisions"}
@@ -41,8 +42,9 @@ class SharedLimit:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        longest_pause: float = float("inf"),
     ) -> None:
-        self._store, self._name, self._rate = store, name, rate
+        self._store, self._name, self._rate, self._longest_pause = store, name, rate, longest_pause
         self._clock, self._sleep = clock, sleep
         self._not_before = 0.0
         self._checked = float("-inf")
@@ -53,11 +55,18 @@ class SharedLimit:
             wait = await asyncio.to_thread(self._store.rates.reserve, self._name, self._rate, tokens)
         else:
             wait = await self._shared_pause()
+        if wait > SILENT_SECONDS and self._rate == Rate():
+            self._say(wait)
         while wait > 0:
             await self._sleep(wait)
             wait = self._not_before - self._clock()
 
+    def _say(self, seconds: float) -> None:
+        self._store.notice(self._name, f"{self._name} asked for a pause: waiting {seconds:.0f} s")
+
     async def pause(self, seconds: float) -> None:
+        if seconds > SILENT_SECONDS:
+            self._say(seconds)
         self._not_before = max(self._not_before, self._clock() + seconds)
         await asyncio.to_thread(self._store.rates.pause, self._name, seconds)
 
@@ -66,7 +75,7 @@ class SharedLimit:
         if now - self._checked >= PAUSE_CHECK_SECONDS:
             self._checked = now
             paused = await asyncio.to_thread(self._store.rates.paused_for, self._name)
-            self._not_before = max(self._not_before, now + paused)
+            self._not_before = max(self._not_before, now + min(paused, self._longest_pause))
         return self._not_before - now
 
 
@@ -127,7 +136,7 @@ def _text_of(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
-class RetriesExhausted(OracleUnavailable):
+class RetriesExhausted(ServerAway):
     """The last attempt failed too; `maybe_charged` if the server may have charged for one of the attempts."""
 
     def __init__(self, message: str, maybe_charged: bool) -> None:
@@ -224,7 +233,8 @@ class Client:
         )
         self._retry = Retry(config.attempts, config.longest_wait, config.retry_delay)
         rate = Rate(config.requests_per_minute, config.tokens_per_minute)
-        self._limit = SharedLimit(store, f"openai:{config.model}@{config.host}", rate) if store else None
+        name, longest = f"openai:{config.model}@{config.host}", max(config.longest_wait, LONGEST_DELAY)
+        self._limit = SharedLimit(store, name, rate, longest_pause=longest) if store else None
         self._slots = asyncio.Semaphore(config.concurrency)
         self._dice = random.Random()
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.openai.config import OpenAIConfig
-from models.oracle import OracleUnavailable
+from models.oracle import OracleUnavailable, ServerAway
 from sources import redacted
 
 LONGEST_DELAY = 20.0
@@ -168,7 +168,7 @@ def one_line(text: str, config: OpenAIConfig, limit: int = 200) -> str:
 def _of_status(error: Any, config: OpenAIConfig) -> Exception:
     status, reason = error.status_code, _reason(error, config)
     if status == 429 and _is_quota(error, reason):
-        return OracleUnavailable(f"the account at {config.host} has no quota left ({reason}): add credit and run again")
+        return ServerAway(f"the account at {config.host} has no quota left ({reason}): add credit and run again")
     if 300 <= status < 400:
         where = _target(error, config)
         return OracleUnavailable(

@@ -42,7 +42,7 @@ from sqlalchemy import (
 
 from store.ledger.balances import Balance, locked_balance, reserve
 from store.ledger.batches import InBatch, move_reservations, unclaimed_in_batches
-from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners
+from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners, shorten_leases
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, RunRow
 from store.schema import CLAIMED, LIVE, SENT, answers, charges, runs, storable
@@ -168,6 +168,8 @@ class Claims(RunRepository):
             ended |= more
             kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
             result, wanted = _decide(requests, latest, ended, kept, terms, run.scope, balance + freed + freed_more)
+        if result.held or result.refused:
+            shorten_leases(connection, terms.now)
         batches = {key: one.batch for key, one in kept.items()}
         inserted = _insert(connection, run, [wanted[key] for key in sorted(wanted)], result, terms, batches)
         for key in set(wanted) - inserted:  # another process was faster

@@ -25,6 +25,17 @@ _OWNERS_IN_SCOPE = (  # `run + 0`: by the index of live claims, not by that of a
     .join(runs, runs.c.id == charges.c.run + 0)
     .where(IS_LIVE, runs.c.scope == bindparam("in_scope"))
 )
+# No lease is longer than its own length from now: one that is was written by a clock that was ahead.
+_AHEAD = (
+    select(charges.c.key.label("of_key"), charges.c.fence.label("of_fence"), charges.c.lease_seconds)
+    .where(IS_LIVE, charges.c.lease_until > bindparam("now") + charges.c.lease_seconds + 1)
+    .with_for_update(skip_locked=True)
+)
+_SHORTEN = (
+    update(charges)
+    .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
+    .values(lease_until=bindparam("until"))
+)
 _END = (
     update(charges)
     .where(charges.c.key == bindparam("of_key"), charges.c.fence == bindparam("of_fence"))
@@ -56,6 +67,14 @@ def expire_dead_owners(connection: Connection, scope: int, now: float) -> tuple[
     """The same for all owners of claims in the scope that have died."""
     owners = connection.execute(_OWNERS_IN_SCOPE, {"in_scope": scope}).scalars().all()
     return expire_claims(connection, scope, filter(is_dead, owners), now)
+
+
+def shorten_leases(connection: Connection, now: float) -> None:
+    """Let leases that are further ahead than a lease can be expire as if they began now."""
+    ahead = connection.execute(_AHEAD, {"now": now}).all()
+    if ahead:
+        rows = [{"of_key": row.of_key, "of_fence": row.of_fence, "until": now + row.lease_seconds} for row in ahead]
+        connection.execute(_SHORTEN, rows)
 
 
 def end_claims(

@@ -6,8 +6,9 @@ pace is halved, and it recovers within RECOVERY seconds."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, select, update
 
 from store.schema import rate_limits
 from store.sql import insert_or_nothing
@@ -16,6 +17,27 @@ from store.transactions import Repository, reads, writes
 MINUTE = 60.0
 RECOVERY = 300.0
 SLOWEST = 1 / 16
+LONGEST_PAUSE = 3600.0  # seconds
+
+
+class _Turns(NamedTuple):
+    """A row: when the next turns are, and how fast they follow each other."""
+
+    name: str
+    requests_at: float
+    tokens_at: float
+    not_before: float
+    pace: float
+    paced_at: float
+
+    def by_this_clock(self, now: float) -> _Turns:
+        """The same if its times can be; else they were written by a clock that was ahead, and are counted from now."""
+        ahead = self.paced_at - now if self.paced_at > now + LONGEST_PAUSE else 0.0
+        turns = self._replace(
+            requests_at=self.requests_at - ahead, tokens_at=self.tokens_at - ahead, paced_at=self.paced_at - ahead
+        )
+        not_before = self.not_before - ahead
+        return turns._replace(not_before=not_before if not_before <= now + LONGEST_PAUSE else now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +72,7 @@ class Rates(Repository):
     def pause(self, connection: Connection, name: str, seconds: float) -> None:
         """Send nothing for so long, and then more slowly: the server has asked for less."""
         now = self._clock()
-        row = _locked(connection, name, now)
+        row, seconds = _locked(connection, name, now), min(seconds, LONGEST_PAUSE)
         changed = {"not_before": max(row.not_before, now + seconds)}
         if now >= row.not_before:  # requests to slow down that come together are one
             changed |= {"pace": max(SLOWEST, _pace(row, now) / 2), "paced_at": max(now + seconds, row.paced_at)}
@@ -60,14 +82,15 @@ class Rates(Repository):
     def paused_for(self, connection: Connection, name: str) -> float:
         """The seconds for which nothing may be sent."""
         query = select(rate_limits.c.not_before).where(rate_limits.c.name == name)
-        return max(0.0, (connection.execute(query).scalar_one_or_none() or 0.0) - self._clock())
+        left = (connection.execute(query).scalar_one_or_none() or 0.0) - self._clock()
+        return max(0.0, left) if left <= LONGEST_PAUSE else 0.0  # else it was written by a clock that was ahead
 
 
-def _pace(row: Row[tuple[float, ...]], now: float) -> float:
+def _pace(row: _Turns, now: float) -> float:
     return float(min(1.0, row.pace + max(0.0, now - row.paced_at) / RECOVERY))
 
 
-def _locked(connection: Connection, name: str, now: float) -> Row[tuple[float, ...]]:
+def _locked(connection: Connection, name: str, now: float) -> _Turns:
     """The row, locked until the transaction ends."""
     wanted = select(rate_limits).where(rate_limits.c.name == name).with_for_update()
     row = connection.execute(wanted).one_or_none()
@@ -75,4 +98,4 @@ def _locked(connection: Connection, name: str, now: float) -> Row[tuple[float, .
         new = {"name": name, "requests_at": now, "tokens_at": now, "not_before": 0.0, "pace": 1.0, "paced_at": now}
         connection.execute(insert_or_nothing(rate_limits).values(new))
         row = connection.execute(wanted).one()
-    return row
+    return _Turns(**row._asdict()).by_this_clock(now)

@@ -32,6 +32,7 @@ from store.sql import among
 from store.transactions import Repository, reads, writes
 
 _NOW: BindParameter[Any] = bindparam("now")
+LONGEST_LEASE = 86_400.0  # seconds; a lease that ends later was written by a clock that was ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ UNANSWERED = (
     .where(votes.c.person == PERSON, among(votes.c.id), votes.c.state.in_((LEASED, EXPIRED)))
     .order_by(items.c.digest)
 )
-_ANY_EXPIRED = select(exists().where(_IS_LEASED, votes.c.lease_until <= _NOW).label("any_expired")).subquery()
+_IS_OVER = or_(votes.c.lease_until <= _NOW, votes.c.lease_until > cast(_NOW, Double) + LONGEST_LEASE + 1)
+_ANY_EXPIRED = select(exists().where(_IS_LEASED, _IS_OVER).label("any_expired")).subquery()
 _OWN_LEASES = (
     select(_ANY_EXPIRED, *_ABOUT)
     .select_from(_ANY_EXPIRED.outerjoin(_WITH_QUESTION, and_(votes.c.person == PERSON, votes.c.state == LEASED)))
@@ -148,7 +150,9 @@ def leased_question(row: Row[Any]) -> LeasedQuestion:
 
 def expire_leases(connection: Connection, now: float) -> None:
     """End the leases that have expired, which frees their slots."""
-    is_over = and_(votes.c.state == LEASED, votes.c.lease_until <= now)
+    is_over = and_(
+        votes.c.state == LEASED, or_(votes.c.lease_until <= now, votes.c.lease_until > now + LONGEST_LEASE + 1)
+    )
     ended = connection.execute(
         update(votes).where(is_over).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
     ).all()

@@ -45,11 +45,12 @@ class Waits(Repository):
         return sum(connection.execute(query).scalar_one() for query in queries)
 
     @reads
-    def last_answer(self, connection: Connection, wanted: Sequence[int]) -> float:
-        """When the latest vote on one of these questions was given; 0 if there is none."""
-        latest = select(func.max(votes.c.answered_at)).where(votes.c.state == GIVEN)
+    def seconds_since_answer(self, connection: Connection, wanted: Sequence[int]) -> float:
+        """Since the latest vote on one of these questions that was not given by a clock that was ahead."""
+        now = self._clock()
+        latest = select(func.max(votes.c.answered_at)).where(votes.c.state == GIVEN, votes.c.answered_at <= now + 1)
         queries = [latest.where(votes.c.item.in_(part)) for part in chunks(wanted)]
-        return max((connection.execute(query).scalar() or 0.0 for query in queries), default=0.0)
+        return now - max((connection.execute(query).scalar() or 0.0 for query in queries), default=0.0)
 
     @reads
     def run_of(self, connection: Connection, wanted: Collection[int]) -> str | None:

@@ -43,7 +43,7 @@ class Faulty:
                 assert not fault["for_ever"] or told["boundaries"] <= fault["at"], "it did not notice"
                 self.survived += 1
             else:
-                assert told["status"] == 2, told
+                assert told["status"] == 1, told
                 assert told["said"].startswith("store "), told["said"]
                 assert "\n" not in told["said"]
                 assert ": " in told["said"], "it says what to do"

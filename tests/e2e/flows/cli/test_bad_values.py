@@ -50,7 +50,10 @@ def test_whatever_is_given_is_used_or_refused_in_one_line(
     for value in values:
         status = main([word.replace("@", value) for word in command])
         said = capsys.readouterr().err.splitlines()
-        assert status in ((0, 1, 2) if command[:2] == ["store", "check"] else (0, 2)), (value, said)  # 1: damaged
-        assert sum(line.startswith("error: ") for line in said) == (status == 2), (value, said)
+        away = value == "postgresql://"  # a server on this machine, which may not run
+        fails = away or command[:2] == ["store", "check"]  # 1: damaged
+        assert status in ((0, 1, 2) if fails else (0, 2)), (value, said)
+        errors = sum(line.startswith("error: ") for line in said)
+        assert errors == (status == 2 or (away and status == 1)), (value, said)
         assert "--debug" not in "".join(said), (value, said)
         assert all(len(line) < 12_000 for line in said)

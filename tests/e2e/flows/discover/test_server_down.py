@@ -60,7 +60,7 @@ def test_a_server_that_is_down_from_the_start_is_one_line_and_leaves_an_older_ru
     with socket.socket() as deaf:  # it has a port, and nobody listens
         deaf.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        assert discover(dataset, url, folder) == 2
+        assert discover(dataset, url, folder) == 1
     assert "cannot be reached" in (line := the_only_error(capsys))
     assert "check that the server runs" in line
     assert [path.name for path in folder.iterdir()] == ["run.json"]

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong, TransientError, Unsupported, fault_of
-from models.oracle import OracleError, OracleUnavailable
+from models.oracle import OracleError, OracleUnavailable, ServerAway
 
 KEY = "sk-marked-secret"
 CONFIG = OpenAIConfig("some-model", "http://user:hunter2@127.0.0.1:9/v1", SecretStr(KEY))
@@ -46,7 +46,7 @@ def status_error(status: int, message: str, code: str | None = None, **headers: 
         (413, "Payload Too Large", TooLong, "longer than"),
         (400, "Your request was rejected by our content policy", Declined, "declined"),
         (400, "Unsupported parameter: 'seed'", Unsupported, "does not accept the request"),
-        (429, "You exceeded your current quota, please check your plan", OracleUnavailable, "add credit"),
+        (429, "You exceeded your current quota, please check your plan", ServerAway, "add credit"),
         (429, "Rate limit reached", TransientError, "lower concurrency"),
         (500, "oops", TransientError, "run again later"),
         (503, "overloaded", TransientError, "run again later"),

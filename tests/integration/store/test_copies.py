@@ -1,0 +1,177 @@
+"""Copies of an SQLite store: of the file alone, with its journal, cut short, of another version."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import main
+from store import Store, StoreError
+from store.connection import connect, sqlite_library
+from tests.support.kept_answers import keep
+from tests.support.store_steps import begin, claim, pay
+
+WAL_ONLY = pytest.mark.skipif(sqlite_library() is sqlite3, reason="Python's own SQLite keeps no WAL journal")
+pytestmark = WAL_ONLY
+
+
+def check(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    status = main(["store", "check", "--store", str(path), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def killed(path: Path, *works: str) -> None:
+    """A process keeps answers and is killed: they are in the journal, as in the middle of a run."""
+    code = f"""
+import os, signal, sys
+from store import Store
+from tests.support.kept_answers import keep
+store = Store.open(sys.argv[1])
+{"; ".join(works)}
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60)
+    assert ended.returncode == -signal.SIGKILL
+
+
+def copied(path: Path, name: str, *, journal: bool) -> Path:
+    to = path.with_name(name)
+    shutil.copyfile(path, to)
+    if journal:
+        shutil.copyfile(f"{path}-wal", f"{to}-wal")
+    return to
+
+
+def test_a_store_that_nobody_uses_is_one_complete_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        keep(store, 12)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
+    status, found = check(copied(path, "copy.sqlite", journal=False), capsys)
+    assert (status, found["answers"], found["problems"]) == (0, 12, [])
+
+
+def test_also_if_nobody_closes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "store.sqlite"
+    for ends in ("sys.exit(0)", "raise ValueError"):
+        path.unlink(missing_ok=True)
+        code = f"""
+import sys
+from store import Store
+from tests.support.kept_answers import keep
+opened = Store.open(sys.argv[1])
+keep(opened, 12)
+{ends}
+"""
+        subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60, capture_output=True)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"], ends
+        assert check(path, capsys)[1]["answers"] == 12
+
+
+@pytest.mark.parametrize("command", [["costs"], ["review", "status"], ["store", "check"], ["review", "invite", "Ann"]])
+def test_every_command_leaves_one_file(tmp_path: Path, command: list[str]) -> None:
+    path = tmp_path / "store.sqlite"
+    killed(path, "keep(store, 12)")
+    assert Path(f"{path}-wal").stat().st_size
+    arguments = [sys.executable, "-m", "flows", *command, "--store", str(path)]
+    assert subprocess.run(arguments, check=False, timeout=60, capture_output=True).returncode == 0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
+
+
+def test_a_copy_without_the_journal_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "store.sqlite"
+    for before, answers in ((0, 12), (12, 20)):
+        killed(path, f"keep(store, {answers})")
+        behind = copied(path, f"behind-{answers}.sqlite", journal=False)
+        for _ in range(2):  # it is not forgotten by looking
+            status, found = check(behind, capsys)
+            assert (status, found["answers"]) == (1, before)
+            assert found["problems"][0].startswith("file: it was copied from a store in use")
+        assert main(["costs", "--store", str(behind)]) == 0
+        assert "was in use when it was copied: its latest answers may be missing" in capsys.readouterr().err
+        whole = copied(path, f"whole-{answers}.sqlite", journal=True)
+        assert check(whole, capsys)[1] == {
+            "answers": answers,
+            "problems": [],
+            "notes": [f"other users of this machine can open it (mode 644): chmod 600 {whole}"],
+        }
+        Store.open(str(path)).close()
+        assert check(copied(path, f"alone-{answers}.sqlite", journal=False), capsys)[1]["answers"] == answers
+    backup = tmp_path / "backup.sqlite"
+    assert main(["store", "backup", str(backup), "--store", str(path)]) == 0
+    assert check(backup, capsys)[1]["answers"] == 20
+    assert check(path, capsys)[0] == 0
+
+
+def test_a_copy_of_a_journal_that_holds_everything_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As earlier versions left a store: all of it, its tables included, is in the journal."""
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite_library().connect(str(path))) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    before = path.read_bytes()
+    status, found = check(path, capsys)
+    assert status == 1
+    assert "is a copy without its latest commits, which are in store.sqlite-wal" in found["problems"][0]
+    with pytest.raises(StoreError, match="copy that file too, or copy stores with `python -m flows store backup`"):
+        Store.open(str(path))
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["store.sqlite"]
+
+
+def test_a_copy_that_is_cut_short_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        keep(store, 200)
+    whole = path.read_bytes()
+    for length in (0, 1, 99, 100, 4096, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+        cut = tmp_path / f"cut-{length}.sqlite"
+        cut.write_bytes(whole[:length])
+        status, found = check(cut, capsys)
+        assert status == 1, length
+        assert found["problems"], length
+        assert cut.read_bytes() == whole[:length] or length == len(whole) - 1  # SQLite adds the byte
+
+
+def test_a_store_of_an_earlier_schema_that_was_closed_is_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Earlier versions left the mark of the WAL journal on files that were complete."""
+    path = tmp_path / "store.sqlite"
+    first = Path(__file__).with_name("store_schema_1.sql").read_text(encoding="utf-8")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(first)
+        connection.execute("PRAGMA journal_mode=WAL")
+    assert path.read_bytes()[18:20] == b"\2\2"
+    assert "file" not in " ".join(check(path, capsys)[1]["problems"])
+
+
+def test_a_store_in_use_by_another_is_left_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as first:
+        begin(first)
+        with Store.open(str(path)) as second:
+            pay(second, ["a"])
+        assert Path(f"{path}-wal").stat().st_size == 0, "what could be moved to the file was"
+        pay(first, ["b"])
+        engine = connect(str(path))
+        with engine.connect() as reader, reader.begin():
+            reader.exec_driver_sql("SELECT count(*) FROM answers").all()
+            pay(first, ["c"])
+            with Store.open(str(path)) as third:
+                assert claim(third, ["d"]).granted
+        engine.dispose()
+        assert set(first.answers.lookup(["a", "b", "c"])) == {"a", "b", "c"}
+    assert os.listdir(tmp_path) == ["store.sqlite"]
