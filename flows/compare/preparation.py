@@ -112,6 +112,7 @@ class PreparedComparison:
             seed=self.settings.seed,
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
+            retry_unusable=self.settings.retry_unusable,
         )
         folder = self.folder / f"discovery-{asked.index + 1}"
         return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)

@@ -93,7 +93,7 @@ class CompareSettings(RunSettings):
         words = [self.dataset, "--oracles", *self.oracles]
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
-            if name in ("dataset", "oracles", "store", "out") or value == field.default:
+            if name in ("dataset", "oracles", "store", "out", "retry_unusable") or value == field.default:
                 continue
             flag = "--" + name.replace("_", "-")
             words += [flag] if value is True else [flag, str(value)]

@@ -20,7 +20,7 @@ from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.progress import recorded_run
+from flows.progress import recorded_run, retry_time
 from flows.reviewing import suspended, wait_for_people
 from models import (
     MICRO,
@@ -101,7 +101,9 @@ def run_discovery(
         oracle=prepared.oracle.identity,
         settings=settings,
     ) as run:
+        again = settings.retry_unusable and retry_time(store, run_id, [prepared.scope], on_request=True)
         book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
+        book = partial(book, retry_unusable=again or None)
         run.spending = recorded = recorded_by(prepared.oracle, book)
         asked = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
 

@@ -70,6 +70,9 @@ class OpenAIOracle:
         dispatch = BatchDispatch if self.config.provider_batch else Dispatch
         return dispatch(*self._opened(), self.width).run(iter(questions))
 
+    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
+        self._opened()[0].anew.update((question, since) for question in questions)
+
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""
         with self._lock:

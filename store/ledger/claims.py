@@ -49,6 +49,7 @@ class Request(NamedTuple):
     upper_bound: int
     oracle: str = ""
     kind: str = ""
+    replaces: float | None = None  # an answer that was kept before this time does not count
 
 
 @dataclass(slots=True)
@@ -84,7 +85,10 @@ _MARK_SENT = (
 )
 # Every answer has a charge, so the charges tell which questions are answered.
 _CHARGES = (
-    select(*(charges.c[name] for name in ("key", "fence", "state", "owner", "token")), answers.c.id.label("answered"))
+    select(
+        *(charges.c[name] for name in ("key", "fence", "state", "owner", "token")),
+        answers.c.answered_at.label("answered"),
+    )
     .outerjoin(answers, answers.c.key == charges.c.key)
     .where(charges.c.key.in_(listed()))
     .order_by(charges.c.key, charges.c.fence)
@@ -185,7 +189,7 @@ def _decide(
     left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
-        if before is not None and before.answered:
+        if before is not None and _is_answered(before.answered, request.replaces):
             result.answered.append(request.key)
         elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
             if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
@@ -206,6 +210,10 @@ def _decide(
     return result, wanted
 
 
+def _is_answered(at: float | None, replaces: float | None) -> bool:
+    return at is not None and (replaces is None or at >= replaces)
+
+
 def _insert(
     connection: Connection, run: RunRow, requests: Sequence[Request], decided: Claimed, terms: ClaimTerms
 ) -> set[str]:
@@ -215,7 +223,7 @@ def _insert(
     fences, sent = decided.granted, decided.sent
     rows = [
         (key, fences[key], SENT if key in sent else CLAIMED, storable(oracle), storable(kind), bound)
-        for key, bound, oracle, kind in requests
+        for key, bound, oracle, kind, _ in requests
     ]
     values = {
         "rows": rows,
