@@ -26,7 +26,7 @@ GROUPS = {
     "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out"),
     "What is asked": (
         *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
-        *("examples", "elicit_on", "label_rest", "backfill", "quick"),
+        *("examples", "elicit_on", "label_rest", "backfill", "retry_unusable", "quick"),
     ),
     "Who answers": ("labeller", "escalate", "spot_check", "people", "annotators"),
     "When to stop": ("target_g", "nones", "beyond", "wait"),
