@@ -38,7 +38,7 @@ from models import (
 from models.people import WaitingOracle, recorded_by
 from reports import Run
 from reports.page import picture_of
-from reports.run import check_writable
+from reports.run import RunSummary
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -90,7 +90,7 @@ def run_discovery(
     settings, store, display = prepared.settings, prepared.store, prepared.display
     started = time.monotonic()
     connect(prepared.oracle)
-    check_writable(prepared.folder)
+    prepared.check_folder()
     with recorded_run(
         store,
         run_id,
@@ -145,12 +145,14 @@ def _detail(progress: Progress) -> str:
 
 
 def run_flow(prepared: Prepared) -> Run:
-    """A discovery that is prepared already, as a flow run."""
+    """A discovery that is prepared already, as a flow run. Its summary is its own, whoever writes the folder next."""
     work, display = partial(_discover, prepared), prepared.display
-    run_as_flow(
+    told = run_as_flow(
         discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
     )
-    return Run(prepared.folder)
+    run = Run(prepared.folder)
+    vars(run)["summary"] = RunSummary.model_validate(told)  # instead of reading it
+    return run
 
 
 def discover(dataset: str, **settings: Any) -> Run:

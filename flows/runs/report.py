@@ -82,6 +82,7 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
         "target_g": None,
         "nones": None,
         "retry_unusable": False,
+        "replace": True,
     }
     settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
     try:
