@@ -60,7 +60,7 @@ licences: .venv/.run ## docs/licences.md
 	supply/install.sh $(BIN)/python dev
 	touch $@
 
-.venv/.tools: supply/tools.txt .venv/.run
+.venv/.tools: supply/tools.lock .venv/.run
 	test -x .venv/tools/bin/python || $(BIN)/python -m venv .venv/tools
-	.venv/tools/bin/python -m pip install --quiet --disable-pip-version-check -r supply/tools.txt
+	supply/install.sh .venv/tools/bin/python tools
 	touch $@

@@ -4,7 +4,7 @@ What a run reports while it works. The terminal's display is flows.cli.progress.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,23 @@ def recorded_run(
     run = store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=str(oracle), settings=kept)
     run.pending = AnswersPending
     return run
+
+
+_UNFINISHED = {"running", "failed", "waiting", "oracle-unavailable", "stopped: oracle-unavailable", "stopped: budget"}
+
+
+def retry_time(store: Store, run_id: str, scopes: Sequence[str], *, on_request: bool) -> float:
+    """Unusable answers from before this time are asked again: when the run began, or the first of the unfinished runs
+    that it resumes, so that nothing is paid again which those have found unusable. A run on request resumes only runs
+    on request."""
+    latest = store.runs.latest(scopes)
+    at = [run.run_id for run in latest].index(run_id)
+    began = latest[at].started_at
+    for run in latest[at + 1 :]:
+        if run.status not in _UNFINISHED or (on_request and not run.settings.get("retry_unusable")):
+            break
+        began = min(began, run.started_at)
+    return began
 
 
 class Display:

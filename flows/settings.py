@@ -108,6 +108,9 @@ class RunSettings(FrozenSettings):
     store: StoreText | None = Field(
         None, description="URL or path of the store (default: TWOTHIRDS_STORE, or the user's own)"
     )
+    retry_unusable: bool = Field(
+        False, description="ask again what was refused or unreadable before; earlier replies stay in the store"
+    )
 
     @property
     def budget_micro(self) -> Money | None:

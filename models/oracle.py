@@ -94,6 +94,9 @@ class Verdict(StrEnum):
     UNREADABLE = "unreadable"
 
 
+UNUSABLE = frozenset({Verdict.REFUSED.value, Verdict.UNREADABLE.value})
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     name: str
@@ -302,6 +305,15 @@ class ProbesServer(Connects, Protocol):
 
     def forecast(self, questions: Sequence[Question]) -> Forecast:
         """Sends nothing, connected or not."""
+        ...
+
+
+@runtime_checkable
+class AsksAnew(Protocol):
+    """An oracle that may find an earlier reply to a question again, as in a provider's batch."""
+
+    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
+        """From now on, do not answer these with replies to what was sent before that time."""
         ...
 
 

@@ -9,15 +9,17 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from models.keys import QuestionKeys
 from models.oracle import (
+    UNUSABLE,
     Answer,
     AnswersPending,
+    AsksAnew,
     BudgetExhausted,
     Money,
     Oracle,
@@ -42,7 +44,13 @@ def take_over_probe(oracle: Oracle, store: Store, run_id: str) -> Money:
 
 
 def record_of(
-    answer: Answer, key: str, fence: int, question: Mapping[str, Any], oracle: str, identity: Mapping[str, Any]
+    answer: Answer,
+    key: str,
+    fence: int,
+    question: Mapping[str, Any],
+    oracle: str,
+    identity: Mapping[str, Any],
+    replaces: float | None = None,
 ) -> AnswerRecord:
     from store import AnswerRecord
 
@@ -60,6 +68,7 @@ def record_of(
         seconds=answer.seconds,
         in_doubt=answer.in_doubt,
         identity=identity,
+        replaces=replaces,
     )
 
 
@@ -72,9 +81,20 @@ DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers in flig
 
 
 class Recorded:
-    """An oracle that looks each question up before it asks, and is safe to use from many threads and processes."""
+    """An oracle that looks each question up before it asks, and is safe to use from many threads and processes.
 
-    def __init__(self, oracle: Oracle, store: Store, *, run_id: str, scope: str, budget: Money | None = None) -> None:
+    Refused and unreadable answers that were kept before the time `retry_unusable` are asked again and replaced."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        store: Store,
+        *,
+        run_id: str,
+        scope: str,
+        budget: Money | None = None,
+        retry_unusable: float | None = None,
+    ) -> None:
         self.oracle = oracle
         self.identity: OracleIdentity = oracle.identity
         self.identity_json = oracle.identity.to_json()  # one object: the store digests it once per batch
@@ -84,6 +104,7 @@ class Recorded:
         self.run_id = run_id
         self.scope = scope
         self.budget = budget
+        self.retry_unusable = None if getattr(oracle, "refusals_are_final", False) else retry_unusable
         self.paid_calls = 0
         self.cached_calls = 0
         self.cost: Money = take_over_probe(oracle, store, run_id)  # paid by this run, now
@@ -93,7 +114,7 @@ class Recorded:
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for stored answers, the oracle's upper bound for the rest."""
         keys = [self.keys.of(question) for question in questions]
-        known = self.store.answers.lookup(list(dict.fromkeys(keys)))
+        known, _ = self._lookup(list(dict.fromkeys(keys)))
         bounds = self.oracle.estimate(questions)
         return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
 
@@ -104,12 +125,12 @@ class Recorded:
             asked.setdefault(self.keys.of(question), []).append(question)
         waiting, last_settled = list(asked), time.monotonic()
         while waiting:
-            known = self.store.answers.lookup(waiting)
+            known, unusable = self._lookup(waiting)
             if known:
                 self.store.answers.note_uses(self.run_id, known)
             for key, kept in known.items():
                 yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
-            batch = _PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known})
+            batch = _PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known}, unusable)
             settled = set(known)
             for key, answer in batch.run():
                 settled.add(key)
@@ -125,6 +146,15 @@ class Recorded:
                 if time.monotonic() - last_settled > SILENT_SECONDS:
                     self.store.notice("held", _waits_for_others(len(waiting)))
                 time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers will be in the store
+
+    def _lookup(self, keys: Sequence[str]) -> tuple[dict[str, dict[str, Any]], set[str]]:
+        """The answers that are kept, and apart from them the keys of those that are to be asked again."""
+        known = self.store.answers.lookup(keys)
+        if self.retry_unusable is None:
+            return known, set()
+        unusable = [key for key, kept in known.items() if kept["verdict"] in UNUSABLE]
+        again = self.store.answers.older(unusable, self.retry_unusable)
+        return {key: kept for key, kept in known.items() if key not in again}, again
 
     def _counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:
@@ -169,10 +199,11 @@ class _PaidBatch:
 
     `_fences` holds what is sent and not committed. An interrupted batch commits what arrives within DRAIN_SECONDS."""
 
-    def __init__(self, recorded: Recorded, questions: dict[str, Question]) -> None:
+    def __init__(self, recorded: Recorded, questions: dict[str, Question], unusable: Collection[str] = ()) -> None:
         self._recorded = recorded
         self._store = recorded.store
         self._questions = questions
+        self._replaces = dict.fromkeys(unusable, recorded.retry_unusable)  # by key: answers from before this time
         self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the batch
         from store import new_owner  # here and below: settings and help are read without a database
 
@@ -227,7 +258,10 @@ class _PaidBatch:
         self._recorded.count_lost(self._store.claims.abandon(self._owner, self._fences))
 
     def _ask(self) -> None:
+        recorded = self._recorded
         try:
+            if isinstance(recorded.oracle, AsksAnew) and recorded.retry_unusable is not None:
+                recorded.oracle.ask_anew([self._questions[key] for key in self._replaces], recorded.retry_unusable)
             with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
                 for answer in self._answers(claimed):
                     self._came += 1
@@ -276,7 +310,8 @@ class _PaidBatch:
     def _request(self, key: str, bound: Money) -> Request:
         from store import Request
 
-        return Request(key, bound, str(self._recorded.identity), self._questions[key].kind.value)
+        kind = self._questions[key].kind.value
+        return Request(key, bound, str(self._recorded.identity), kind, self._replaces.get(key))
 
     def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[Question]:
         width = self._recorded.width
@@ -358,4 +393,5 @@ class _PaidBatch:
 
     def _record(self, key: str, answer: Answer) -> AnswerRecord:
         recorded, content = self._recorded, answer.question.content
-        return record_of(answer, key, self._fences[key], content, str(recorded.identity), recorded.identity_json)
+        who = (str(recorded.identity), recorded.identity_json)
+        return record_of(answer, key, self._fences[key], content, *who, self._replaces.get(key))

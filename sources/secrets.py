@@ -16,12 +16,56 @@ from sources.errors import DatasetError
 
 REDACTED = "***"
 MIN_SECRET_CHARS = 4  # a shorter secret would be found everywhere
-_WORDS = {
-    *("auth", "authorization", "bearer", "code", "hmac", "jwt", "key", "pass", "passwd", "policy", "pwd", "sas"),
-    *("session", "sid", "sig", "ticket", "token"),
+# Words of a parameter's name. A secret word makes any value a secret, an ambiguous one only a value that is as long as
+# a key and no common word.
+_WORDS = {"auth", "authorization", "bearer", "hmac", "jwt", "pass", "passwd", "pwd", "sas", "sig", "token"}
+_AMBIGUOUS = {"code", "key", "policy", "session", "sid", "ticket"}
+_PARTS = (
+    *(
+        "accesskey",
+        "apikey",
+        "credential",
+        "password",
+        "secret",
+        "signature",
+        "authtoken",
+        "sessiontoken",
+        "privatekey",
+    ),
+    *(
+        "accesscode",
+        "authcode",
+        "passcode",
+        "passphrase",
+        "sharedkey",
+        "signingkey",
+        "masterkey",
+        "accountkey",
+        "appkey",
+    ),
+    *("sessionkey", "sessionid", "encryptionkey", "licensekey", "subscriptionkey", "clientkey", "userkey"),
+)
+MIN_KEY_CHARS = 8  # of the value of an ambiguous parameter that may be a secret
+_PUBLIC_NAMES = {  # with an ambiguous word in them
+    *("airportcode", "areacode", "barcode", "colorcode", "colourcode", "countrycode", "currencycode", "errorcode"),
+    *("facetkey", "fipscode", "foreignkey", "geocode", "groupkey", "icdcode", "isocode", "keycode", "langcode"),
+    *("languagecode", "localecode", "naicscode", "partitionkey", "plotkey", "postalcode", "postcode", "primarykey"),
+    *("productcode", "promocode", "regioncode", "rowkey", "sortkey", "statecode", "stationcode", "statuscode"),
+    *("datakey", "keyfield", "keycolumn", "ordercode", "zipcode", "privacypolicy", "retentionpolicy", "coursecode"),
 }
-_PARTS = ("accesskey", "apikey", "credential", "password", "secret", "signature", "authtoken", "sessiontoken")
-_VERSIONS = ("versionid", "generation")  # long and opaque, but not secret
+_PUBLIC_VALUES = {  # that are as long as a key
+    *("category", "latitude", "longitude", "language", "location", "population", "timestamp", "filename", "username"),
+    *("continent", "precision", "elevation", "published", "publisher", "temperature", "description", "quantity"),
+    *("standard", "identifier", "image_id", "label_id", "postcode", "postal_code", "country_code", "created_at"),
+    *("updated_at", "customer", "customer_id", "document", "document_id", "category_id", "location_id", "station_id"),
+    *("species_name", "full_name", "first_name", "last_name", "relevance", "ascending", "descending", "commonname"),
+    *("read-only", "readonly", "read-write", "public-read", "no-cache", "overwrite", "immutable", "homepage"),
+}
+# Long and opaque, but not secret.
+_VERSIONS = {
+    *("versionid", "generation", "sha256", "sha1", "sha512", "md5", "checksum", "digest", "commit", "etag"),
+    *("rev", "revision", "version"),
+}
 MIN_OPAQUE_CHARS = 20  # of a value that may be a secret whatever its name
 _CHANGES = re.compile(r"(?=[a-z][A-Z0-9]|[A-Z][a-z0-9]|[0-9][A-Za-z])")
 _URL = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^\s'\"<>]+")  # the limit keeps long words from taking quadratic time
@@ -36,8 +80,22 @@ _values_of_variables: set[str] = set()  # that URLs referred to: to be redacted 
 
 def is_secret_name(name: str) -> bool:
     """Whether a parameter of this name holds a secret, as `token`, `X-Amz-Signature` and `sig` do."""
-    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", unquote(name)).lower())
-    return not _WORDS.isdisjoint(words) or any(part in "".join(words) for part in _PARTS)
+    words = _words_of(name)
+    return not (_WORDS | _AMBIGUOUS).isdisjoint(words) or any(part in "".join(words) for part in _PARTS)
+
+
+def _words_of(name: str) -> list[str]:
+    return re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", unquote(name)).lower())
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether the name of a parameter makes its value a secret."""
+    words = _words_of(name)
+    whole = "".join(words)
+    if not _WORDS.isdisjoint(words) or any(part in whole for part in _PARTS):
+        return True
+    may_be = len(value) >= MIN_KEY_CHARS and unquote(value).lower() not in _PUBLIC_VALUES
+    return not _AMBIGUOUS.isdisjoint(words) and whole not in _PUBLIC_NAMES and may_be
 
 
 def has_store_password(text: str) -> bool:
@@ -118,7 +176,7 @@ def _secret_value(found: re.Match[str]) -> str | None:
     if found["value"] in ("", REDACTED) or _VARIABLE.fullmatch(found["value"]):
         return None
     opaque = _is_opaque(found["value"]) and found["name"].lower() not in _VERSIONS
-    return found["value"] if is_secret_name(found["name"]) or opaque else None
+    return found["value"] if _is_secret(found["name"], found["value"]) or opaque else None
 
 
 def _is_opaque(value: str) -> bool:

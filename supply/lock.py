@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from supply.locks import CUDA, DEV, ROOT, RUN, SCALE, TORCH, Locked, read_lock, write_lock
+from supply.locks import CUDA, DEV, ROOT, RUN, SCALE, TOOLS, TORCH, Locked, read_lock, write_lock
 
 UV = ROOT / ".venv" / "tools" / "bin" / "uv"
 EVERYWHERE = "python_full_version < '3.14' and sys_platform == 'linux'"  # what [tool.uv] makes of every line
@@ -26,6 +26,9 @@ def main(arguments: list[str]) -> None:
         clusters.write_text(_texts(everything) + ("" if upgrading else _texts(SCALE)), encoding="utf-8")
         scaling = _resolve("requirements-scale.txt", clusters)
         running = {one.name for one in _resolve("requirements.txt", everything)}
+        apart = Path(folder) / "tools.lock"
+        apart.write_text("" if upgrading else _texts(TOOLS), encoding="utf-8")
+        tools = _resolve("supply/tools.txt", apart)
     _assert_one_version_each(developing, scaling)
     torch = next(one for one in developing if one.name == "torch")
     known = {*torch.hashes, *_hashes_in_lock(torch), *_hashes_here(torch)}
@@ -38,6 +41,7 @@ def main(arguments: list[str]) -> None:
     )
     write_lock(TORCH, "All builds that are known.", [Locked(torch.name, torch.version, torch.marker, tuple(known))])
     write_lock(CUDA, "What the builds of torch for graphics cards need.", cards)
+    write_lock(TOOLS, "What `make lock` and `make audit` need, in an environment of their own.", tools)
     together = {one.name for one in (*developing, *scaling)}
     print(f"{len(together)} packages locked, {len(cards)} of them for graphics cards only")
 
@@ -73,8 +77,8 @@ def _hashes_in_lock(torch: Locked) -> tuple[str, ...]:
 def _hashes_here(torch: Locked) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         wanted = f"{torch.name}=={torch.version}"
-        download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, wanted]
-        subprocess.run(download, check=True)
+        download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        subprocess.run([*download, "--dest", folder, wanted], check=True)
         return [hashlib.sha256(path.read_bytes()).hexdigest() for path in Path(folder).iterdir()]
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-RUN, DEV, SCALE, TORCH, CUDA = (HERE / f"{name}.lock" for name in ("run", "dev", "scale", "torch", "cuda"))
+RUN, DEV, SCALE, TORCH, CUDA, TOOLS = (
+    HERE / f"{name}.lock" for name in ("run", "dev", "scale", "torch", "cuda", "tools")
+)
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?==(?P<version>[^\s;\\]+)\s*(;\s*(?P<marker>[^\\]+?))?\s*\\?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")

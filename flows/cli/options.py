@@ -26,12 +26,12 @@ GROUPS = {
     "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out"),
     "What is asked": (
         *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
-        *("examples", "elicit_on", "label_rest", "backfill", "quick"),
+        *("examples", "elicit_on", "label_rest", "backfill", "retry_unusable", "quick"),
     ),
     "Who answers": ("labeller", "escalate", "spot_check", "people", "annotators"),
     "When to stop": ("target_g", "nones", "beyond", "wait"),
     "Money": ("provider_batch", "accuracy"),
-    "Output": ("store", "config", "json", "debug"),
+    "Output": ("store", "replace", "config", "json", "debug"),
     "Advanced": (),
 }
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(GROUPS)}
@@ -179,6 +179,8 @@ def _from_config(path: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise UsageError(f"{path} is not JSON: {remedy}") from None
     settings = content.get("settings", content) if isinstance(content, dict) else None
+    if isinstance(settings, dict) and settings is not content:
+        settings.pop("retry_unusable", None)  # a wish for that one time
     if not isinstance(settings, dict):
         raise UsageError(f"{path} holds no settings: {remedy}")
     return dict(settings)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from discovery import Kind
 from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover import Outcome, StopReason, run_discovery
-from flows.progress import Display, recorded_run
+from flows.progress import Display, recorded_run, retry_time
 from models import (
     MICRO,
     Answer,
@@ -133,7 +134,9 @@ class Asking:
             oracle=asked.oracle.identity,
             settings=prepared.settings,
         ) as run:
-            run.spending = recorded = Recorded(asked.oracle, store, run_id=run_id, scope=scope, budget=budget)
+            again = prepared.settings.retry_unusable and retry_time(store, run_id, [scope], on_request=True)
+            book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
+            run.spending = recorded = book(asked.oracle, retry_unusable=again or None)
             yield recorded
             lost = self._is_lost(asked)
             run.status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if lost else "done"

@@ -20,7 +20,6 @@ from flows.prefect_api import artifact_key, run_as_flow
 from flows.reviewing import suspended
 from models import AnswersPending, OracleLost, connect
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
-from reports.run import check_writable
 from tasks import elicit, label, probed, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
@@ -58,7 +57,7 @@ def run_comparison(
     """The whole comparison as plain Python; the flow passes tasks, tests and benchmarks nothing."""
     for oracle in prepared.built:
         connect(oracle)
-    check_writable(prepared.folder)
+    prepared.check_folder()
     asking = Asking(prepared, run_id, compare, label)
     features, discovered = asking.features()
     contenders = tuple(asking.contender(asked, features, discovered.get(asked.index)) for asked in prepared.oracles)

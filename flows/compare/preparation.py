@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, same_name
-from flows.compare.settings import LARGEST_SAMPLE, CompareSettings
+from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
 from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
 from flows.oracle_specs import deciding
@@ -22,7 +22,8 @@ from flows.runs import read_features
 from flows.settings import Environment, open_store
 from models import Feature, Oracle, digest_of
 from models.people import RecordedVotes
-from reports.run import check_writable
+from reports.compare import read_settings
+from reports.run import RunError, check_writable
 from sources import Dataset, Example, lines_of_skipped, load_dataset
 from store import Store
 
@@ -59,10 +60,25 @@ class PreparedComparison:
 
     @cached_property
     def folder(self) -> Path:
+        if self.out is not None:
+            return self.out
         digest = digest_of(
             [self.dataset.digest, *([one.identity.to_json(), self.settings.votes] for one in self.built)]
         )
-        return self.out or RUNS / f"compare-{self.dataset.name}-{digest[:8]}"
+        return RUNS / f"compare-{self.dataset.name}-{digest[:8]}{self.settings.suffix}"
+
+    def check_folder(self) -> None:
+        """Raises RunError where writing the folder would destroy another comparison."""
+        check_writable(self.folder)
+        kept = {} if self.settings.replace else read_settings(self.folder)
+        given = self.settings.model_dump(mode="json", exclude=NOT_DECIDING)
+        other = next((name for name, value in given.items() if name in kept and kept[name] != value), None)
+        if other is not None:
+            difference = f"{other.replace('_', '-')} {kept[other]}"
+            raise RunError(
+                f"{self.folder} holds another comparison ({difference}): give another folder with --out, or "
+                "overwrite it with --replace"
+            )
 
     @cached_property
     def origin(self) -> str:
@@ -113,6 +129,8 @@ class PreparedComparison:
             seed=self.settings.seed,
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
+            retry_unusable=self.settings.retry_unusable,
+            replace=True,  # the folder of the comparison was looked at
         )
         folder = self.folder / f"discovery-{asked.index + 1}"
         return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)
@@ -154,7 +172,10 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     features = _features(settings, built)
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)
-    return PreparedComparison(settings, dataset, built, store, out, features, display)
+    prepared = PreparedComparison(settings, dataset, built, store, out, features, display)
+    if out is not None:
+        prepared.check_folder()
+    return prepared
 
 
 def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:

@@ -7,10 +7,12 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from flows.settings import OracleText, RunSettings, Usd
+from models import digest_of
 from sources import name_of
 
 LARGEST_SAMPLE = 2_000  # examples, unless more are asked for
 MOST_VOTES = 999
+NOT_DECIDING = {"store", "out", "budget", "retry_unusable"}  # the page is the same with others
 
 
 class CompareSettings(RunSettings):
@@ -51,6 +53,8 @@ class CompareSettings(RunSettings):
         None, description="folder of the page and the tables (default: runs/compare-DATASET-DIGEST)"
     )
 
+    replace: bool = Field(False, exclude=True, description="overwrite the folder if it holds another comparison")
+
     @field_validator("votes", mode="before")
     @classmethod
     def _votes(cls, value: object) -> object:
@@ -81,6 +85,13 @@ class CompareSettings(RunSettings):
         return numbers[index] if len(numbers) > 1 else numbers[0]
 
     @property
+    def suffix(self) -> str:
+        """Of the default folder, whose name tells data set, oracles and votes: empty if all else is as by default."""
+        named = NOT_DECIDING | {"dataset", "oracles", "votes"}
+        other = self.model_dump(mode="json", exclude=named, exclude_defaults=True)
+        return f"-{digest_of(other)[:4]}" if other else ""
+
+    @property
     def run_name(self) -> str:
         """Of its flow run."""
         return f"{name_of(self.dataset)}-{len(self.oracles)}-oracles-seed{self.seed}"
@@ -93,7 +104,7 @@ class CompareSettings(RunSettings):
         words = [self.dataset, "--oracles", *self.oracles]
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
-            if name in ("dataset", "oracles", "store", "out") or value == field.default:
+            if name in ("dataset", "oracles", "store", "out", "retry_unusable", "replace") or value == field.default:
                 continue
             flag = "--" + name.replace("_", "-")
             words += [flag] if value is True else [flag, str(value)]

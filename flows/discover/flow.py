@@ -20,7 +20,7 @@ from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.progress import recorded_run
+from flows.progress import recorded_run, retry_time
 from flows.reviewing import suspended, wait_for_people
 from models import (
     AnswersPending,
@@ -38,7 +38,7 @@ from models import (
 from models.people import WaitingOracle, recorded_by
 from reports import Run
 from reports.page import picture_of
-from reports.run import check_writable
+from reports.run import RunSummary
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -90,7 +90,7 @@ def run_discovery(
     settings, store, display = prepared.settings, prepared.store, prepared.display
     started = time.monotonic()
     connect(prepared.oracle)
-    check_writable(prepared.folder)
+    prepared.check_folder()
     with recorded_run(
         store,
         run_id,
@@ -101,7 +101,9 @@ def run_discovery(
         oracle=prepared.oracle.identity,
         settings=settings,
     ) as run:
+        again = settings.retry_unusable and retry_time(store, run_id, [prepared.scope], on_request=True)
         book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
+        book = partial(book, retry_unusable=again or None)
         run.spending = recorded = recorded_by(prepared.oracle, book)
         asked = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
 
@@ -143,12 +145,14 @@ def _detail(progress: Progress) -> str:
 
 
 def run_flow(prepared: Prepared) -> Run:
-    """A discovery that is prepared already, as a flow run."""
+    """A discovery that is prepared already, as a flow run. Its summary is its own, whoever writes the folder next."""
     work, display = partial(_discover, prepared), prepared.display
-    run_as_flow(
+    told = run_as_flow(
         discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
     )
-    return Run(prepared.folder)
+    run = Run(prepared.folder)
+    vars(run)["summary"] = RunSummary.model_validate(told)  # instead of reading it
+    return run
 
 
 def discover(dataset: str, **settings: Any) -> Run:

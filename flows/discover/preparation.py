@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from discovery import Kind
-from flows.discover.settings import DiscoverSettings
+from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle
 from flows.progress import SILENT, Display
 from flows.settings import Environment, micro_of, open_store
-from models import MICRO, Compare, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
+from models import MICRO, Compare, Connects, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
 from models.people import MixedCrowd
-from reports.run import check_writable
+from reports.run import RUN_JSON, RunError, RunSummary, check_writable
 from sources import Dataset, Example, lines_of_skipped, load_dataset
 from store import Store
 
@@ -69,7 +69,41 @@ class Prepared:
     @cached_property
     def folder(self) -> Path:
         """The run folder, by default named after the scope: connect the oracle first."""
-        return self.out or RUNS / f"{self.dataset.name}-{self.oracle.identity.kind}-{self.scope[:8]}"
+        scope = f"{self.scope[:8]}{self.settings.limits}"
+        return self.out or RUNS / f"{self.dataset.name}-{self.oracle.identity.kind}-{scope}"
+
+    def check_folder(self) -> None:
+        """Raises RunError where writing the folder would destroy another run, or a longer one of the same settings."""
+        check_writable(self.folder)
+        if self.settings.replace or not (self.folder / RUN_JSON).is_file():
+            return
+        try:
+            kept = RunSummary.read(self.folder)
+        except RunError:  # damaged: only another run can mend it
+            return
+        if other := self._difference(kept):
+            raise RunError(
+                f"{self.folder} holds another run ({other}): give another folder with --out, or overwrite it with "
+                "--replace"
+            )
+
+    def _difference(self, kept: RunSummary) -> str:
+        """What distinguishes the run that is kept, in words; empty if this one repeats or continues it."""
+        given, before = self.settings.model_dump(mode="json"), kept.settings
+        if before.get("dataset") != given["dataset"] and kept.dataset.digest != self.dataset.digest:
+            return f"of {before.get('dataset')}"
+        who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
+        if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
+            return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
+        for name in DECIDING:
+            if name in before and before[name] != given[name]:
+                return f"with {name.replace('_', '-')} {before[name]}"
+        if kept.queries > self.settings.queries:
+            return f"with {kept.queries} queries, and this one asks {self.settings.queries}"
+        for name in ("target_g", "nones"):
+            if given[name] not in (None, before.get(name)):
+                return f"without --{name.replace('_', '-')} {given[name]}"
+        return "with the rest labelled" if before.get("label_rest") and not self.settings.label_rest else ""
 
     @cached_property
     def rows(self) -> list[int]:
@@ -168,6 +202,8 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)
     prepared = Prepared(settings, dataset, oracle, store, out, display)
+    if not isinstance(oracle, Connects):  # else its identity is not known yet
+        prepared.check_folder()
     settings.make_strategy(len(prepared.rows))
     return prepared
 

@@ -59,6 +59,9 @@ SUBSET = 2_000
 OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 
 
+DECIDING = ("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY)
+
+
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -107,6 +110,7 @@ class DiscoverSettings(OracleSettings):
         False, description="wait for answers that take their time, e.g. people's, instead of ending with status 75"
     )
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
+    replace: bool = Field(False, exclude=True, description="overwrite the run folder if it holds another run")
 
     def resolved(self, n: int) -> DiscoverSettings:
         """With the defaults that depend on the number of examples filled in."""
@@ -136,8 +140,15 @@ class DiscoverSettings(OracleSettings):
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 
     def _deciding(self) -> dict[str, Any]:
-        chosen = {"strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY}
+        chosen = set(DECIDING)
         return self.model_dump(mode="json", include=chosen)
+
+    @property
+    def limits(self) -> str:
+        """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
+        given = self.model_dump(include={"queries", "target_g", "nones", "label_rest"}, exclude_defaults=True)
+        words = (name if value is True else f"{name}-{value}" for name, value in given.items())
+        return "".join(f"-{word.replace('_', '-')}" for word in words)
 
     @property
     def run_name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +89,14 @@ class Resources:
                 self._opened[key] = open_oracle(settings, purpose, self._display)
             return self._opened[key]
 
-    def recorded(self, settings: EnrichSettings, run_id: str, scope: str) -> Recorded:
+    def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Recorded:
         with self._opening:
             if run_id not in self._recorded:
                 oracle, store = self.oracle_and_store(settings, scope)
                 take_over_probe(oracle, store, run_id)  # a process that is not the flow's probes at the run's expense
                 connect(oracle)
-                budget = settings.budget_micro
-                self._recorded[run_id] = Recorded(oracle, store, run_id=run_id, scope=scope, budget=budget)
+                book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=settings.budget_micro)
+                self._recorded[run_id] = book(oracle, retry_unusable=retry_unusable)
             return self._recorded[run_id]
 
     def answered(self, run_id: str) -> tuple[int, Money]:
@@ -112,23 +113,33 @@ _OF_THIS_WORKER = Resources()  # used by labellers that came from another proces
 
 
 class Labeller:
-    """Labels batches for one run. It travels to other processes as its settings; secrets are read where it arrives."""
+    """Labels batches for one run. It travels to other processes as its settings; secrets are read where it arrives.
 
-    def __init__(self, settings: EnrichSettings, run_id: str, scope: str, resources: Resources) -> None:
+    Refused and unreadable answers from before the time `retry_unusable` are asked again."""
+
+    def __init__(
+        self,
+        settings: EnrichSettings,
+        run_id: str,
+        scope: str,
+        resources: Resources,
+        retry_unusable: float | None = None,
+    ) -> None:
         self.settings = settings
         self.run_id = run_id
         self.scope = scope
+        self.retry_unusable = retry_unusable
         self._resources = resources
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (self.settings, self.run_id, self.scope)
+        return _arrived, (self.settings, self.run_id, self.scope, self.retry_unusable)
 
     def answered(self) -> tuple[int, Money]:
         """How many answers this process has had for the run, and what they cost."""
         return self._resources.answered(self.run_id)
 
     def __call__(self, batch: Batch) -> BatchLabels:
-        recorded = self._resources.recorded(self.settings, self.run_id, self.scope)
+        recorded = self._resources.recorded(self.settings, self.run_id, self.scope, self.retry_unusable)
         found = BatchLabels(batch)
         lock = threading.Lock()
 
@@ -165,8 +176,8 @@ class Labeller:
         return labelled
 
 
-def _arrived(settings: EnrichSettings, run_id: str, scope: str) -> Labeller:
-    return Labeller(settings, run_id, scope, _OF_THIS_WORKER)
+def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Labeller:
+    return Labeller(settings, run_id, scope, _OF_THIS_WORKER, retry_unusable)
 
 
 def open_oracle(

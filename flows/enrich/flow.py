@@ -23,7 +23,7 @@ from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
 from flows.prefect_api import artifact_key, run_as_flow
-from flows.progress import SILENT, Display, recorded_run
+from flows.progress import SILENT, Display, recorded_run, retry_time
 from flows.runs import read_features
 from models import (
     AnswersPending,
@@ -103,6 +103,7 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
 
 
 RETRIES, RETRY_SECONDS = 2, 300
+VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are looked for
 
 
 @flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
@@ -182,7 +183,8 @@ class _Job:
         table.define(next_meaning(before, self.features, oracle.identity.to_json(), settings))
         # A flow that is tried again after a partial table makes the next version.
         run_id = f"{self.run_id}-{table.meaning.version}"
-        scope = settings.scope(str(self.folder.resolve()), table.meaning.oracle, table.meaning.version)
+        scopes = self._scopes(table.meaning)
+        scope = scopes[0]
         with recorded_run(
             store,
             run_id,
@@ -193,7 +195,8 @@ class _Job:
             oracle=oracle.identity,
             settings=settings,
         ) as run:
-            labeller = Labeller(settings, run_id, scope, self.resources)
+            retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
+            labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)
             work = Enrichment(
                 table,
                 self.features,
@@ -213,6 +216,11 @@ class _Job:
             summary = _write(self.folder, work, before, summarise(settings, self.features, work, before, seconds))
             run.status = summary.stopped_because
         return summary, changes
+
+    def _scopes(self, meaning: Meaning) -> list[str]:
+        """Of this version of the table, and of those before it: a run that is resumed may have left a partial table."""
+        folder, first = str(self.folder.resolve()), max(meaning.version - VERSIONS_RESUMED, 0)
+        return [self.settings.scope(folder, meaning.oracle, at) for at in range(meaning.version, first, -1)]
 
 
 @contextmanager

@@ -108,7 +108,7 @@ def relabelling(
     run: Run, request: CurationRequest, asks: list[LabelRequest], display: Display
 ) -> Iterator[Relabelling]:
     """Labels to be asked again, as a run in the store that shares no budget with the discovery."""
-    changed = {"out": str(run.folder), "budget": budget_of(request.budget)}
+    changed = {"out": str(run.folder), "budget": budget_of(request.budget), "retry_unusable": False}
     changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
     scope = digest_of(["features", run.summary.scope, request.action, request.names])
     prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed), display, scope)

@@ -81,6 +81,8 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
         "label_rest": False,
         "target_g": None,
         "nones": None,
+        "retry_unusable": False,
+        "replace": True,
     }
     settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
     try:

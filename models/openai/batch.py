@@ -45,6 +45,7 @@ from models.oracle import (
 from models.prices import settled
 from models.prompting import parse_labels
 
+CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 NOTE_SECONDS = 200.0  # a lease lasts for several of these
 
@@ -131,6 +132,7 @@ class _Collection:
             sent = _Sent(batch["id"])
             for request in await requests_of(self._session, batch):
                 ours = {digest for digest, _ in request.questions if (sent.id, digest) not in self._failed}
+                ours -= self._too_old(batch)
                 if ours & looking:
                     looking -= ours
                     sent.requests.append(request)
@@ -138,6 +140,14 @@ class _Collection:
                 await self._note_requests(sent.requests, sent.id)
                 found.append(sent)
         return found
+
+    def _too_old(self, batch: dict[str, Any]) -> set[str]:
+        """The questions that are asked anew, where this batch was made before."""
+        made, anew = batch.get("created_at"), self._session.anew
+        if not anew or not isinstance(made, int | float):
+            return set()
+        wanted = ((digest, anew.get(bill.question)) for digest, bill in self._open.items())
+        return {digest for digest, since in wanted if since is not None and made < since - CLOCKS_DIFFER}
 
     async def _submitted(self, digests: Sequence[str]) -> list[_Sent]:
         labels = self._session.bounds.label_groups()

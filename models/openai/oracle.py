@@ -89,6 +89,9 @@ class OpenAIOracle:
             return BatchDispatch(session, background, self.width, leaving, note).run(iter(questions))
         return Dispatch(session, background, self.width, leaving).run(iter(questions))
 
+    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
+        self._opened()[0].anew.update((question, since) for question in questions)
+
     def close(self) -> None:
         """End the connections and the thread. The oracle cannot be asked afterwards."""
         with self._lock:

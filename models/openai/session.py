@@ -154,6 +154,7 @@ class Session:
     client: Client
     images: ImageUrls
     identity: OracleIdentity
+    anew: dict[Question, float] = field(default_factory=dict)  # which are not answered by batches from before this time
 
     @property
     def by(self) -> str:

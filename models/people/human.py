@@ -49,6 +49,7 @@ class HumanOracle:
     """Never waits: yields what has been answered, then raises AnswersPending. Asking again continues."""
 
     width = AT_ONCE
+    refusals_are_final = True  # a question that people have given up stays given up
 
     def __init__(
         self, queue: Queue, name: str = "", terms: HumanTerms | None = None, clock: Callable[[], float] = time.time

@@ -13,20 +13,28 @@ WORDS_LIMIT = 5
 
 _PLACEHOLDERS = {"name", "feature", "string", "none", "n/a", "unknown", "example", "difference", "similarity", "other"}
 _NEGATION = re.compile(
-    r"\b(not|no|non|without|lacks?|lacking|missing|absent|absence|never|neither|nor|\w+n['’]t|cannot)\b",
+    r"\b(?<!me-)(not|no|non|without|lacks?|lacking|missing|absent|absence|never|neither|nor|\w+n['’]t|cannot)\b",
     re.IGNORECASE,
 )
 _FORBIDDING = re.compile(
     r"^no \w+( \w+)* (sign|symbol|logo|label|notice)s?$", re.IGNORECASE
 )  # "no entry sign" is a thing
-_INSTRUCTION = re.compile(
-    r"\b(ignore|disregard|forget|override)\b.*\b(above|previous|prior|earlier|instructions?|prompts?|rules?|all|everything)\b"
-    r"|\b(answer|reply|respond|say|output|print|return|write|label|mark)\b.{0,20}\b(yes|no|true|false|only|always|exactly)\b"
-    r"|\b(always|only|just)\s+(answer|reply|respond|say|output|print|return)\b"
-    r"|\byou (must|should|are|will|have to|shall)\b|\b(system|developer) (prompt|message)\b|\bas an ai\b"
-    r"|\bi (cannot|can['’]t|am unable)\b|\b(jailbreak|prompt injection)\b|^(system|assistant|user|developer)\s*:",
-    re.IGNORECASE,
+# An instruction is told by its verb in the imperative: where a sentence begins, or after a word that commands.
+_BEGINS = r"(?:^|[.!?;:,\n–—]\s*|\b(?:please|always|only|just|must|should|shall|now|then|and|simply)\s+)"
+_INSTRUCTIONS = (
+    r"\b(ignore|disregard|forget|override)\b.{0,40}\b(above|previous|prior|earlier|instructions?|prompts?)\b",
+    _BEGINS + r"(ignore|disregard|forget(?!-me))\b.{0,40}\b(all|everything|anything|rules?)\b",
+    _BEGINS + r"(answer|reply|respond|say|output|print|return|write|label|mark)\b.{0,20}\b(yes|no|true|false)\b",
+    r"\b(answer|reply|respond|say)(\s+with)?[\s:\"'“‘]+(yes|true|false)\b",
+    _BEGINS + r"(answer|reply|respond|say|output|return|write)\s+(with\b.{0,20}\b)?(only|always|exactly|just)\b\s*\w*",
+    _BEGINS + r"(print|label|mark)\s+(only|always|exactly|just)\s+(the|a|an|this|these|it|them|all|every|as)\b",
+    r"\b(always|just)\s+(answer|reply|respond|say|output|return)\b|(?:^|[.!?;:]\s*)only\s+(answer|reply|respond|say)\b",
+    _BEGINS + r"you (must|should|will|have to|shall|are(?! here\b))\b",
+    r"\b(system|developer) prompt\b|\b(the|your|this) (system|developer) message\b|\bas an ai\b",
+    r"\bi (cannot|can['’]t|am unable)\b|\bjailbreak (mode|prompt|now)\b",
+    r"(?:^|[.!?;\n]\s*)(system|assistant|user|developer)\s*:",
 )
+_INSTRUCTION = re.compile("|".join(f"(?:{one})" for one in _INSTRUCTIONS), re.IGNORECASE)
 _MARKS = " \"'“”‘’«»*_`;:,"
 _MARKUP = re.compile(r"[{}<>\[\]|\\`]|://")
 _POINTING = re.compile(r"\b(examples?|images?|pictures?|items?|texts?|groups?) ([A-C]|[1-9])\b|^[A-C]( and|,) [A-C]$")

@@ -110,3 +110,13 @@ class ComparisonSummary(JsonPart):
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         replace_file(folder / NAME, lambda file: file.write(text))
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Of the comparison that a folder holds; empty if it holds none that can be read."""
+    try:
+        content = json.loads((folder / NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    settings = content.get("settings") if isinstance(content, dict) else None
+    return settings if isinstance(settings, dict) else {}

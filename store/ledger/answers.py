@@ -1,4 +1,7 @@
-"""Answers, each kept once and for good under its key, and the charges that were paid for them.
+"""Answers, each kept under its key, and the charges that were paid for them.
+
+An answer is kept for good, unless it was of no use and its question was asked again on purpose: then the new answer
+takes its place, the old one moves to `replaced_answers`, and both charges stay booked.
 
 A key digests who was asked and what. It begins with a digest of the example, so that questions about one example are
 neighbours in the indexes: a batch of labels writes one page per example and not one per label, however large the
@@ -13,16 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Double,
-    Text,
-    bindparam,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, insert, select, update
 
 from store.errors import StoreError
 from store.ledger.balances import locked_balance
@@ -35,6 +29,7 @@ from store.schema import (
     charges,
     identities,
     json_text,
+    replaced_answers,
     runs,
     scopes,
     storable,
@@ -63,6 +58,7 @@ class AnswerRecord:
     seconds: float = 0.0
     in_doubt: int = 0  # the bounds of requests for it that may have been charged and never told
     identity: Mapping[str, Any] = field(default_factory=dict)
+    replaces: float | None = None  # an answer that was kept before this time, if there is one
 
 
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
@@ -101,6 +97,24 @@ _CHARGES = (
     .order_by(charges.c.key, charges.c.fence)
     .with_for_update(of=charges)
 )
+_OLDER = (
+    select(answers.c.id, answers.c.key, answers.c.answered_at).where(answers.c.key.in_(listed())).order_by(answers.c.id)
+)
+_MOVED = (answers.c.key, answers.c.answer, answers.c.cost, answers.c.answered_at)
+_MOVE = insert(replaced_answers).from_select(
+    [*(column.name for column in _MOVED), "replaced_at"],
+    select(*_MOVED, bindparam("at", type_=Double)).where(answers.c.id == bindparam("of_answer")),
+)
+_REPLACE = (
+    update(answers)
+    .where(answers.c.id == bindparam("of_answer"))
+    .values(
+        answer=bindparam("new_answer", type_=Text),
+        cost=bindparam("new_cost"),
+        checksum=bindparam("new_checksum"),
+        answered_at=bindparam("at", type_=Double),
+    )
+)
 _IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
 _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id)).returning(uses.c.answer)
@@ -111,6 +125,12 @@ class KeptAnswers(RunRepository):
     def lookup(self, connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
         """The answers that are kept, by key."""
         return dict(connection.execute(_LOOKUP, {"keys": list(keys)}).tuples().all()) if keys else {}
+
+    @reads
+    def older(self, connection: Connection, keys: Collection[str], than: float) -> set[str]:
+        """Those of the keys whose answer was kept before this time."""
+        rows = connection.execute(_OLDER, {"keys": list(keys)}).all() if keys else ()
+        return {row.key for row in rows if row.answered_at < than}
 
     @writes
     def record(
@@ -129,8 +149,10 @@ class KeptAnswers(RunRepository):
         rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(ordered)}
         values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
         first = set(connection.execute(_KEEP, values).scalars().all())
-        repeated = [key for key in rows if key not in first]
-        count_answers(connection, changes, known.values(), repeated)
+        before = [key for key in rows if key not in first]
+        count_answers(connection, changes, known.values(), before)
+        replaced = _replace(connection, [one for one in ordered if one.key not in first], now)
+        repeated = [key for key in before if key not in replaced]
         return dict(connection.execute(_LOOKUP, {"keys": repeated}).tuples().all()) if repeated else {}
 
     @writes
@@ -180,6 +202,22 @@ def _paid(before: Charge, one: AnswerRecord) -> Charge:
         input_tokens=one.input_tokens,
         output_tokens=one.output_tokens,
     )
+
+
+def _replace(connection: Connection, records: Sequence[AnswerRecord], now: float) -> set[str]:
+    """Replace the answers that are older than their record allows; returns their keys."""
+    limits = {one.key: (one, one.replaces) for one in records if one.replaces is not None}
+    older = connection.execute(_OLDER.with_for_update(), {"keys": sorted(limits)}).all() if limits else []
+    replaced = set()
+    for row in older:
+        one, limit = limits[row.key]
+        if row.answered_at < limit:
+            *_, answer, cost, checksum = _answer_row(one, 0)
+            of = {"of_answer": row.id, "at": now}
+            connection.execute(_MOVE, of)
+            connection.execute(_REPLACE, of | {"new_answer": answer, "new_cost": cost, "new_checksum": checksum})
+            replaced.add(row.key)
+    return replaced
 
 
 def _charges_of(connection: Connection, records: Sequence[AnswerRecord]) -> dict[tuple[str, int], Charge]:

@@ -57,6 +57,7 @@ class Request(NamedTuple):
     upper_bound: int
     oracle: str = ""
     kind: str = ""
+    replaces: float | None = None  # an answer that was kept before this time does not count
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ _NOTE_BATCH = (
 _SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
 # Every answer has a charge, so the charges tell which questions are answered.
 _CHARGES = (
-    select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.id.label("answered"))
+    select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.answered_at.label("answered"))
     .join(runs, runs.c.id == charges.c.run)
     .outerjoin(answers, answers.c.key == charges.c.key)
     .where(charges.c.key.in_(listed()))
@@ -243,7 +244,7 @@ def _decide(
     own = {key: one.spent for key, one in kept.items() if one.scope == scope}  # are paid for: no budget refuses them
     for request in {request.key: request for request in requests}.values():
         before = latest.get(request.key)
-        if before is not None and before.answered:
+        if before is not None and _is_answered(before.answered, request.replaces):
             result.answered.append(request.key)
         elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
             if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
@@ -267,6 +268,10 @@ def _decide(
     return result, wanted
 
 
+def _is_answered(at: float | None, replaces: float | None) -> bool:
+    return at is not None and (replaces is None or at >= replaces)
+
+
 def _insert(
     connection: Connection,
     run: RunRow,
@@ -281,15 +286,15 @@ def _insert(
     fences, sent = decided.granted, decided.sent
     rows = [
         (
-            key,
-            fences[key],
-            *((SENT, bound) if key in sent else (CLAIMED, 0)),
-            storable(oracle),
-            storable(kind),
-            bound,
-            batches.get(key),
+            one.key,
+            fences[one.key],
+            *((SENT, one.upper_bound) if one.key in sent else (CLAIMED, 0)),
+            storable(one.oracle),
+            storable(one.kind),
+            one.upper_bound,
+            batches.get(one.key),
         )
-        for key, bound, oracle, kind in requests
+        for one in requests
     ]
     values = {
         "rows": rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +26,15 @@ class RunRow(NamedTuple):
     run: int
     scope: int
     scope_name: str
+
+
+class RunState(NamedTuple):
+    """How far a run has come; "running" is also said of one that was killed."""
+
+    run_id: str
+    status: str
+    started_at: float
+    settings: dict[str, Any]
 
 
 class Spending(Protocol):
@@ -106,6 +115,13 @@ class Runs(Repository):
         joined = select(*columns, scopes.c.scope).join(scopes, scopes.c.id == runs.c.scope)
         ordered = joined.order_by(runs.c.started_at.desc(), runs.c.id.desc())
         return [dict(row) for row in connection.execute(ordered).mappings()]
+
+    @reads
+    def latest(self, connection: Connection, scopes_named: Sequence[str]) -> list[RunState]:
+        """The runs of these scopes, the latest first."""
+        columns = (runs.c.run_id, runs.c.status, runs.c.started_at, runs.c.settings)
+        query = select(*columns).join(scopes).where(scopes.c.scope.in_([storable(one) for one in scopes_named]))
+        return [RunState(*row) for row in connection.execute(query.order_by(runs.c.id.desc()))]
 
     @reads
     def spent(self, connection: Connection, scope: str) -> tuple[int, int]:

@@ -21,7 +21,7 @@ FLAGS = (
     "--no-first-run",
 )
 PATIENCE = 120_000  # milliseconds for whatever is waited for: a busy machine is no failure
-MISSING = "Chromium is not installed: run tests/install_chromium.sh as root, or put `chromium` on the PATH"
+MISSING = "Chromium is not installed: `apt-get install chromium` as root, or put `chromium` on the PATH"
 
 
 def find_chromium() -> str | None:

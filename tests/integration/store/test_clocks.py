@@ -98,8 +98,8 @@ def test_what_is_waited_for_is_said_once(store_url: str, monkeypatch: pytest.Mon
         ]
         said.clear()
         limit = SharedLimit(store, NAME, Rate())
-        limit.pause(30)
-        limit.pause(30)
+        asyncio.run(limit.pause(30))
+        asyncio.run(limit.pause(30))
         assert said == [f"{NAME} asked for a pause: waiting 30 s"]
 
 

@@ -115,3 +115,93 @@ def test_a_long_hostile_text_is_looked_through_at_once(text: str) -> None:
     without_secrets(text)
     secret_of(text)
     assert time.process_time() - start < 3, "it took hours before"
+
+
+PUBLIC = [
+    *("code=DE", "code=404", "code=E10", "code=en-US", "country_code=DEU", "countryCode=GB", "zip_code=12345-6789"),
+    *("postal-code=SW1A%201AA", "errorCode=timeout_while_reading", "iso_code=ISO-3166-2:DE", "station_code=KSFO"),
+    *("icd_code=J18.9", "key=year", "key=name", "key=id", "key=country", "key=population", "key=created_at"),
+    *(
+        "sort_key=published",
+        "sortKey=temperature",
+        "partition_key=2026-11-17",
+        "primary_key=customer_id",
+        "policy=open",
+    ),
+    *("policy=readonly", "policy=default", "session=3", "session=spring", "session=2026", "sid=17", "ticket=4711"),
+    *("keyword=security", "passenger=2", "passage=4", "design=token-free", "tokens=100", "authors=3", "author=Key"),
+    *(
+        "keys=a,b",
+        "codes=1,2",
+        "signal=sine",
+        "sigma=0.5",
+        "assignment=2",
+        "compass=north",
+        "monkey=1",
+        "postcode=10115",
+    ),
+    "sha256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "commit=3f2a9c41d7e8b6502c1f4a7d9e0b3c5d6f8a1b2c",
+]
+TRUE_SECRETS = [
+    *(
+        "code=0.AXoAx8zN4uJqT1v",
+        "code=4/0AX4XfWh-secret",
+        "code=a1b2c3d4",
+        "key=AIzaSyD-9tSrke72PouQMnMX",
+        "key=s3cretpw",
+    ),
+    *(
+        "key=abcdefgh",
+        "api_key=abc",
+        "apiKey=x",
+        "subscription-key=abc",
+        "Ocp-Apim-Subscription-Key=q",
+        "private_key=x",
+    ),
+    *(
+        "pass=hunter2",
+        "pwd=x",
+        "passwd=abc",
+        "password=a",
+        "passcode=1234",
+        "access_code=1234",
+        "auth=abc",
+        "auth_code=12",
+    ),
+    *(
+        "token=1",
+        "access_token=abc",
+        "refreshToken=abc",
+        "sig=x",
+        "X-Amz-Signature=a",
+        "X-Goog-Credential=a",
+        "jwt=a.b.c",
+    ),
+    *("session=9f8a7b6c5d4e", "sid=0123456789abcdef", "ticket=ST-1856339-aA5", "Policy=eyJTdGF0ZW1lbnQiOlt7"),
+    *(
+        "hmac=ab",
+        "sas=x",
+        "client_secret=x",
+        "sessionToken=x",
+        "session_key=abc",
+        "SharedAccessSignature=x",
+        "bearer=x",
+    ),
+]
+
+
+@pytest.mark.parametrize("parameter", PUBLIC)
+def test_a_public_parameter_is_neither_refused_nor_redacted(parameter: str) -> None:
+    address = f"https://data.example.org/export.csv?{parameter}&format=csv"
+    assert secret_of(address) == ""
+    assert without_secrets(address) == address
+
+
+@pytest.mark.parametrize("parameter", TRUE_SECRETS)
+def test_a_secret_parameter_is_refused_and_redacted(parameter: str) -> None:
+    address = f"https://data.example.org/export.csv?format=csv&{parameter}"
+    assert secret_of(address).startswith("a secret (its parameter ")
+    assert (
+        without_secrets(address) == f"https://data.example.org/export.csv?format=csv&{parameter.partition('=')[0]}=***"
+    )

@@ -49,7 +49,7 @@ def test_a_run_connects_names_its_folder_and_pays_for_the_probe(server: FakeOpen
     settings = settings_for(server, tmp_path)
     prepared = prepare(settings)
     outcome = run_discovery(prepared, run_id="run")
-    assert prepared.folder == Path("runs") / f"{prepared.dataset.name}-openai-{prepared.scope[:8]}"
+    assert prepared.folder == Path("runs") / f"{prepared.dataset.name}-openai-{prepared.scope[:8]}-queries-2"
     assert (prepared.folder / "run.json").exists()
     spent = server.spent(parse_price(PRICE))
     assert outcome.recorded.cost == spent

@@ -1,0 +1,140 @@
+"""A label that was refused or unreadable one night is asked again the next, and not by a run that is only resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from flows.cli.store_check import check
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.enrich import flow
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from models.oracle import OracleLost
+from store import Store
+from tests.support.fake_openai import LABELS, FakeOpenAI
+
+FEATURES = "cat: It mentions a cat.; dog: It mentions a dog."
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> str:
+    return str(tmp_path / "store.sqlite")
+
+
+@pytest.fixture
+def enriching(server: FakeOpenAI, dataset: Path, store_path: str) -> EnrichSettings:
+    return EnrichSettings(
+        dataset=str(dataset),
+        features=FEATURES,
+        oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&grouping=none&attempts=1",
+        store=store_path,
+        out=str(dataset.parent / "table"),
+    )
+
+
+def night(settings: EnrichSettings, **options: Any) -> dict[str, Any]:
+    return enrich_with(settings, **options).to_json()
+
+
+def missing(settings: EnrichSettings) -> int:
+    table = pd.read_parquet(Path(str(settings.out)) / "labels.parquet")
+    return int(table[["cat", "dog"]].isna().sum().sum())
+
+
+def whole(store_path: str) -> None:
+    with Store.open(store_path) as store:
+        assert check(store).problems == []
+
+
+@pytest.mark.parametrize("fault", ["prose", "refusal", "cut short"])
+def test_the_next_night_asks_again(server: FakeOpenAI, enriching: EnrichSettings, store_path: str, fault: str) -> None:
+    """With another patience, too: how often a question is asked is not part of who is asked."""
+    server.script(LABELS, [None, *[fault] * 5])
+    night(enriching.model_copy(update={"oracle": f"{enriching.oracle}&asks=1"}))
+    assert missing(enriching) == 5
+    assert night(enriching.model_copy(update={"oracle": f"{enriching.oracle}&asks=8"}))["paid_calls"] == 5
+    assert missing(enriching) == 0
+    assert night(enriching)["paid_calls"] == 0
+    whole(store_path)
+
+
+def test_every_night_tries_again_what_stays_refused(
+    server: FakeOpenAI, enriching: EnrichSettings, store_path: str
+) -> None:
+    server.abilities.forbidden = "number 3:"
+    night(enriching)
+    assert missing(enriching) == 2
+    for _ in range(2):
+        before = len(server.requests)
+        summary = night(enriching)
+        assert (summary["paid_calls"], summary["filled"], len(server.requests) - before) == (2, 0, 2)
+    server.abilities.forbidden = ""
+    assert night(enriching)["paid_calls"] == 2
+    assert missing(enriching) == 0
+    whole(store_path)
+
+
+def test_a_run_that_is_resumed_does_not_ask_again_what_it_found_unusable_itself(
+    server: FakeOpenAI, enriching: EnrichSettings, store_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.abilities.forbidden = "number 3:"
+    with monkeypatch.context() as patch:
+        patch.setattr(flow, "write_table", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            night(enriching)
+    asked = len(server.requests)
+    assert night(enriching)["paid_calls"] == 0
+    assert len(server.requests) == asked
+    assert night(enriching)["paid_calls"] == 2
+    whole(store_path)
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_nor_one_that_left_a_partial_table(server: FakeOpenAI, enriching: EnrichSettings, store_path: str) -> None:
+    """The server goes away in mid-run: what was found is a version of the table, and the same command goes on."""
+    server.abilities.forbidden = "number 0:"
+    server.answers_left = 20
+    one_by_one = enriching.model_copy(update={"oracle": f"{enriching.oracle}&concurrency=1&retry_delay=0.01"})
+    with pytest.raises(OracleLost):
+        night(one_by_one)
+    server.answers_left = None
+    asked = len(server.requests)
+    night(one_by_one)
+    sent = [request.json() for request in server.requests[asked:]]
+    assert sent
+    assert not any("number 0:" in str(body) for body in sent)
+    night(one_by_one)
+    assert sum("number 0:" in str(request.json()) for request in server.requests[asked:]) == 2
+    whole(store_path)
+
+
+def test_what_a_discovery_could_not_read_is_asked_again_on_request_alone(
+    server: FakeOpenAI, dataset: Path, store_path: str
+) -> None:
+    settings = DiscoverSettings(
+        dataset=str(dataset),
+        oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&attempts=1",
+        queries=5,
+        store=store_path,
+        out=str(dataset.parent / "run"),
+    )
+    server.abilities.forbidden = "number 3:"
+    first = run_discovery(prepare(settings), run_id="first")
+    server.abilities.forbidden = ""
+    assert run_discovery(prepare(settings), run_id="second").recorded.paid_calls == 0
+    retrying = settings.model_copy(update={"retry_unusable": True})
+    third = run_discovery(prepare(retrying), run_id="third")
+    assert third.recorded.paid_calls > 0
+    assert any((labels < 0).any() for labels in first.labels().values())
+    assert not any((labels < 0).any() for labels in third.labels().values())
+    assert run_discovery(prepare(settings), run_id="fourth").labels().keys() == third.labels().keys()
+    whole(store_path)

@@ -1,0 +1,231 @@
+"""Refused and unreadable answers are asked again on request: replaced, with both replies and both charges kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from flows.cli.store_check import check
+from flows.progress import retry_time
+from models.openai import OpenAIConfig, OpenAIOracle
+from models.oracle import Answer, BudgetExhausted, Feature, Label, Money, Question, Verdict
+from models.people import HumanOracle, MixedCrowd, Mixture, recorded_by
+from models.people.simulated import SimulatedOracle
+from models.recorded import Recorded
+from store import Store, back_up, restore
+from tests.integration.conftest import Clock
+from tests.support.fake_openai import LABELS, FakeOpenAI
+from tests.support.fake_openai.examples import labels as word_labels
+from tests.support.fake_openai.examples import texts as word_texts
+from tests.support.made import crowd_of, random_truth, texts
+
+TRUTH = random_truth(50, 6)
+PRICE = 10_000
+SCOPE = "the same run"
+
+
+class Moody(SimulatedOracle):
+    """Answers every third question with the verdict that is set, if one is."""
+
+    mood: Verdict | None = Verdict.UNREADABLE
+    asked = 0
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        for answer in super().ask(questions):
+            self.asked += 1
+            spoiled = self.mood is not None and int(answer.question.content["example"][:4], 16) % 3 == 0
+            yield Answer(answer.question, self.mood, "moody", cost=PRICE, raw="<html>") if spoiled else answer  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def moody() -> Moody:
+    plain = crowd_of(TRUTH, price=PRICE)
+    return Moody(texts(50), TRUTH, [f"feature {c}" for c in "abcdef"], behaviour=plain.behaviour)
+
+
+QUESTIONS = [Label(Feature("feature a"), example) for example in texts(50)[:30]]
+SPOILED = sum(int(question.content["example"][:4], 16) % 3 == 0 for question in QUESTIONS)
+
+
+def begun(store: Store, *, on_request: bool = False, run_id: str = "") -> tuple[str, float]:
+    run_id = run_id or uuid.uuid4().hex
+    settings = {"retry_unusable": on_request}
+    store.runs.begin(run_id, SCOPE, name="t", flow="test", dataset="d", oracle="o", settings=settings)
+    return run_id, retry_time(store, run_id, [SCOPE], on_request=on_request)
+
+
+def ask(store: Store, oracle: Any, *, retry: bool = True, budget: Money | None = None, end: str = "done") -> Recorded:
+    run_id, since = begun(store, on_request=retry)
+    recorded = Recorded(
+        oracle, store, run_id=run_id, scope=SCOPE, budget=budget, retry_unusable=since if retry else None
+    )
+    try:
+        answers = list(recorded.ask(QUESTIONS))
+        assert len(answers) == 30
+    finally:
+        if end:
+            store.runs.end(run_id, end, {})
+    return recorded
+
+
+def verdicts(store: Store, oracle: Any) -> set[str]:
+    keys = Recorded(oracle, store, run_id=begun(store)[0], scope=SCOPE).keys
+    return {kept["verdict"] for kept in store.answers.lookup([keys.of(question) for question in QUESTIONS]).values()}
+
+
+def replaced(store: Store) -> list[Any]:
+    with store.engine.connect() as connection:
+        return list(connection.execute(text("SELECT key, answer, cost FROM replaced_answers ORDER BY id")))
+
+
+@pytest.mark.parametrize("mood", [Verdict.UNREADABLE, Verdict.REFUSED])
+def test_what_was_unusable_is_asked_again_and_both_replies_and_charges_stay(
+    store: Store, clock: Clock, moody: Moody, mood: Verdict
+) -> None:
+    assert SPOILED > 5
+    moody.mood = mood
+    assert ask(store, moody, retry=False).paid_calls == 30
+    moody.mood = None
+    clock.now += 10
+    assert ask(store, moody, retry=False).paid_calls == 0  # nobody asked for it
+    clock.now += 10
+    again = ask(store, moody)
+    assert (again.paid_calls, again.cached_calls, again.cost) == (SPOILED, 30 - SPOILED, SPOILED * PRICE)
+    assert verdicts(store, moody) <= {"yes", "no"}
+    assert [(mood.value in row.answer, "<html>" in row.answer, row.cost) for row in replaced(store)] == [
+        (True, True, PRICE)
+    ] * SPOILED
+    assert store.runs.spent(SCOPE) == ((30 + SPOILED) * PRICE, 0)
+    assert sum(line.paid for line in store.costs.lines()) == (30 + SPOILED) * PRICE
+    assert store.answers.count() == 30
+    assert check(store).problems == []
+    clock.now += 10
+    assert ask(store, moody).paid_calls == 0  # all are usable by now
+
+
+def test_what_is_unusable_again_replaces_too_and_a_resumed_run_does_not_pay_for_it(
+    store: Store, clock: Clock, moody: Moody
+) -> None:
+    ask(store, moody, retry=False)
+    clock.now += 10
+    killed = ask(store, moody, end="")  # its entry still says that it is running
+    assert killed.paid_calls == SPOILED
+    clock.now += 10
+    resumed = ask(store, moody, end="failed")
+    assert (resumed.paid_calls, resumed.cached_calls) == (0, 30)
+    clock.now += 10
+    assert ask(store, moody).paid_calls == 0  # resumes both
+    clock.now += 10
+    assert ask(store, moody).paid_calls == SPOILED  # a new request
+    assert len(replaced(store)) == 2 * SPOILED
+    assert check(store).problems == []
+
+
+def test_a_request_does_not_resume_a_run_that_was_not_on_request(store: Store, clock: Clock, moody: Moody) -> None:
+    ask(store, moody, retry=False, end="failed")
+    clock.now += 10
+    assert ask(store, moody).paid_calls == SPOILED
+
+
+def test_a_budget_holds_for_what_is_asked_again(store: Store, clock: Clock, moody: Moody) -> None:
+    ask(store, moody, retry=False)
+    clock.now += 10
+    with pytest.raises(BudgetExhausted):
+        ask(store, moody, budget=33 * PRICE, end="stopped: budget")
+    assert store.runs.spent(SCOPE) == (33 * PRICE, 0)
+    clock.now += 10
+    assert ask(store, moody, budget=100 * PRICE).paid_calls == SPOILED - 3
+    assert check(store).problems == []
+
+
+def test_two_at_once_ask_again_once(store: Store, clock: Clock, moody: Moody) -> None:
+    ask(store, moody, retry=False)
+    clock.now += 10
+    first, second = begun(store, on_request=True), begun(store, on_request=True)
+    moody.asked = 0
+    books = [
+        Recorded(moody, store, run_id=run_id, scope=SCOPE, retry_unusable=since) for run_id, since in (first, second)
+    ]
+    threads = [threading.Thread(target=lambda book=book: list(book.ask(QUESTIONS))) for book in books]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert moody.asked == SPOILED
+    assert sum(book.paid_calls for book in books) == SPOILED
+    assert check(store).problems == []
+
+
+def test_a_late_answer_of_the_first_time_does_not_replace_the_second(store: Store, clock: Clock, moody: Moody) -> None:
+    """A record whose acknowledgement was lost is written once more: it changes nothing."""
+    ask(store, moody, retry=False)
+    clock.now += 10
+    run_id, since = begun(store, on_request=True)
+    record, sent = store.answers.record, []
+
+    def twice(run_id: str, records: Any) -> Any:
+        sent.extend(records)
+        record(run_id, records)
+        clock.now += 1
+        return record(run_id, records)
+
+    store.answers.record = twice  # type: ignore[method-assign]
+    moody.mood = None
+    answers = list(Recorded(moody, store, run_id=run_id, scope=SCOPE, retry_unusable=since).ask(QUESTIONS))
+    assert {answer.verdict for answer in answers} <= {Verdict.YES, Verdict.NO}
+    assert len(sent) == len(replaced(store)) == SPOILED
+    assert check(store).problems == []
+
+
+def test_replaced_answers_are_in_backups(store: Store, clock: Clock, moody: Moody, tmp_path: Path) -> None:
+    ask(store, moody, retry=False)
+    clock.now += 10
+    ask(store, moody)
+    back_up(store, tmp_path / "copy.sqlite", lambda *_: None)
+    restore(tmp_path / "copy.sqlite", f"sqlite:///{tmp_path / 'restored.sqlite'}", lambda *_: None)
+    with Store.open(str(tmp_path / "restored.sqlite")) as other:
+        assert replaced(other) == replaced(store)
+        assert check(other).problems == []
+
+
+def test_in_a_mixed_crowd_only_the_model_is_asked_again(store: Store, clock: Clock, moody: Moody) -> None:
+    """What people have given up stays given up."""
+    people = HumanOracle(store.queue)
+    crowd = MixedCrowd(moody, moody, people, Mixture())
+
+    def record(oracle: Any) -> Recorded:
+        return Recorded(oracle, store, run_id=run_id, scope=SCOPE, retry_unusable=since)
+
+    run_id, since = begun(store, on_request=True)
+    recorded = recorded_by(crowd, record)
+    assert [book.retry_unusable for book in recorded._books.values()] == [since, None]  # type: ignore[union-attr]
+    ask(store, moody, retry=False)
+    clock.now += 10
+    run_id, since = begun(store, on_request=True)
+    moody.mood = None
+    answers = list(recorded_by(MixedCrowd(moody, moody, None, Mixture()), record).ask(QUESTIONS))
+    assert {answer.verdict for answer in answers} <= {Verdict.YES, Verdict.NO}
+
+
+def test_an_answer_of_an_earlier_batch_is_not_collected_once_more(server: FakeOpenAI) -> None:
+    """Not even for a question that was refused alone, whose reply the provider still has."""
+    questions = word_labels(["cat"], word_texts(4))
+    config = OpenAIConfig("gpt-4o-mini", server.base_url, provider_batch=True, batch_poll=0.01, labels_per_request=1)
+    server.batches.manners.spoiled, server.batches.manners.spoilers = 1.0, ("refusal",)
+    with OpenAIOracle(config) as oracle:
+        assert {answer.verdict for answer in oracle.ask(questions)} == {Verdict.REFUSED}
+        server.batches.manners.spoiled = 0.0
+        assert {answer.verdict for answer in oracle.ask(questions)} == {Verdict.REFUSED}  # collected, not sent
+        oracle.ask_anew(questions, since=time.time() + 120)
+        assert {answer.verdict for answer in oracle.ask(questions)} <= {Verdict.YES, Verdict.NO}
+        oracle.ask_anew(questions, since=time.time())  # as a run does that goes on
+        list(oracle.ask(questions))
+    assert len(server.batches.made) == 2
+    assert server.count(LABELS) == 0
