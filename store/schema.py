@@ -131,9 +131,7 @@ charges = Table(
     Column("seconds", Double, nullable=False),
     Column("claimed_at", Double, nullable=False),
     Column("settled_at", Double),
-    Column(
-        "in_doubt", BigInteger, nullable=False, server_default="0"
-    ),  # by requests that never told their cost
+    Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never told their cost
     Column("batch", Text),  # of the provider, from which its answer may still come
 )
 

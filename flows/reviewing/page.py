@@ -180,15 +180,17 @@ def resuming(queue: Queue) -> Iterator[None]:
 
 def resume(queue: Queue) -> list[str]:
     """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
-    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+    from prefect.settings import get_current_settings
 
-    from flows.prefect_api import kept_server
+    from flows.prefect_api import kept_server, pointing_at
     from flows.reviewing.suspension import resume_ready_runs
 
-    url = get_current_settings().api.url or kept_server(state_folder())
-    if url is None:
+    if get_current_settings().api.url:
+        return resume_ready_runs(queue)
+    kept = kept_server(state_folder())
+    if kept is None:
         return []
-    with temporary_settings({PREFECT_API_URL: url}):
+    with pointing_at(kept):
         return resume_ready_runs(queue)
 
 

@@ -24,13 +24,13 @@ import pandas as pd
 import psycopg
 import pytest
 
-from flows.prefect_api import _end_with_parent
 from tests.support.postgres import PostgresMissing, PostgresServer, start_postgres
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LONG_RUNNING = ("prefect server start", "prefect worker start")
 PATIENCE = 400.0
+ENDING_WITH_US = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -90,13 +90,12 @@ class Terminal:
         log = (self.folder / f"{words[1]}.log").open("wb")
         self.running.append(
             subprocess.Popen(
-                self._program(words),
+                [*ENDING_WITH_US, *self._program(words)],
                 cwd=self.folder,
                 env=self.environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
             )
         )
         log.close()
