@@ -26,7 +26,7 @@ from flows.prefect_api.history import HURRIED_SECONDS
 START_SECONDS = 120.0
 STOP_SECONDS = 8.0
 BUSY_SECONDS = 30.0  # a server that is there but busy may take so long
-RETRIES, REQUEST_SECONDS = 2, 10.0  # before a server on this machine counts as lost: 6 s if dead, 36 s if it hangs
+RETRIES, REQUEST_SECONDS = 3, 10.0  # a server on this machine counts as lost after 14 s if dead, 54 s if it hangs
 _PROGRAM = Path(__file__).with_name("guarded_server.py")
 NOTE, PASSWORD = "server.json", "server.auth"  # where a server is kept, and what it asks for
 

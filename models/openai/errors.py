@@ -155,6 +155,11 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
         remedy = "lower concurrency or set requests_per_minute" if limited else "run again later"
         message = f"{config.host} answers {status} ({reason}): {remedy}; what was answered is kept"
         return TransientError(message, retry_after(error.response.headers), limited=limited)
+    if status == 401 and not config.api_key.get_secret_value():
+        return OracleUnavailable(
+            f"{config.host} wants an API key and was sent none: set OPENAI_API_KEY, which goes to OpenAI, the server of "
+            f"OPENAI_BASE_URL and hosts in TWOTHIRDS_KEY_HOSTS only: add {config.host} there if it may have it"
+        )
     if status == 401:
         return OracleUnavailable(f"{config.host} does not accept the API key: set OPENAI_API_KEY to a valid one")
     if status == 403:
