@@ -157,8 +157,8 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
         return TransientError(message, retry_after(error.response.headers), limited=limited)
     if status == 401 and not config.api_key.get_secret_value():
         return OracleUnavailable(
-            f"{config.host} wants an API key and was sent none: set OPENAI_API_KEY, which goes to OpenAI, the server of "
-            f"OPENAI_BASE_URL and hosts in TWOTHIRDS_KEY_HOSTS only: add {config.host} there if it may have it"
+            f"{config.host} wants an API key and was sent none: set OPENAI_API_KEY; it goes to OpenAI, to the server "
+            f"of OPENAI_BASE_URL and to hosts in TWOTHIRDS_KEY_HOSTS only: add {config.host} there if it may have it"
         )
     if status == 401:
         return OracleUnavailable(f"{config.host} does not accept the API key: set OPENAI_API_KEY to a valid one")
