@@ -101,12 +101,16 @@ class _Attempt:
             self._results.append(self._work(self._history))
         except Exception as error:
             self._error = error
+            self._leave_if_lost()
             raise
-        finally:
-            url = get_current_settings().api.url or ""
-            if self._history.lost and not answers(url, HURRIED_SECONDS):
-                raise Abort("Prefect is not there to be told")  # it would be tried for a long time
+        self._leave_if_lost()
         return self._results[0]
+
+    def _leave_if_lost(self) -> None:
+        """Prefect would try for a long time to tell its server how the run has ended."""
+        url = get_current_settings().api.url or ""
+        if self._history.lost and not answers(url, HURRIED_SECONDS):
+            raise Abort("the Prefect server is lost")
 
     def outcome(self) -> Any:
         """After the flow run was lost: what the work has returned or raised, or does now without Prefect."""

@@ -55,17 +55,16 @@ def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[Api]:
 
     _quieten_console()
     pointed_at = get_current_settings().api.url
-    if pointed_at:
-        if not answers(pointed_at, BUSY_SECONDS):
-            raise ServerError(
-                f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
-                "or unset PREFECT_API_URL to let the run bring its own"
-            )
-        if kept_at(state) != pointed_at:
-            _assert_admitted(pointed_at)
-            yield Api(pointed_at, own=False)
-            return
-    kept = kept_server(state)
+    if pointed_at and not answers(pointed_at, BUSY_SECONDS):
+        raise ServerError(
+            f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
+            "or unset PREFECT_API_URL to let the run bring its own"
+        )
+    kept = kept_server(state, pointed_at)
+    if kept is None and pointed_at:
+        _assert_admitted(pointed_at)
+        yield Api(pointed_at, own=False)
+        return
     if kept:
         with pointing_at(kept):
             yield Api(kept.url, own=False)
@@ -129,20 +128,15 @@ def _assert_admitted(url: str) -> None:
         return
 
 
-def kept_at(state: Path) -> str | None:
-    """Where `python -m flows server` keeps a server, if it does."""
+def kept_server(state: Path, pointed_at: str | None = None) -> LocalServer | None:
+    """The server that `python -m flows server` keeps running, if it answers, and is the one that is pointed at."""
     try:
-        return str(json.loads((state / NOTE).read_text())["url"])
+        url = str(json.loads((state / NOTE).read_text())["url"])
+        password = (state / PASSWORD).read_text().strip()
     except (OSError, ValueError, KeyError):
         return None
-
-
-def kept_server(state: Path) -> LocalServer | None:
-    """The server that `python -m flows server` keeps running, if it answers."""
-    url = kept_at(state)
-    if url is None or not (state / PASSWORD).exists() or not answers(url, BUSY_SECONDS):
-        return None
-    return LocalServer(url, SecretStr((state / PASSWORD).read_text().strip()))
+    wanted = pointed_at in (None, url) and answers(url, BUSY_SECONDS)
+    return LocalServer(url, SecretStr(password)) if wanted else None
 
 
 @contextmanager

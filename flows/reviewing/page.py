@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,12 +185,11 @@ def resume(queue: Queue) -> list[str]:
     from flows.prefect_api import kept_server, pointing_at
     from flows.reviewing.suspension import resume_ready_runs
 
-    if get_current_settings().api.url:
-        return resume_ready_runs(queue)
-    kept = kept_server(state_folder())
-    if kept is None:
+    pointed_at = get_current_settings().api.url
+    kept = kept_server(state_folder(), pointed_at)
+    if kept is None and not pointed_at:
         return []
-    with pointing_at(kept):
+    with pointing_at(kept) if kept else nullcontext():
         return resume_ready_runs(queue)
 
 
