@@ -78,6 +78,7 @@ def _quieten_console() -> None:
     if "PREFECT_LOGGING_LEVEL" in os.environ:  # the user wants to see them
         return
     logging.raiseExceptions = False  # else lines that cannot be sent are reported on stderr
+    logging.getLogger("prefect._internal.concurrency").disabled = True  # its level is set again when a flow starts
     from prefect.logging.handlers import PrefectConsoleHandler
 
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.root.manager.loggerDict))]
