@@ -22,7 +22,9 @@ from flows.discover.flow import _discover, discover_flow
 from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import prefect_api, send_history, start_prepared
+from flows.prefect_api.history import History, send_history
+from flows.prefect_api.runs import start_prepared
+from flows.prefect_api.servers import prefect_api
 from flows.settings import prefect_environment, state_folder
 from models.voting import Panel
 
@@ -54,7 +56,7 @@ def bare(prepared: Prepared) -> tuple[float, int]:
 
 
 def whole(prepared: Prepared) -> float:
-    state = start_prepared(discover_flow, prepared.settings, partial(_discover, prepared))
+    state = start_prepared(discover_flow, prepared.settings, partial(_discover, prepared, History()))
     state.result()
     run_id = state.state_details.flow_run_id
     assert run_id is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from flows.oracle_specs import OracleSpec, shown
-from flows.settings import Environment, micro, parse_usd
+from flows.settings import OPENAI_SERVER, Environment, micro, parse_usd
 from models import Money, Oracle, OracleError
 from models.openai import Remembered
 
@@ -139,7 +139,8 @@ def _openai(spec: BuildContext) -> Oracle:
     from models.openai import OpenAIConfig, OpenAIOracle
 
     environment = spec.environment
-    given: dict[str, Any] = {"model": spec.model, "api_key": environment.openai_api_key}
+    url = spec.parameters.get("base_url") or environment.openai_base_url
+    given: dict[str, Any] = {"model": spec.model, "api_key": environment.key_for(url or OPENAI_SERVER)}
     if "base_url" not in spec.parameters and environment.openai_base_url:
         given["base_url"] = environment.openai_base_url
     if "price" in spec.parameters:

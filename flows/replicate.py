@@ -13,7 +13,7 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from flows.prefect_api import run_as_flow
+from flows.prefect_api import History, run_as_flow
 from flows.progress import SILENT, Display
 from flows.settings import FrozenSettings
 from reports.replicate import FULL, QUICK, TOPICS, ClaimResult, Job, Scale, Topic, processes, run_jobs, write_page
@@ -49,14 +49,14 @@ Test = Callable[[str, Callable[[], ClaimResult]], ClaimResult]  # the name of a 
 @flow(name="replicate", flow_run_name="{settings.run_name}", persist_result=False)
 def replicate_flow(settings: ReplicateSettings) -> list[dict[str, Any]]:
     """Every claim of the paper as a task; the summary as an artifact."""
-    return _replicate(settings, SILENT)
+    return _replicate(settings, SILENT, History())
 
 
-def _replicate(settings: ReplicateSettings, display: Display) -> list[dict[str, Any]]:
-    """Within a flow run."""
+def _replicate(settings: ReplicateSettings, display: Display, history: History) -> list[dict[str, Any]]:
+    """Within a flow run, or after it was lost."""
     scale = QUICK if settings.quick else FULL
-    summary = run_replication(settings, scale, test=replicate_topic, display=display)
-    publish("replication", summary, f"The paper, replicated: {settings.command}")
+    summary = run_replication(settings, scale, test=history.task(replicate_topic), display=display)
+    history.tell(publish, "replication", summary, f"The paper, replicated: {settings.command}")
     return summary
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
@@ -130,6 +131,7 @@ class OracleSettings(RunSettings):
 
 
 APP = "twothirds"
+OPENAI_SERVER = "https://api.openai.com"
 
 
 def default_store() -> str:
@@ -160,6 +162,17 @@ class Environment:
     cache: Path
     openai_api_key: SecretStr
     openai_base_url: str | None
+    key_hosts: tuple[str, ...] = ()  # other servers that may have the key
+
+    def key_for(self, url: str) -> SecretStr:
+        """The key for OpenAI, the server of OPENAI_BASE_URL and those of TWOTHIRDS_KEY_HOSTS, and none for another:
+        an address may come from a parameter, and whoever sets parameters must not get the key."""
+        asked = _server_of(url)
+        allowed = {_server_of(known) for known in (OPENAI_SERVER, self.openai_base_url or OPENAI_SERVER)}
+        for host in self.key_hosts:
+            schemes = ("https", "http") if host.rpartition("]")[2].count(":") else ("https",)
+            allowed |= {_server_of(f"{scheme}://{host}") for scheme in schemes}
+        return self.openai_api_key if asked and asked in allowed else SecretStr("")
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -173,7 +186,18 @@ class Environment:
             cache=Path(platformdirs.user_cache_dir(APP)),
             openai_api_key=SecretStr(os.environ.get("OPENAI_API_KEY", "")),
             openai_base_url=os.environ.get("OPENAI_BASE_URL") or None,
+            key_hosts=tuple(os.environ.get("TWOTHIRDS_KEY_HOSTS", "").replace(",", " ").split()),
         )
+
+
+def _server_of(url: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port; None if the address cannot be read."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"https": 443, "http": 80}[parts.scheme]
+    except (ValueError, KeyError):
+        return None
+    return parts.scheme, parts.hostname or "", port
 
 
 def prefect_environment() -> dict[str, str]:

@@ -73,6 +73,7 @@ _URL = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^\s'\"<>]+")  # the limit keeps lon
 _USER = re.compile(r"(?<=://)(?!user(?::password)?@)(?:[^/?#\s:@]*:(?!\d+(?:/|$))\S*|[^/?#\s]*)@")
 _PARAMETER = re.compile(r"(?<=[?&;#])(?P<name>[^?&;#=]*)(?P<is>=?)(?P<value>[^&;#]*)")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+_NOT_FOR_ADDRESSES = ("OPENAI_", "TWOTHIRDS_", "PREFECT_", "AWS_")  # who names a data set must not get these
 _HELD = re.compile(rf"(?:[^:]*:)?{_VARIABLE.pattern}@")  # the password is in a variable
 
 _values_of_variables: set[str] = set()  # that URLs referred to: to be redacted everywhere
@@ -139,6 +140,8 @@ def with_variables(url: str) -> str:
     leak any variable."""
 
     def value_of(found: re.Match[str]) -> str:
+        if found[1].startswith(_NOT_FOR_ADDRESSES):
+            raise DatasetError(f"data set {url!r}: {found[1]} is not for addresses: export a variable of another name")
         value = os.environ.get(found[1], "")
         if not value:
             raise DatasetError(f"data set {without_secrets(url)!r}: the variable {found[1]} is not set: export it")

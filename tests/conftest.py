@@ -49,16 +49,19 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Named in the environment for other processes, and kept for this one, which may have read its settings already."""
-    from flows.prefect_api import own_server
+    from flows.prefect_api.servers import NOTE, PASSWORD, own_server
     from flows.settings import prefect_environment, state_folder
 
     os.environ.update(prefect_environment())
-    with own_server(Path(tmp_path_factory.mktemp("server"))) as url, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PREFECT_API_URL", url)
+    with own_server(Path(tmp_path_factory.mktemp("server"))) as server, pytest.MonkeyPatch.context() as patch:
+        password = server.password.get_secret_value()
+        patch.setenv("PREFECT_API_URL", server.url)
+        patch.setenv("PREFECT_API_AUTH_STRING", password)
         state_folder().mkdir(parents=True, exist_ok=True)
-        (state_folder() / "server.json").write_text(json.dumps({"url": url}), encoding="utf-8")
-        yield url
-        (state_folder() / "server.json").unlink()
+        (state_folder() / NOTE).write_text(json.dumps({"url": server.url}), encoding="utf-8")
+        (state_folder() / PASSWORD).write_text(password, encoding="utf-8")
+        yield server.url
+        (state_folder() / NOTE).unlink()
 
 
 @pytest.fixture

@@ -66,11 +66,16 @@ def server(
     port: Annotated[int, option("PORT", "port to listen at")] = 4200,
     output: Output = PLAIN,  # noqa: ARG001
 ) -> None:
-    from flows.prefect_api import keep_server
+    from flows.prefect_api import PASSWORD, keep_server
     from flows.settings import prefect_environment, state_folder
 
-    with keep_server(state_folder(), prefect_environment(), port) as url:
-        messages().print(f"Prefect answers at {url}; runs from this account use it. Ctrl-C ends it.")
+    with keep_server(state_folder(), prefect_environment(), port) as kept:
+        messages().print(f"Prefect answers at {kept.url}; runs from this account use it. Ctrl-C ends it.")
+        messages().print(
+            f"In a browser {kept.url.removesuffix('/api')} asks for the password in {state_folder() / PASSWORD}; "
+            "workers and `prefect` need it in PREFECT_API_AUTH_STRING.",
+            soft_wrap=True,
+        )
         signal.pause()
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 
 from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
 from flows.oracle_specs import OracleSpec
-from flows.prefect_api import artifact_key, run_as_flow
+from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.reviewing import suspended
 from models import AnswersPending, OracleLost, connect
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
@@ -28,23 +27,24 @@ VERSIONS = ("numpy", "scipy", "prefect")
 @flow(name="compare", flow_run_name="{settings.run_name}", persist_result=False)
 def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
-    return _compare(prepare_comparison(settings))
+    return _compare(prepare_comparison(settings), History())
 
 
-def _compare(prepared: PreparedComparison) -> dict[str, Any] | State[Any]:
-    """Within a flow run."""
-    run_id, kept = str(flow_run.id), prepared.settings.model_dump(mode="json")
+def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any] | State[Any]:
+    """Within a flow run, or after it was lost."""
+    run_id, kept = history.run_id, prepared.settings.model_dump(mode="json")
     for oracle in prepared.built:
-        probed(oracle)
+        history.attempt(partial(probed, oracle), partial(connect, oracle))
     try:
-        comparison = run_comparison(prepared, run_id=run_id, compare=elicit, label=label)
+        comparison = run_comparison(prepared, run_id=run_id, compare=history.task(elicit), label=history.task(label))
     except AnswersPending as pending:
-        return suspended(prepared.store, run_id, pending)
+        return suspended(prepared.store, run_id, pending, history)
     with prepared.display.waiting("writing the page"):
         page = write_comparison(comparison, prepared.folder, prepared.dataset, kept)
     name = prepared.dataset.name
     rows = summary_rows(comparison)
-    publish(artifact_key("comparison", name), rows, f"Oracles compared on {name}", link=page.resolve().as_uri())
+    link = page.resolve().as_uri()
+    history.tell(publish, artifact_key("comparison", name), rows, f"Oracles compared on {name}", link=link)
     for one in comparison.study.contenders:
         if one.lost:
             raise OracleLost.leaving(prepared.folder, one.stopped)

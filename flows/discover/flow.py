@@ -13,13 +13,12 @@ from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason, label_rest
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import artifact_key, run_as_flow
+from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import recorded_run, retry_time
 from flows.reviewing import suspended, wait_for_people
 from models import (
@@ -47,33 +46,38 @@ __all__ = ["Run", "discover", "discover_flow"]
 @flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
 def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
     """Discover named features in a data set and label every example with them."""
-    return _discover(prepare(settings))
+    return _discover(prepare(settings), History())
 
 
-def _discover(prepared: Prepared) -> dict[str, Any] | State[Any]:
-    """Within a flow run."""
+def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[Any]:
+    """Within a flow run, or after it was lost."""
     name, queries = prepared.dataset.name, prepared.settings.queries
-    artifact = ProgressArtifact(f"{queries} queries on {name}")
+    artifact: ProgressArtifact | None = history.tell(ProgressArtifact, f"{queries} queries on {name}")
+
+    def show(share: float, progress: Progress) -> None:
+        if artifact is not None:
+            history.tell(artifact.update, share, _detail(progress))
 
     def publish_round(progress: Progress, found: list[Finding]) -> None:
-        artifact.update(progress.queries / queries, _detail(progress))
+        show(progress.queries / queries, progress)
         for finding in found:
-            announce_feature(name, finding.feature.name, {"positives": int((finding.labels == 1).sum())})
+            positives = int((finding.labels == 1).sum())
+            history.tell(announce_feature, name, finding.feature.name, {"positives": positives})
 
-    run_id = str(flow_run.id)
-    probed(prepared.oracle)
+    run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
+    history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))
     prepared.display.say(prepared.what_is_kept())
     try:
-        outcome = run_discovery(prepared, run_id=run_id, compare=elicit, label=label, on_round=publish_round)
+        outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
     except AnswersPending as pending:
-        return suspended(prepared.store, run_id, pending)
-    artifact.update(1.0, _detail(outcome.progress))
+        return suspended(prepared.store, run_id, pending, history)
+    show(1.0, outcome.progress)
     with prepared.display.waiting("writing the report"):
         run = Run(prepared.folder)
         page = run.report(dataset=prepared.dataset)
     key, link = artifact_key("features", name), page.path.resolve().as_uri()
     picture = picture_of(run, run.findings)
-    publish(key, outcome.features(), f"Features of {name}", picture=picture, link=link)
+    history.tell(publish, key, outcome.features(), f"Features of {name}", picture=picture, link=link)
     outcome.progress.raise_if_lost(prepared.folder)
     return outcome.summary().to_json()
 

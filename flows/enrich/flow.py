@@ -14,7 +14,6 @@ from typing import Any
 from uuid import uuid4
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from flows.enrich.batches import Labeller, Resources, default_folder
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
@@ -22,7 +21,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
-from flows.prefect_api import artifact_key, run_as_flow
+from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run, retry_time
 from flows.runs import read_features
 from models import (
@@ -109,15 +108,19 @@ VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are 
 @flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
-    return _enrich(settings, SILENT).to_json()
+    return _enrich(settings, SILENT, History()).to_json()
 
 
-def _enrich(settings: EnrichSettings, display: Display) -> EnrichSummary:
-    """Within a flow run."""
-    with prefect_submit(settings) as submit:
-        summary = enrich_with(settings, run_id=str(flow_run.id), submit=submit, connect=probed, display=display)
+def _enrich(settings: EnrichSettings, display: Display, history: History) -> EnrichSummary:
+    """Within a flow run, or after it was lost."""
+
+    def probe(oracle: Oracle) -> None:
+        history.attempt(partial(probed, oracle), partial(connect, oracle))
+
+    with prefect_submit(settings, history) as submit:
+        summary = enrich_with(settings, run_id=history.run_id, submit=submit, connect=probe, display=display)
     name = name_of(settings.dataset)
-    publish_enrichment(artifact_key("enriched", name), name, summary.to_json(), summary.lines())
+    history.tell(publish_enrichment, artifact_key("enriched", name), name, summary.to_json(), summary.lines())
     return summary
 
 

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import numpy as np
 from prefect import flow
-from prefect.runtime import flow_run
 
 from discovery import Comparison, Kind, Labels, find_twin
 from discovery.strategies import adaptive_triple
@@ -19,7 +18,7 @@ from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
 from flows.enrich.settings import RediscoverSettings
 from flows.oracle_specs import deciding
-from flows.prefect_api import artifact_key, run_as_flow
+from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run, retry_time
 from models import Oracle, Panel, Recorded, connect, digest_of, in_usd
 from reports import GrowingTable, read_table
@@ -34,16 +33,21 @@ COLUMNS = ("name", "definition", "share", "question", "examples")
 @flow(name="rediscover", flow_run_name="{settings.run_name}", persist_result=False)
 def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]]:
     """Propose features that tell apart what the known ones do not."""
-    return _rediscover(settings, SILENT)
+    return _rediscover(settings, SILENT, History())
 
 
-def _rediscover(settings: RediscoverSettings, display: Display) -> list[dict[str, Any]]:
-    """Within a flow run."""
+def _rediscover(settings: RediscoverSettings, display: Display, history: History) -> list[dict[str, Any]]:
+    """Within a flow run, or after it was lost."""
     rows = rediscover_with(
-        settings, run_id=str(flow_run.id), compare=elicit, label=label, connect=probed, display=display
+        settings,
+        run_id=history.run_id,
+        compare=history.task(elicit),
+        label=history.task(label),
+        connect=lambda oracle: history.attempt(partial(probed, oracle), partial(connect, oracle)),
+        display=display,
     )
     name = name_of(settings.dataset)
-    publish(artifact_key("proposals", name), rows, f"Proposed features of {name}")
+    history.tell(publish, artifact_key("proposals", name), rows, f"Proposed features of {name}")
     return rows
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from flows.enrich.batches import Batch, Labeller
+from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import BatchFuture, Submit
 from flows.errors import UsageError
+from flows.prefect_api import History
 from tasks import label_batch
 
 QUIET = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_ROOT_LEVEL": "ERROR"}  # the terminal is for results
@@ -24,14 +27,32 @@ def local_submit(workers: int) -> Iterator[Submit]:
         yield lambda labeller, batch: pool.submit(labeller, batch)
 
 
+@dataclass(frozen=True)
+class _TaskFuture:
+    """A batch that is a task of Prefect, and is labelled here if Prefect is lost meanwhile."""
+
+    task: BatchFuture
+    label: Callable[[], BatchLabels]
+    history: History
+
+    def result(self) -> BatchLabels:
+        return self.history.attempt(self.task.result, self.label, always=True)
+
+
 @contextmanager
-def prefect_submit(settings: EnrichSettings) -> Iterator[Submit]:
-    """One Prefect task per batch on the runner that the settings name."""
-    with task_runner(settings) as runner:
+def prefect_submit(settings: EnrichSettings, history: History) -> Iterator[Submit]:
+    """One Prefect task per batch on the runner that the settings name; threads of this process once Prefect is lost."""
+    if history.lost:
+        with local_submit(settings.workers) as submit_here:
+            yield submit_here
+        return
+    with local_submit(settings.workers) as submit_here, task_runner(settings) as runner:
 
         def submit(labeller: Labeller, batch: Batch) -> BatchFuture:
+            if history.lost:
+                return submit_here(labeller, batch)
             future: BatchFuture = runner.submit(label_batch, {"labeller": labeller, "batch": batch})
-            return future
+            return _TaskFuture(future, partial(labeller, batch), history)
 
         yield submit
 

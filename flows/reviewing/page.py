@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,15 +185,16 @@ def resuming(queue: Queue) -> Iterator[None]:
 
 def resume(queue: Queue) -> list[str]:
     """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
-    from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
+    from prefect.settings import get_current_settings
 
-    from flows.prefect_api import kept_server
+    from flows.prefect_api import kept_server, pointing_at
     from flows.reviewing.suspension import resume_ready_runs
 
-    url = get_current_settings().api.url or kept_server(state_folder())
-    if url is None:
+    pointed_at = get_current_settings().api.url
+    kept = kept_server(state_folder(), pointed_at)
+    if kept is None and not pointed_at:
         return []
-    with temporary_settings({PREFECT_API_URL: url}):
+    with pointing_at(kept) if kept else nullcontext():
         return resume_ready_runs(queue)
 
 

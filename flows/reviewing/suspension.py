@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
-from flows.prefect_api import WAITING
+from flows.prefect_api import WAITING, History
 from flows.progress import Display
 from models import AnswersPending, digest_of
 from store import Store
@@ -33,14 +33,14 @@ def wait_for_people(queue: Queue, display: Display, pending: AnswersPending) -> 
         time.sleep(min(left, POLL_SECONDS))
 
 
-def suspended(store: Store, run_id: str, pending: AnswersPending) -> State[Any]:
+def suspended(store: Store, run_id: str, pending: AnswersPending, history: History) -> State[Any]:
     """In a deployment, end this process until the page resumes the run; elsewhere the state that says what to do."""
-    in_deployment = deployment.id is not None and bool(pending.items)
+    in_deployment = bool(pending.items) and history.tell(lambda: deployment.id) is not None
     store.queue.waits.begin(run_id, pending.items, suspended=in_deployment)
     if in_deployment:
-        suspend_flow_run(
-            key=f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"
-        )  # never taken for an earlier one
+        key = f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"  # never taken for an earlier one
+        history.tell(suspend_flow_run, key=key)
+        store.queue.waits.begin(run_id, pending.items)  # not suspended, since Prefect is lost: to be run again
     return State(type=StateType.CANCELLED, name=WAITING, message=str(pending))
 
 

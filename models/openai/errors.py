@@ -182,6 +182,11 @@ def _of_status(error: Any, config: OpenAIConfig) -> Exception:
         # A gateway that gave up waiting does not know whether the model has answered.
         charged = status == 408 or (status > 500 and status not in (503, 529))
         return TransientError(message, retry_after(error.response.headers), limited=limited, maybe_charged=charged)
+    if status == 401 and not config.api_key.get_secret_value():
+        return OracleUnavailable(
+            f"{config.host} wants an API key and was sent none: set OPENAI_API_KEY; it goes to OpenAI, to the server "
+            f"of OPENAI_BASE_URL and to hosts in TWOTHIRDS_KEY_HOSTS only: add {config.host} there if it may have it"
+        )
     if status == 401:
         return OracleUnavailable(f"{config.host} does not accept the API key: set OPENAI_API_KEY to a valid one")
     if status == 403:

@@ -24,13 +24,14 @@ import pandas as pd
 import psycopg
 import pytest
 
-from flows.prefect_api import _end_with_parent
+from tests.support.drive_by import basic
 from tests.support.postgres import PostgresMissing, PostgresServer, start_postgres
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-LONG_RUNNING = ("prefect server start", "prefect worker start")
+LONG_RUNNING = ("python -m flows server", "prefect worker start")
 PATIENCE = 400.0
+ENDING_WITH_US = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -79,7 +80,8 @@ class Terminal:
         words = shlex.split(line)
         if words[0] == "export":
             name, _, value = words[1].partition("=")
-            self.environment[name] = value
+            said = subprocess.run(["sh", "-c", f'printf %s "{value}"'], capture_output=True, text=True, check=True)
+            self.environment[name] = said.stdout
             return ""
         if line.startswith(LONG_RUNNING):
             self.start(words)
@@ -90,13 +92,12 @@ class Terminal:
         log = (self.folder / f"{words[1]}.log").open("wb")
         self.running.append(
             subprocess.Popen(
-                self._program(words),
+                [*ENDING_WITH_US, *self._program(words)],
                 cwd=self.folder,
                 env=self.environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
             )
         )
         log.close()
@@ -131,7 +132,9 @@ class Terminal:
 
     def ask(self, path: str, **content: Any) -> Any:
         body = json.dumps(content).encode()
-        request = urllib.request.Request(f"{self.api}{path}", body, {"Content-Type": "application/json"})
+        password = basic(self.environment["PREFECT_API_AUTH_STRING"])
+        headers = {"Content-Type": "application/json", "Authorization": password}
+        request = urllib.request.Request(f"{self.api}{path}", body, headers)
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
@@ -168,9 +171,11 @@ def terminal(tmp_path: Path, postgres: PostgresServer) -> Iterator[Terminal]:
         ),
         "postgresql://twothirds:twothirds@localhost:5432/twothirds": new_database(postgres, "twothirds"),
         "4200": str(port),
+        "~/.local/state": str(tmp_path / "state"),
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    environment |= {"PREFECT_HOME": str(tmp_path / "prefect"), "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    environment |= {"PREFECT_HOME": str(tmp_path / "prefect"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    environment |= {"OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     made = Terminal(clone, port, addresses, environment)
     yield made
     made.close()

@@ -8,7 +8,7 @@ from functools import partial
 import cloudpickle
 
 from flows.enrich import enrich_flow
-from flows.prefect_api import PreparedFlow
+from flows.prefect_api.runs import PreparedFlow
 
 
 def test_it_travels_as_the_flow_that_it_stands_for() -> None:

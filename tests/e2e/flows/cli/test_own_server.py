@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -11,8 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from flows.__main__ import main
+from flows.prefect_api.servers import ServerError, prefect_api
+from tests.support.house import code_files
 
 ROOT = Path(__file__).parents[4]
 
@@ -87,3 +91,38 @@ def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
     assert {"table", "progress"} <= artifacts
     assert events == sum(name.startswith("label") for name, _ in tasks)
     wait_until_none_is_left(str(tmp_path / "prefect"))
+
+
+SERVING = """
+import sys, time
+from pathlib import Path
+from flows.prefect_api.servers import own_server
+with own_server(Path(sys.argv[1])):
+    time.sleep(600)
+"""
+
+
+def test_a_server_ends_with_a_run_that_is_killed_even_while_it_starts(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment["PREFECT_HOME"] = str(tmp_path / "prefect")
+    command = [sys.executable, "-c", SERVING, str(tmp_path / "state")]
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as run:
+        while not any("guarded_server" in command for command in processes_with(str(tmp_path))):
+            assert run.poll() is None
+            time.sleep(0.02)
+        run.send_signal(signal.SIGKILL)
+    wait_until_none_is_left(str(tmp_path))
+
+
+def test_no_code_of_ours_runs_between_fork_and_exec() -> None:
+    """There it may wait for a lock that a thread of the process that has forked held."""
+    assert [module for module, path in code_files().items() if "preexec_fn" in path.read_text(encoding="utf-8")] == []
+
+
+def test_a_server_that_asks_for_a_password_is_one_line(prefect_url: str, tmp_path: Path) -> None:
+    with (
+        temporary_settings({PREFECT_API_URL: prefect_url}, restore_defaults={PREFECT_API_AUTH_STRING}),
+        pytest.raises(ServerError, match="asks for a password: set PREFECT_API_AUTH_STRING"),
+        prefect_api(tmp_path, {}),
+    ):
+        pass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.prefect_api import send_history
+from flows.prefect_api.history import send_history
 from tests.support.drawn import draw
 from tests.support.web_folder import web_folder
 from tests.support.written_files import written_files

@@ -15,7 +15,7 @@ from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import send_history
+from flows.prefect_api.history import send_history
 from tests.support.fake_openai import CHAT, Abilities, FakeOpenAI
 from tests.support.written_files import written_files
 

@@ -112,7 +112,9 @@ def started(
     (folder / "tmp").mkdir()
     own = {"PREFECT_HOME": folder / "prefect", "XDG_STATE_HOME": folder / "state", "TMPDIR": folder / "tmp"}
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    clean |= {name: str(path) for name, path in own.items()} | ({"PREFECT_API_URL": prefect} if prefect else {})
+    clean |= {name: str(path) for name, path in own.items()}
+    if prefect:
+        clean |= {"PREFECT_API_URL": prefect, "PREFECT_API_AUTH_STRING": os.environ["PREFECT_API_AUTH_STRING"]}
     clean |= more
     command = [sys.executable, *program, *words, "--store", str(folder / "store.sqlite")]
     with (

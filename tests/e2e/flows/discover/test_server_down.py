@@ -15,7 +15,7 @@ import pytest
 from flows.__main__ import main
 from flows.enrich.flow import nightly_flow
 from flows.enrich.settings import EnrichSettings
-from flows.prefect_api import run_with_api
+from flows.prefect_api.runs import run_with_api
 from models.oracle import MICRO
 from models.prices import parse_price
 from store import Store

@@ -16,7 +16,7 @@ from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from reports.finished_run import Run
 from sources.load import load_dataset
@@ -30,7 +30,9 @@ POOL = "people"
 
 @pytest.fixture
 def client(prefect_url: str) -> Iterator[SyncPrefectClient]:
-    with temporary_settings({PREFECT_API_URL: prefect_url}), SyncPrefectClient(prefect_url) as opened:
+    password = os.environ["PREFECT_API_AUTH_STRING"]
+    settings = {PREFECT_API_URL: prefect_url, PREFECT_API_AUTH_STRING: password}
+    with temporary_settings(settings), SyncPrefectClient(prefect_url, auth_string=password) as opened:
         yield opened
 
 

@@ -37,7 +37,7 @@ def test_discover_ends_with_its_report_and_prefect_shows_the_same_numbers(prefec
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
-    with SyncPrefectClient(prefect_url) as client:
+    with SyncPrefectClient(prefect_url, auth_string=os.environ["PREFECT_API_AUTH_STRING"]) as client:
         of_zoo = ArtifactFilter(key=ArtifactFilterKey(like_="features-zoo%"))  # other tests have made hundreds
         made = {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=of_zoo)}
     assert made["features-zoo"].type == "table"

@@ -1,0 +1,117 @@
+"""What a run tells Prefect: for as long as Prefect answers, and no longer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID, uuid4
+
+import httpx
+from prefect import Task
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
+from prefect.runtime import flow_run
+from prefect.settings import PREFECT_API_URL
+
+from flows.progress import SILENT, Display
+
+_log = logging.getLogger(__name__)
+PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete
+HURRIED_SECONDS = 1.0  # after Ctrl-C, or when the server is lost
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class History:
+    """A run is worth more than its history: when Prefect's API fails, that is told in one line, the tasks that follow
+    run as plain functions, and nothing more is sent."""
+
+    def __init__(self, display: Display = SILENT) -> None:
+        self._display = display
+        self.lost = False
+
+    @cached_property
+    def run_id(self) -> str:
+        """Of the flow run; of its own where there is none."""
+        return str(flow_run.id or uuid4())
+
+    def task(self, task: Task[Given, Result]) -> Callable[Given, Result]:
+        """The task, or its plain function once Prefect is lost."""
+
+        def run(*args: Given.args, **named: Given.kwargs) -> Result:
+            return self.attempt(partial(task, *args, **named), partial(task.fn, *args, **named))
+
+        return run
+
+    def tell(self, send: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """What `send` returns; None if it could not be sent."""
+        return self.attempt(partial(send, *args, **named), lambda: None)
+
+    def attempt(
+        self, with_prefect: Callable[[], Result], without: Callable[[], Result], *, always: bool = False
+    ) -> Result:
+        """The first, or the second once Prefect is lost; `always` for what was begun before that."""
+        if always or not self.lost:
+            try:
+                return with_prefect()
+            except Exception as error:
+                if not is_failure_of_prefect(error):
+                    raise
+                self.lose(error)
+        return without()
+
+    def lose(self, error: BaseException) -> None:
+        """Go on without Prefect, and say so once."""
+        if self.lost:
+            return
+        self.lost = True
+        where, why = PREFECT_API_URL.value(), " ".join(str(error.__cause__ or error).split())[:100]
+        line = f"the Prefect server at {where} no longer answers ({why or type(error).__name__}): "
+        line += "the run goes on without it, and its history ends here"
+        self._display.say(line)
+        _log.warning(line)  # for a worker, which has no display
+        stop_sending()
+
+
+def is_failure_of_prefect(error: BaseException) -> bool:
+    """Whether a request to Prefect's API has failed; those of models and data sets are made by other clients."""
+    if isinstance(error, httpx.HTTPStatusError | httpx.TransportError):
+        try:
+            return error.request.url.netloc == httpx.URL(PREFECT_API_URL.value() or "").netloc
+        except RuntimeError:  # it came from another process, which keeps the request
+            return True
+    return error.__cause__ is not None and is_failure_of_prefect(error.__cause__)
+
+
+def stop_sending() -> None:
+    """End Prefect's services that would try for minutes to send events and log lines to a server that is lost."""
+    services: dict[int, Any] = EventsWorker._instances  # type: ignore[misc]  # of all kinds; there is no public way
+    for service in list(services.values()):
+        loop, task = service._loop, service._task
+        if isinstance(service, EventsWorker | APILogWorker) and loop is not None and task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+
+def send_history(patience: float = PATIENCE_SECONDS) -> None:
+    """Hand over the events and log lines that Prefect's client still holds back."""
+    EventsWorker.drain_all(timeout=patience, at_exit=False)
+    APILogWorker.drain_all(timeout=patience, at_exit=False)
+
+
+def wait_for_history(flow_run_id: UUID, last_task: str) -> None:
+    """Wait until the server knows that the run's last task has ended, and with it all the others."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
+    with get_client(sync_client=True) as client:
+        while time.monotonic() < deadline:
+            runs = client.read_task_runs(flow_run_filter=this_run)
+            ended = all(run.state is not None and run.state.is_final() for run in runs)
+            if ended and any(run.name.startswith(last_task) for run in runs):
+                return
+            time.sleep(0.1)

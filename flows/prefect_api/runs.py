@@ -1,0 +1,150 @@
+"""Runs flows with a Prefect API, and to their end without one when it is lost in mid-run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from prefect import Flow, tags
+from prefect.client.schemas.objects import State
+from prefect.exceptions import Abort
+from prefect.settings import get_current_settings
+from pydantic import BaseModel
+
+from flows.prefect_api.history import (
+    HURRIED_SECONDS,
+    History,
+    is_failure_of_prefect,
+    send_history,
+    stop_sending,
+    wait_for_history,
+)
+from flows.prefect_api.servers import answers, prefect_api
+from flows.progress import SILENT, Display
+from flows.settings import prefect_environment, state_folder
+from models import AnswersPending
+
+WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again
+
+
+def run_with_api(
+    start: Callable[[], State[Any]],
+    last_task: str,
+    *labels: str,
+    display: Display = SILENT,
+    history: History | None = None,
+) -> State[Any]:
+    """Start a flow (with `return_state=True`); a server of its own is kept until the run's history has reached it."""
+    with ExitStack() as stack:
+        with display.waiting("starting Prefect"):
+            api = stack.enter_context(prefect_api(state_folder(), prefect_environment()))
+        stack.enter_context(tags("twothirds", *labels))
+        try:
+            state = start()
+            send_history()
+            if api.own and state.is_completed() and state.state_details.flow_run_id:
+                wait_for_history(state.state_details.flow_run_id, last_task)
+        except KeyboardInterrupt:
+            send_history(HURRIED_SECONDS)  # what is not sent by now, Prefect would try to send to a server that is gone
+            raise
+        except (Abort, Exception) as error:
+            if is_failure_of_prefect(error):
+                (history or History(display)).lose(error)
+            if history is not None and history.lost:
+                stop_sending()
+                send_history(HURRIED_SECONDS)
+            raise
+    return state
+
+
+class PreparedFlow(Flow[..., Any]):
+    """A flow that takes settings alone, and does `work` with what was prepared from them. Tasks take it along to the
+    workers of a cluster: it travels as the flow that it stands for, since what was prepared cannot travel."""
+
+    def __init__(self, template: Flow[..., Any], work: Callable[[], Any]) -> None:
+        def run(settings: Any) -> Any:  # noqa: ARG001  # Prefect shows it, and names the run by it
+            return work()
+
+        name, run_name, about = template.name, template.flow_run_name, template.description
+        super().__init__(run, name=name, flow_run_name=run_name, description=about, persist_result=False)
+        self._template = template
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unchanged, (self._template,)
+
+
+def _unchanged(flow: Flow[..., Any]) -> Flow[..., Any]:
+    return flow
+
+
+def start_prepared(template: Flow[..., Any], settings: BaseModel, work: Callable[[], Any]) -> State[Any]:
+    """A run of the flow that does `work`."""
+    flow: Any = PreparedFlow(template, work)
+    state: State[Any] = flow(settings, return_state=True)
+    return state
+
+
+class _Attempt:
+    """The work of a flow run, whose outcome is known even if Prefect is not there to be told."""
+
+    def __init__(self, work: Callable[[History], Any], history: History) -> None:
+        self._work, self._history = work, history
+        self._results: list[Any] = []
+        self._error: Exception | None = None
+
+    def __call__(self) -> Any:
+        """Within the flow run."""
+        try:
+            self._results.append(self._work(self._history))
+        except Exception as error:
+            self._error = error
+            self._leave_if_lost()
+            raise
+        self._leave_if_lost()
+        return self._results[0]
+
+    def _leave_if_lost(self) -> None:
+        """Prefect would try for a long time to tell its server how the run has ended."""
+        url = get_current_settings().api.url or ""
+        if self._history.lost and not answers(url, HURRIED_SECONDS):
+            raise Abort("the Prefect server is lost")
+
+    def outcome(self) -> Any:
+        """After the flow run was lost: what the work has returned or raised, or does now without Prefect."""
+        if self._error is not None and not is_failure_of_prefect(self._error):
+            raise self._error
+        return self._results[0] if self._results else self._work(self._history)
+
+
+def run_as_flow(
+    template: Flow[..., Any],
+    settings: BaseModel,
+    work: Callable[[History], Any],
+    last_task: str,
+    *labels: str,
+    display: Display = SILENT,
+) -> Any:
+    """Do `work` as a run of a flow, and return its result. Raises AnswersPending where the run waits for people."""
+    history = History(display)
+    attempt = _Attempt(work, history)
+    start = partial(start_prepared, template, settings, attempt)
+    try:
+        state = run_with_api(start, last_task, *labels, display=display, history=history)
+    except (Abort, Exception):
+        if not history.lost:
+            raise
+        result = attempt.outcome()
+        if not isinstance(result, State):
+            return result
+        state = result
+    if state.name == WAITING:
+        raise AnswersPending(state.message or "")
+    return state.result()
+
+
+def artifact_key(kind: str, dataset: str) -> str:
+    """The key of an artifact about a data set: small letters, digits and dashes, as Prefect asks for."""
+    return f"{kind}-{re.sub(r'[^a-z0-9]+', '-', dataset.lower())}"
