@@ -148,3 +148,9 @@ def _print_costs(rows: list[Cost]) -> None:
             *(in_usd(amount).removesuffix(" USD") for amount in (row.paid, row.cached_worth)),
         )
     results().print(table)
+    if calls := sum(row.unknown_calls for row in rows):
+        most = sum(row.unknown for row in rows) / MICRO
+        results().print(
+            f"of {calls:,} calls a request was sent and never told what it cost: at most {most:.6f} USD beside; "
+            "`python -m flows store settle` books what the bill shows"
+        )

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what came is kept, one line says how to go on, and the process is gone within five seconds.
+"""Ctrl-C, SIGTERM and SIGHUP: what came is kept, one line says how to go on, and the process ends within five seconds.
 
 Other libraries replace signal handlers while they work, and wait as long as they like when they end. So a thread of our
 own learns of the signal too, and ends the process when an orderly end takes too long. That loses nothing: what was
@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-INTERRUPTED, TERMINATED = 130, 143
+HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 GRACE_SECONDS = 4.3
-_SIGNALS = {int(signal.SIGINT): INTERRUPTED, int(signal.SIGTERM): TERMINATED}
+_SIGNALS = {int(signal.SIGINT): INTERRUPTED, int(signal.SIGTERM): TERMINATED, int(signal.SIGHUP): HUNG_UP}
 _LINE = "interrupted: every answer that came is kept; run the same command again to go on"
 
 
@@ -37,7 +37,8 @@ class Interruption:
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         for number in _SIGNALS:
-            signal.signal(number, self._raise)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup has it ignored
+                signal.signal(number, self._raise)
         sys.unraisablehook = _raise_again
         threading.Thread(target=self._wait, args=(reading,), name="interruption", daemon=True).start()
 

@@ -1,14 +1,15 @@
-"""The command `store`: check it, back it up, restore it."""
+"""The command `store`: check it, settle what is in doubt, back it up, restore it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.options import STORE, StoreOutput, action, command_group, option
+from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
 from flows.cli.terminal import terminal_display
+from flows.errors import UsageError
 
 if TYPE_CHECKING:
     from store import Store
@@ -39,6 +40,49 @@ def check(*, output: StoreOutput = STORE) -> int:
     data = {"answers": found.answers, "problems": found.problems, "notes": found.notes}
     output.print(data, lines)
     return WRONG if found.problems else DONE
+
+
+@action(store, "store settle --all --at 0.02 --because 'invoice 4711 of November'")
+def settle(
+    run: Annotated[str | None, option("RUN", "a run folder, its name or its id")] = None,
+    /,
+    *,
+    all: Annotated[bool, flag("every run instead of one")] = False,
+    at: Annotated[str | None, option("USD", "what the provider's bill shows for them in all")] = None,
+    nothing: Annotated[bool, flag("the bill shows that they were not charged")] = False,
+    because: Annotated[str | None, option("TEXT", "how you know; kept with each settlement")] = None,
+    output: StoreOutput = STORE,
+) -> None:
+    """List calls whose cost is not known, or book what the provider's bill shows for them."""
+    from flows.settings import micro, read_usd
+    from models import MICRO
+
+    if (run is None) is not all or (at is not None and nothing):
+        raise UsageError("store settle: give a RUN or --all, and at most one of --at and --nothing")
+    settles = at is not None or nothing
+    if settles and not (because or "").strip():
+        raise UsageError("store settle: say how you know with --because, as in --because 'invoice 4711'")
+    cost = micro(read_usd(at, "--at")) if at is not None else 0
+    if cost < 0:
+        raise UsageError(f"--at {at} is below 0: give what the bill shows")
+    which = None if run is None else Path(run).name
+    with _existing(output.store) as opened:
+        found = opened.settlements.unsettled(which)
+        lines = [
+            f"{one.name} {one.run_id[:8]}, {one.oracle}, {one.kind}: {one.calls:,} calls, "
+            f"at most {one.micro / MICRO:.6f} USD"
+            for one in found
+        ]
+        data: dict[str, Any] = {"unknown": [one._asdict() for one in found]}
+        if settles:
+            done = opened.settlements.settle(which, cost, because or "")
+            lines.append(f"{done.calls:,} calls settled at {cost / MICRO:.6f} USD, kept with the reason")
+            data["settled"] = done._asdict()
+        elif found:
+            lines.append("settle them by the provider's bill: store settle … --at USD or --nothing, --because TEXT")
+        else:
+            lines.append("every call has told what it cost")
+    output.print(data, lines)
 
 
 @action(store, "store backup answers-2026-11-16.sqlite")

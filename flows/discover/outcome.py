@@ -95,6 +95,8 @@ class Outcome:
         """The parts of the summary that only some runs have."""
         progress, settings = self.progress, self.settings
         parts: dict[str, Any] = {}
+        if self.recorded.in_doubt:
+            parts["unknown_usd"] = self.recorded.in_doubt / MICRO
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):

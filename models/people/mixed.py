@@ -153,6 +153,10 @@ class RecordedCrowd(MixedCrowd):
         return sum(book.cost for book in self._books.values())
 
     @property
+    def in_doubt(self) -> Money:
+        return sum(book.in_doubt for book in self._books.values())
+
+    @property
     def paid_calls(self) -> int:
         return sum(book.paid_calls for book in self._books.values())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -78,14 +78,29 @@ class StoreMachine(RuleBasedStateMachine):
         self.under_way |= {newest[key]: None for key in allowed}
         self.claimed = {call: None for call in self.claimed if call.owner != owner}
 
-    @rule(data=st.data(), cost=parts)
-    def answers(self, data: st.DataObject, cost: int) -> None:
+    @rule(owner=owners, share=st.floats(0, 1))
+    def sends_again(self, owner: str, share: float) -> None:
+        """Another request for what was sent: what it and those before may have cost is written down first."""
+        mine = {call.key: call for call in self.under_way if call.owner == owner}
+        told = {key: int(share * self.bound(call)) for key, call in mine.items()}
+        assert self.store.claims.mark_leaving(owner, told) <= set(told)
+
+    @rule(run=scopes, share=st.floats(0, 1))
+    def settles_by_hand(self, run: str, share: float) -> None:
+        most = sum(one.micro for one in self.store.settlements.unsettled(f"run of {run}"))
+        done = self.store.settlements.settle(f"run of {run}", int(share * most), "a bill")
+        assert (done.before, done.cost) == (most, int(share * most))
+
+    @rule(data=st.data(), cost=parts, more=parts)
+    def answers(self, data: st.DataObject, cost: int, more: int) -> None:
         if not self.under_way:
             return
         call = data.draw(st.sampled_from(list(self.under_way)))
-        cost = min(cost, self.bound(call))
+        cost, in_doubt = min(cost, self.bound(call)), 0
+        if more:  # attempts before it failed, and may have been charged
+            in_doubt = min(more, self.bound(call) - cost)
         says = {"verdict": f"{call.owner} {call.fence}"}
-        late = record(call.key, call.fence, cost=cost, says=says["verdict"])
+        late = replace(record(call.key, call.fence, cost=cost, says=says["verdict"]), in_doubt=in_doubt)
         told = self.store.answers.record(f"run of {call.scope}", [late])
         assert told == ({call.key: self.kept[call.key]} if call.key in self.kept else {})
         self.kept.setdefault(call.key, says)

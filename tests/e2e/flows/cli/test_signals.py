@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command within five seconds, say in one line how to go on, and leave nothing behind.
+"""Ctrl-C, SIGTERM and SIGHUP end a command within five seconds, say in one line how to go on, and leave nothing behind.
 
 The slow tests hold it to the five seconds, with the machine for themselves; the others wait as long as it takes."""
 
@@ -25,7 +25,7 @@ from tests.support.review_site import free_port, wait_for_page
 
 ROOT = Path(__file__).parents[4]
 SECONDS, PATIENCE = 5.0, 100.0
-STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 GO_ON = "interrupted: every answer that came is kept; run the same command again to go on"
 CROWD, SLOW_CROWD = "simulated?latency=0.05&width=4&price=0.001", "simulated?latency=60&width=4&price=0.001"
 # As `python -m flows`, but an orderly end may take as long as it needs.
