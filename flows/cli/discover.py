@@ -149,8 +149,8 @@ def _print_costs(rows: list[Cost]) -> None:
         )
     results().print(table)
     if calls := sum(row.unknown_calls for row in rows):
-        most = sum(row.unknown for row in rows) / MICRO
+        most = in_usd(sum(row.unknown for row in rows), 6)
         results().print(
-            f"of {calls:,} calls a request was sent and never told what it cost: at most {most:.6f} USD beside; "
+            f"of {calls:,} calls a request was sent and never told what it cost: at most {most} beside; "
             "`python -m flows store settle` books what the bill shows"
         )
