@@ -2,9 +2,9 @@
 
     python -m benchmarks.enrichment.growth [--answers 10000 100000 1000000] [--examples 20000] [--postgresql]
 
-One run has paid for all answers and a second one of the same scope has used them. For the resume an enrichment is killed
-half-way and started again; its simulated crowd answers at once, unless `--oracle` says otherwise. `--postgresql` starts
-a server of its own."""
+One run has paid for all answers and a second one of the same scope has used them. For the resume an enrichment is
+killed half-way and started again; its simulated crowd answers at once, unless `--oracle` says otherwise.
+`--postgresql` starts a server of its own."""
 
 from __future__ import annotations
 
@@ -242,13 +242,13 @@ def run_enrichment(
 
 
 class HalfWay(Display):
-    """Kills the process when half of the examples have been looked at."""
+    """Kills the process when so many answers have come."""
 
     def __init__(self, half: int) -> None:
         self._half = half
 
-    def update(self, done: int, detail: str) -> None:  # noqa: ARG002
-        if done >= self._half:
+    def update(self, done: int, detail: str) -> None:  # noqa: ARG002 (examples are read long before they are answered)
+        if int(detail.split()[0].replace(",", "")) >= self._half:  # "1,234 answers, …"
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -260,7 +260,7 @@ def enrich(folder: Path, name: str, store: str, asked: argparse.Namespace, *, ki
         store=store,
         out=str(folder / name),
     )
-    display = HalfWay(asked.examples // 2) if kill else Display()
+    display = HalfWay(asked.examples * FEATURES // 2) if kill else Display()
     began, used = time.perf_counter(), time.process_time()
     summary = enrich_with(settings, display=display).to_json()
     ended, used_by_then = time.perf_counter(), time.process_time()
