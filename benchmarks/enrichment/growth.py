@@ -2,8 +2,9 @@
 
     python -m benchmarks.enrichment.growth [--answers 10000 100000 1000000] [--examples 20000] [--postgresql]
 
-One run has paid for all answers and a second one of the same scope has used them. For the resume an enrichment by a
-simulated crowd that answers at once is killed half-way and started again. `--postgresql` starts a server of its own."""
+One run has paid for all answers and a second one of the same scope has used them. For the resume an enrichment is
+killed half-way and started again; its simulated crowd answers at once, unless `--oracle` says otherwise.
+`--postgresql` starts a server of its own."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ BATCH = 8_000
 PRICE = 7
 MAX_EXPONENT = 1.1  # 1 is linear
 MAX_SECONDS = 3.0  # to start and to list the costs
-MAX_RESUME = 1.2  # of the time of the undisturbed second half
+MAX_RESUME = 1.2  # of the time that the undisturbed run takes for what is left
 NEGLIGIBLE = 0.2  # seconds: below that a ratio of two times says nothing
 IDENTITY = OracleIdentity("simulated", "growth")
 COLUMNS = ("start", "costs", "use 8,000 known answers", "store check")
@@ -57,16 +58,17 @@ def main() -> None:
     parser.add_argument("--answers", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--examples", type=int, default=20_000, help=f"of the resume, with {FEATURES} features each")
     parser.add_argument("--postgresql", action="store_true")
+    parser.add_argument("--oracle", default="simulated", help="of the resume, such as simulated?latency=0.02")
     parser.add_argument("--enrich", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.enrich:
         folder, name, store, kill = options.enrich
-        print(json.dumps(enrich(Path(folder), name, store, options.examples, kill=kill == "kill")))
+        print(json.dumps(enrich(Path(folder), name, store, options, kill=kill == "kill")))
         return
     print(heading(" ".join(["python -m benchmarks.enrichment.growth", *sys.argv[1:]]), SEED))
     with databases(options.postgresql) as new_store:
         missed = growing(options.answers, new_store) if options.answers else []
-        missed += resuming(options.examples, new_store) if options.examples else []
+        missed += resuming(options, new_store) if options.examples else []
     if missed:
         raise SystemExit("; ".join(missed))
 
@@ -199,32 +201,36 @@ def measured(url: str, answers: int) -> dict[str, float]:
 _TERMS: dict[str, Any] = {"owner": "starter", "lease_seconds": 1.0, "budget": None}
 
 
-def resuming(examples: int, new_store: Callable[[Path], str]) -> list[str]:
+def resuming(options: argparse.Namespace, new_store: Callable[[Path], str]) -> list[str]:
+    examples: int = options.examples
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write_texts(folder, examples)
         write_truth(folder, [f"e{number:08}" for number in range(examples)], FEATURES)
-        whole = run_enrichment(folder, "whole", new_store(folder), examples)
+        whole = run_enrichment(folder, "whole", new_store(folder), options)
         halved = new_store(folder)
-        run_enrichment(folder, "halved", halved, examples, kill=True)
-        resumed = run_enrichment(folder, "halved", halved, examples)
-    ratio = resumed["seconds"] / whole["second_half"]
+        run_enrichment(folder, "halved", halved, options, kill=True)
+        resumed = run_enrichment(folder, "halved", halved, options)
+    rest = whole["seconds"] * resumed["paid"] / whole["paid"]  # what the undisturbed run took for as many labels
+    ratio = resumed["seconds"] / rest
     print(f"\nAn enrichment of {examples:,} × {FEATURES} labels, killed half-way and started again:\n")
     print("| run | known | asked | seconds | of processor |\n|---|---:|---:|---:|---:|")
     for name, one in (("undisturbed", whole), ("resumed", resumed)):
         cells = (f"{one['cached']:,.0f}", f"{one['paid']:,.0f}", f"{one['seconds']:.1f}", f"{one['processor']:.1f}")
         print(f"| {name} | {' | '.join(cells)} |")
     print(
-        f"\nThe second half of the undisturbed run took {whole['second_half']:.1f} s "
-        f"({whole['second_processor']:.1f} of processor), the resumed run {ratio:.2f} times that "
-        f"({MAX_RESUME} is allowed)."
+        f"\nFor as many labels as were left the undisturbed run took {rest:.1f} s, "
+        f"the resumed run {ratio:.2f} times that ({MAX_RESUME} is allowed)."
     )
     return [f"a resume takes {ratio:.2f} times as long, {MAX_RESUME} is allowed"] if ratio > MAX_RESUME else []
 
 
-def run_enrichment(folder: Path, name: str, store: str, examples: int, *, kill: bool = False) -> dict[str, float]:
+def run_enrichment(
+    folder: Path, name: str, store: str, asked: argparse.Namespace, *, kill: bool = False
+) -> dict[str, float]:
     """In a process of its own, which tells nothing if it is killed."""
-    options = ["--examples", str(examples), "--enrich", str(folder), name, store, "kill" if kill else "whole"]
+    terms = ["--examples", str(asked.examples), "--oracle", asked.oracle]
+    options = [*terms, "--enrich", str(folder), name, store, "kill" if kill else "whole"]
     command = [sys.executable, "-m", "benchmarks.enrichment.growth", *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if kill:
@@ -236,37 +242,31 @@ def run_enrichment(folder: Path, name: str, store: str, examples: int, *, kill: 
 
 
 class HalfWay(Display):
-    """Notes when half of the examples have been looked at, or kills the process then."""
+    """Kills the process when so many answers have come."""
 
-    def __init__(self, half: int, *, kill: bool) -> None:
-        self._half, self._kill = half, kill
-        self.at: tuple[float, float] | None = None
+    def __init__(self, half: int) -> None:
+        self._half = half
 
-    def update(self, done: int, detail: str) -> None:  # noqa: ARG002
-        if done >= self._half and self.at is None:
-            self.at = time.perf_counter(), time.process_time()
-            if self._kill:
-                os.kill(os.getpid(), signal.SIGKILL)
+    def update(self, done: int, detail: str) -> None:  # noqa: ARG002 (examples are read long before they are answered)
+        if int(detail.split()[0].replace(",", "")) >= self._half:  # "1,234 answers, …"
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
-def enrich(folder: Path, name: str, store: str, examples: int, *, kill: bool) -> dict[str, float]:
+def enrich(folder: Path, name: str, store: str, asked: argparse.Namespace, *, kill: bool) -> dict[str, float]:
     settings = EnrichSettings(
         dataset=str(folder / "world.csv"),
         features="; ".join(traits(FEATURES)),
-        oracle="simulated",
+        oracle=asked.oracle,
         store=store,
         out=str(folder / name),
     )
-    display = HalfWay(examples // 2, kill=kill)
+    display = HalfWay(asked.examples * FEATURES // 2) if kill else Display()
     began, used = time.perf_counter(), time.process_time()
     summary = enrich_with(settings, display=display).to_json()
     ended, used_by_then = time.perf_counter(), time.process_time()
-    half, used_at_half = display.at or (ended, used_by_then)
     return {
         "seconds": ended - began,
         "processor": used_by_then - used,
-        "second_half": ended - half,
-        "second_processor": used_by_then - used_at_half,
         "paid": summary["paid_calls"],
         "cached": summary["cached_calls"],
     }
