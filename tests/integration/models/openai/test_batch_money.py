@@ -133,7 +133,7 @@ def test_a_run_killed_around_the_creation_of_its_batch_pays_for_it_once(bench: B
         bench.server.batches._create = lambda _body: (_ for _ in ()).throw(ConnectionError)  # type: ignore[assignment, method-assign]
     with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
         for method in ("release", "abandon"):
-            patch.setattr(type(bench.store.claims), method, lambda *_about: None)
+            patch.setattr(type(bench.store.claims), method, lambda *_about: 0)
         with pytest.raises((AnswersPending, OracleUnavailable)):
             list(bench.recorded(oracle, bench.bound()).ask(QUESTIONS))
     bench.server.batches._create = create  # type: ignore[method-assign]

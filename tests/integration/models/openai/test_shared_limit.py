@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.oracle import OpenAIOracle
 from models.prices import Price
 from store import Rate, Store
+from store.connection import sqlite_library
 from tests.integration.conftest import Clock
 from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
 from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
@@ -64,7 +64,7 @@ def test_a_pause_of_one_holds_the_other_back(tmp_path: Path) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Another process writes, and takes its time."""
-    other = sqlite3.connect(path, isolation_level=None)
+    other = sqlite_library().connect(path, isolation_level=None)  # with another, locks of one process do not hold
     other.execute("BEGIN IMMEDIATE")
     try:
         yield
