@@ -35,6 +35,7 @@ class Bill:
     cost: Money = 0
     refusals: int = 0  # of the question alone
     limit: Money = 0  # what is reserved for it: its requests cost no more
+    excess: Money = 0  # what a provider has charged beyond the bounds of its requests: booked, and nobody's reservation
     in_doubt: Money = 0  # the bounds of failed requests that may have been charged
     told: Money | None = None  # what `leaving` was last told of it
     started: float = field(default_factory=time.monotonic)
@@ -98,7 +99,7 @@ class BookedAttempts:
     in_flight: bool = False
 
     def fits(self) -> bool:
-        return all(most <= bill.limit for bill, most in self._most())
+        return all(most - bill.excess <= bill.limit for bill, most in self._most())
 
     async def leaving(self) -> None:
         await tell(self.delivery, self._most())
@@ -186,7 +187,10 @@ class Session:
         # A reply without usage is charged at its upper bound, so that a budget holds.
         tariff = self.bounds.tariff(bills[0].question)
         cost = bound(tariff, most) if reply.tokens is None else settled(tariff, reply.tokens)
+        before = [bill.cost for bill in bills]
         charge(bills, reply.tokens or most, cost)
+        for bill, was, bound_of in zip(bills, before, attempts.bounds, strict=True):
+            bill.excess += max(bill.cost - was - bound_of, 0)
         return reply
 
     def affords(self, bills: Sequence[Bill], delivery: Delivery, *, repairs: bool = False) -> bool:
