@@ -174,4 +174,4 @@ def _sync(path: Path) -> None:
 def _quoted(path: Path) -> str:
     from urllib.parse import quote
 
-    return quote(str(path.absolute()))
+    return quote(os.fsencode(path.absolute()))

@@ -275,7 +275,7 @@ def leave(engine: Engine, process: int) -> None:
 
 def _is_settled(library: Any, path: Path, wait: float) -> bool:
     """Move the journal to the file, then give it up, which works only for the last connection."""
-    address = f"file:{quote(str(path))}?mode=rw"
+    address = f"file:{quote(os.fsencode(path))}?mode=rw"
     with closing(library.connect(address, uri=True, isolation_level=None, timeout=wait)) as last:
         last.execute(f"PRAGMA synchronous={_PRAGMAS['synchronous']}")
         last.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
