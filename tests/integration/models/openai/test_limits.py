@@ -68,7 +68,7 @@ def oracle(odd_server: OddServer, request: pytest.FixtureRequest) -> Iterator[Op
     way = getattr(request, "param", "chat")
     odd_server.abilities = Abilities(decisions=way == "decisions")
     base = OpenAIConfig("gpt-4o-mini", odd_server.base_url, SecretStr("sk-marked"), price=PRICE, retry_delay=0.01)
-    config = replace(base, provider_batch=way == "batch", batch_poll=0.01, timeout=0.5, attempts=2)
+    config = replace(base, provider_batch=way == "batch", batch_poll=0.01, timeout=1.0, attempts=2)
     with OpenAIOracle(config) as opened:
         opened.connect()
         yield opened
@@ -114,13 +114,13 @@ BY_EVERY_WAY = pytest.mark.parametrize(("oracle", "path"), PLACES, indirect=["or
 def test_a_reply_that_never_ends_is_left_at_its_deadline(
     odd_server: OddServer, oracle: OpenAIOracle, path: str, odd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_files, "UPLOAD_SECONDS", 0.5)
+    monkeypatch.setattr(batch_files, "UPLOAD_SECONDS", 1.0)
     odd_server.answers(path, odd)
     started = time.monotonic()
     ended = fault(oracle)
     assert time.monotonic() - started < 10
     assert ended.maybe_charged
-    assert "within 0.5 s: raise the timeout" in str(ended)
+    assert "within 1 s: raise the timeout" in str(ended)
 
 
 @BY_EVERY_WAY
@@ -216,8 +216,8 @@ def test_a_redirect_to_nowhere_is_one_line_too(
 
 
 def test_finding_out_about_a_server_has_a_deadline_and_follows_nobody(odd_server: OddServer) -> None:
-    base = OpenAIConfig("gpt-4o-mini", odd_server.base_url, price=PRICE, retry_delay=0.01, timeout=0.5, attempts=2)
-    for odd, words in ((drip, "within 0.5 s"), (lambda: Response(b"", 308, {"location": "http://b/"}), "http://b/, ")):
+    base = OpenAIConfig("gpt-4o-mini", odd_server.base_url, price=PRICE, retry_delay=0.01, timeout=1.0, attempts=2)
+    for odd, words in ((drip, "within 1 s"), (lambda: Response(b"", 308, {"location": "http://b/"}), "http://b/, ")):
         odd_server.answers(CHAT, odd)
         with OpenAIOracle(base) as oracle, pytest.raises(OracleUnavailable, match=words):
             oracle.connect()

@@ -26,9 +26,8 @@ PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 PASSING = ["429", "429 for an hour", "no quota", "500", "503", "hang", "cut", "silence", "malformed", "not JSON"]
 
 
-def config_of(server: FakeOpenAI) -> OpenAIConfig:
-    base = OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.01, attempts=2)
-    return replace(base, timeout=0.3) if server.abilities.latency == 0 else base
+def config_of(server: FakeOpenAI, *, timeout: float = 60.0) -> OpenAIConfig:
+    return OpenAIConfig("gpt-4o-mini", server.base_url, price=PRICE, retry_delay=0.01, attempts=2, timeout=timeout)
 
 
 @pytest.mark.parametrize("fault", PASSING)
@@ -39,7 +38,8 @@ def test_a_fault_of_the_moment_is_not_taken_for_what_the_server_cannot_do(
     server.abilities = Abilities(decisions=True)
     memory: dict[str, Any] = {}
     server.script(path, [fault] * 6)
-    with OpenAIOracle(config_of(server), memory, store) as oracle, pytest.raises(OracleUnavailable) as caught:
+    hasty = config_of(server, timeout=0.3 if fault == "hang" else 60.0)
+    with OpenAIOracle(hasty, memory, store) as oracle, pytest.raises(OracleUnavailable) as caught:
         oracle.connect()
     assert "\n" not in str(caught.value)
     assert memory == {}
