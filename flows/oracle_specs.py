@@ -9,7 +9,7 @@ from models import OracleError
 from sources import is_secret_name, secret_of
 
 MAX_SPEC_CHARS = 10_000
-MANNERS = {
+NOT_DECIDING = {
     *("timeout", "concurrency", "requests_per_minute", "tokens_per_minute", "attempts", "retry_delay", "asks"),
     *("longest_wait", "batch_questions", "batch_wait", "batch_poll", "price", "prices"),
 }
@@ -69,7 +69,7 @@ def secret_in(text: str) -> str:
 def deciding(text: str) -> str:
     """The oracle without what only says how its server is asked, and cannot change an answer."""
     spec = OracleSpec.parse(text)
-    return str(replace(spec, parameters=tuple(pair for pair in spec.parameters if pair[0] not in MANNERS)))
+    return str(replace(spec, parameters=tuple(pair for pair in spec.parameters if pair[0] not in NOT_DECIDING)))
 
 
 def by_provider_batch(text: str) -> str:

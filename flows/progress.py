@@ -4,13 +4,14 @@ What a run reports while it works. The terminal's display is flows.cli.progress.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from models import AnswersPending, OracleIdentity
+from models import AnswersPending, Money, Oracle, OracleIdentity, Recorded
 
 if TYPE_CHECKING:
     from store import ActiveRun, Store
@@ -49,6 +50,15 @@ def retry_time(store: Store, run_id: str, scopes: Sequence[str], *, on_request: 
             break
         began = min(began, run.started_at)
     return began
+
+
+def recording(
+    store: Store, run_id: str, scope: str, budget: Money | None, *, retry: bool
+) -> Callable[[Oracle], Recorded]:
+    """Gives oracles of a run that has begun their cache, budget and ledger; with `retry` what is unusable is asked
+    again."""
+    again = retry_time(store, run_id, [scope], on_request=True) if retry else None
+    return partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget, retry_unusable=again)
 
 
 class Display:

@@ -168,7 +168,7 @@ class Answer:
     usage: Usage = Usage()
     cost: Money = 0
     booked: Money = 0  # the part of the cost that is in the books already, and must not be booked again
-    in_doubt: Money = 0  # at most what failed requests for it have cost beside, which never told
+    in_doubt: Money = 0  # at most what requests for it that failed have cost in addition
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words

@@ -73,7 +73,7 @@ def record_of(
 
 
 POLL_SECONDS = 0.1
-SILENT_SECONDS = 2.0  # a longer wait for another process is told
+SILENT_SECONDS = 2.0  # a longer wait is reported
 GROUP_COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that are sent one after the other
 UNCOMMITTED = 2  # times the width: with so many answers yet to be committed, no more is sent

@@ -28,7 +28,7 @@ _CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, loc
 _SERVER_DOWN = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
 _SUSPENDED = {"25P03", "25P04", "57P05"}  # idle in a transaction for too long, transaction too long, session idle
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-_SILENT_SECONDS = 2.0  # a longer wait is told
+_SILENT_SECONDS = 2.0  # a longer wait is reported
 _REPEAT_SECONDS = 60.0
 
 

@@ -105,7 +105,7 @@ def growing(sizes: list[int], new_store: Callable[[Path], str]) -> list[str]:
         for name in COLUMNS[:2]
         if found[-1][name] > MAX_SECONDS
     ]
-    for (less, more), (before, after) in zip(_pairs(sizes), _pairs(found), strict=True):
+    for (less, more), (before, after) in zip(pairwise(sizes), pairwise(found), strict=True):
         exponents = {name: log(after[name] / before[name]) / log(more / less) for name in COLUMNS}
         print(f"| exponent {less:,} to {more:,} | {' | '.join(f'{one:.2f}' for one in exponents.values())} | |")
         missed += [
@@ -114,10 +114,6 @@ def growing(sizes: list[int], new_store: Callable[[Path], str]) -> list[str]:
             if one > MAX_EXPONENT and after[name] > NEGLIGIBLE
         ]
     return missed
-
-
-def _pairs(values: list[Any]) -> list[tuple[Any, Any]]:
-    return list(pairwise(values))
 
 
 def questions(first: int, last: int) -> list[Question]:
@@ -171,7 +167,7 @@ def answer_first(store: Store, answers: int) -> None:
 
 
 def measured(url: str, answers: int) -> dict[str, float]:
-    """Seconds of each, the store being opened anew."""
+    """Seconds that each takes, the store being opened for it."""
     keys = QuestionKeys(IDENTITY)
     known = [keys.of(one) for one in questions(0, BATCH)]
 
@@ -231,7 +227,7 @@ def resuming(options: argparse.Namespace, new_store: Callable[[Path], str]) -> l
 def run_enrichment(
     folder: Path, name: str, store: str, asked: argparse.Namespace, *, kill: bool = False
 ) -> dict[str, float]:
-    """In a process of its own, which tells nothing if it is killed."""
+    """In a process of its own, which prints nothing if it is killed."""
     terms = ["--examples", str(asked.examples), "--oracle", asked.oracle]
     options = [*terms, "--enrich", str(folder), name, store, "kill" if kill else "whole"]
     command = [sys.executable, "-m", "benchmarks.enrichment.growth", *options]

@@ -151,6 +151,6 @@ def _print_costs(rows: list[Cost]) -> None:
     if calls := sum(row.unknown_calls for row in rows):
         most = in_usd(sum(row.unknown for row in rows), 6)
         results().print(
-            f"of {calls:,} calls a request was sent and never told what it cost: at most {most} beside; "
+            f"the cost of requests for {calls:,} calls is not known: at most {most} more; "
             "`python -m flows store settle` books what the bill shows"
         )

@@ -55,7 +55,7 @@ def settle(
 ) -> None:
     """List calls whose cost is not known, or book what the provider's bill shows for them."""
     from flows.settings import micro, read_usd
-    from models import MICRO
+    from models import in_usd
 
     if (run is None) is not all or (at is not None and nothing):
         raise UsageError("store settle: give a RUN or --all, and at most one of --at and --nothing")
@@ -70,18 +70,18 @@ def settle(
         found = opened.settlements.unsettled(which)
         lines = [
             f"{one.name} {one.run_id[:8]}, {one.oracle}, {one.kind}: {one.calls:,} calls, "
-            f"at most {one.micro / MICRO:.6f} USD"
+            f"at most {in_usd(one.micro, 6)}"
             for one in found
         ]
         data: dict[str, Any] = {"unknown": [one._asdict() for one in found]}
         if settles:
             done = opened.settlements.settle(which, cost, because or "")
-            lines.append(f"{done.calls:,} calls settled at {cost / MICRO:.6f} USD, kept with the reason")
+            lines.append(f"{done.calls:,} calls settled at {in_usd(cost, 6)}, kept with the reason")
             data["settled"] = done._asdict()
         elif found:
             lines.append("settle them by the provider's bill: store settle … --at USD or --nothing, --because TEXT")
         else:
-            lines.append("every call has told what it cost")
+            lines.append("the cost of every call is known")
     output.print(data, lines)
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from discovery import Kind
 from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover import Outcome, StopReason, run_discovery
-from flows.progress import Display, recorded_run, retry_time
+from flows.progress import Display, recorded_run, recording
 from models import (
     MICRO,
     Answer,
@@ -134,9 +133,8 @@ class Asking:
             oracle=asked.oracle.identity,
             settings=prepared.settings,
         ) as run:
-            again = prepared.settings.retry_unusable and retry_time(store, run_id, [scope], on_request=True)
-            book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
-            run.spending = recorded = book(asked.oracle, retry_unusable=again or None)
+            book = recording(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)
+            run.spending = recorded = book(asked.oracle)
             yield recorded
             lost = self._is_lost(asked)
             run.status = "waiting" if self.pending else str(StopReason.UNAVAILABLE) if lost else "done"

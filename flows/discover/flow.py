@@ -19,7 +19,7 @@ from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import History, artifact_key, run_as_flow
-from flows.progress import recorded_run, retry_time
+from flows.progress import recorded_run, recording
 from flows.reviewing import suspended, wait_for_people
 from models import (
     AnswersPending,
@@ -29,7 +29,6 @@ from models import (
     Labelled,
     Oracle,
     Panel,
-    Recorded,
     connect,
     in_usd,
     sentence_closeness,
@@ -105,9 +104,8 @@ def run_discovery(
         oracle=prepared.oracle.identity,
         settings=settings,
     ) as run:
-        again = settings.retry_unusable and retry_time(store, run_id, [prepared.scope], on_request=True)
-        book = partial(Recorded, store=store, run_id=run_id, scope=prepared.scope, budget=settings.budget_micro)
-        book = partial(book, retry_unusable=again or None)
+        terms = (prepared.scope, settings.budget_micro)
+        book = recording(store, run_id, *terms, retry=settings.retry_unusable)
         run.spending = recorded = recorded_by(prepared.oracle, book)
         asked = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
 
@@ -151,11 +149,11 @@ def _detail(progress: Progress) -> str:
 def run_flow(prepared: Prepared) -> Run:
     """A discovery that is prepared already, as a flow run. Its summary is its own, whoever writes the folder next."""
     work, display = partial(_discover, prepared), prepared.display
-    told = run_as_flow(
+    summary = run_as_flow(
         discover_flow, prepared.settings, work, publish.name, prepared.dataset.name, prepared.kind, display=display
     )
     run = Run(prepared.folder)
-    vars(run)["summary"] = RunSummary.model_validate(told)  # instead of reading it
+    vars(run)["summary"] = RunSummary.model_validate(summary)  # the cached property: the file may be another run's
     return run
 
 

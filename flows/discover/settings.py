@@ -140,8 +140,7 @@ class DiscoverSettings(OracleSettings):
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 
     def _deciding(self) -> dict[str, Any]:
-        chosen = set(DECIDING)
-        return self.model_dump(mode="json", include=chosen)
+        return self.model_dump(mode="json", include=set(DECIDING))
 
     @property
     def limits(self) -> str:

@@ -19,8 +19,8 @@ from flows.enrich.batches import open_oracle
 from flows.enrich.settings import RediscoverSettings
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
-from flows.progress import SILENT, Display, recorded_run, retry_time
-from models import Oracle, Panel, Recorded, connect, digest_of, in_usd
+from flows.progress import SILENT, Display, recorded_run, recording
+from models import Oracle, Panel, connect, digest_of, in_usd
 from reports import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
@@ -73,9 +73,8 @@ def rediscover_with(
     name = name_of(settings.dataset)
     record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
     with record(dataset=name, oracle=oracle.identity, settings=settings) as run:
-        again = settings.retry_unusable and retry_time(store, run_id, [scope], on_request=True)
-        book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=settings.budget_micro)
-        run.spending = recorded = book(oracle, retry_unusable=again or None)
+        book = recording(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
+        run.spending = recorded = book(oracle)
         panel = Panel(recorded, examples, settings.votes)
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
         for feature, labels in known.items():  # any question will do: what counts is what the feature tells apart

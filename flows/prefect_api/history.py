@@ -1,4 +1,4 @@
-"""What a run tells Prefect: for as long as Prefect answers, and no longer."""
+"""What a run sends to Prefect: for as long as Prefect answers, and no longer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class History:
-    """A run is worth more than its history: when Prefect's API fails, that is told in one line, the tasks that follow
+    """A run is worth more than its history: when Prefect's API fails, one line says so, the tasks that follow
     run as plain functions, and nothing more is sent."""
 
     def __init__(self, display: Display = SILENT) -> None:

@@ -88,7 +88,7 @@ def start_prepared(template: Flow[..., Any], settings: BaseModel, work: Callable
 
 
 class _Attempt:
-    """The work of a flow run, whose outcome is known even if Prefect is not there to be told."""
+    """The work of a flow run, whose outcome is known even if Prefect is lost."""
 
     def __init__(self, work: Callable[[History], Any], history: History) -> None:
         self._work, self._history = work, history
@@ -107,7 +107,7 @@ class _Attempt:
         return self._results[0]
 
     def _leave_if_lost(self) -> None:
-        """Prefect would try for a long time to tell its server how the run has ended."""
+        """Prefect would retry for minutes to report the end of the run to its server."""
         url = get_current_settings().api.url or ""
         if self._history.lost and not answers(url, HURRIED_SECONDS):
             raise Abort("the Prefect server is lost")

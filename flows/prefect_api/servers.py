@@ -227,7 +227,7 @@ def _bound(port: int) -> socket.socket:
 @contextmanager
 def keep_server(state: Path, environment: dict[str, str], port: int) -> Iterator[LocalServer]:
     """A server that other runs find by a note in the state folder. Its password stays the same when it is started
-    again, so that workers and browsers need not be told another one."""
+    again, so that workers and browsers need no new one."""
     os.environ.update(environment)
     state.mkdir(parents=True, exist_ok=True)
     note, file = state / NOTE, state / PASSWORD

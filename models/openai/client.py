@@ -17,6 +17,7 @@ from models.openai.config import OpenAIConfig
 from models.openai.errors import LONGEST_DELAY, RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
 from models.oracle import OracleUnavailable, ServerAway
 from models.prices import Tokens, read_usage
+from models.recorded import SILENT_SECONDS
 from sources import redacted
 from store import Rate, Store
 
@@ -24,7 +25,6 @@ REPLY_BYTES = 16_000_000  # of a reply, decompressed: a usual one has a few thou
 FILE_BYTES = 400_000_000  # of a file with the results of a batch
 GRACE_SECONDS = 0.25  # so that httpx's own time-outs come first: they tell a connection from a reply
 KEPT_HEADERS = (b"retry-after", b"retry-after-ms", b"location", b"x-request-id")
-SILENT_SECONDS = 2.0  # a longer pause is told
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
 Endpoint = Literal["chat", "decisions"]
 PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "decisions": "/decisions"}

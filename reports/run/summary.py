@@ -89,7 +89,7 @@ class RunSummary(JsonPart):
     cached_calls: int
     seconds: Number | None = None
     finished_at: str = "unknown"
-    unknown_usd: float | None = None  # at most what requests have cost beside that never told it
+    unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
     versions: dict[str, Any]
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""Settles by hand what requests may have cost that never told it, once the provider's bill shows what it was."""
+"""Settles requests of unknown cost by hand, once the provider's bill shows what they cost."""
 
 from __future__ import annotations
 

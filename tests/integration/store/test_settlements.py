@@ -1,4 +1,4 @@
-"""What requests may have cost that never told it is settled by hand, and logged."""
+"""Requests of unknown cost are settled by hand, and each settlement is logged."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
+from flows.__main__ import main
 from store import Store, StoreError
 from store.schema import settlements
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
@@ -65,3 +66,20 @@ def test_an_answer_that_arrives_after_the_settlement_is_booked_beside_it(store: 
     assert store.runs.spent(SCOPE) == (4 + 3, 0)
     assert store.check.problems() == []
     assert all(one.booked for page in store.check.answers() for one in page)
+
+
+def test_the_command_lists_what_is_unknown_books_the_bill_and_wants_a_reason(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(store)
+    lose(store, ["a", "b"], PRICE // 4)
+    command = ["store", "settle", "run-1", "--store", store_url]
+    assert main(command) == 0
+    assert "2 calls, at most" in capsys.readouterr().out
+    assert main([*command, "--nothing"]) == 2
+    assert "--because" in capsys.readouterr().err
+    assert main([*command, "--at", "0.000003", "--because", "invoice 4711"]) == 0
+    assert "2 calls settled at 0.000003 USD" in capsys.readouterr().out
+    assert store.runs.spent(SCOPE) == (3, 0)
+    assert main(command) == 0
+    assert capsys.readouterr().out == "the cost of every call is known\n"
