@@ -69,7 +69,11 @@ class Seer:
         if not self._certain:
             named = 1.0 if feature is None else 1 / max(mass, 1.0)
             self._weights[answering] *= max(1 - named, P_ANSWER_GIVEN_NONE)
-        if feature is None or labels is None or feature in self._names:
+        if feature is not None and labels is not None:
+            self.know(feature, labels)
+
+    def know(self, feature: str, labels: Labels) -> None:
+        if feature in self._names:
             return
         self._names.add(feature)
         if self._certain:

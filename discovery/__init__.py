@@ -1,7 +1,15 @@
 """The algorithm: pure Python and numpy, no I/O, no Prefect."""
 
 from discovery.metrics import LabelMatrix, g, interesting, interesting_and_distinct, matches_with_truth, none_bound
-from discovery.questions import UNKNOWN, Comparison, Kind, Labels, Strategy, StrategyError
+from discovery.questions import (
+    UNKNOWN,
+    Comparison,
+    Kind,
+    Labels,
+    Strategy,
+    StrategyError,
+    differs_clearly,
+)
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
 from discovery.twins import ENOUGH_OF_EACH, ENOUGH_ROWS, SAME_LABELS, Closeness, find_twin, normalised, same_name
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Labels = NDArray[np.int8]  # one value per example: 1 has it, 0 lacks it, UNKNOWN
 UNKNOWN = -1
+CLEARLY = 3 / 8  # least difference of two groups in the share that has a feature, for it to answer a group question
 
 
 class Kind(StrEnum):
@@ -18,6 +19,7 @@ class Kind(StrEnum):
     PAIR = "pair"  # one of the two has it, the other lacks it
     ONE_OF_THREE = "one-of-three"  # one of the three has it, two lack it
     LEFT_RIGHT = "left-right"  # all of `examples` have it, none of `without` does
+    GROUPS = "groups"  # clearly more of `examples` than of `without` have it, or the other way round
     TAG = "tag"  # anything that the one example has
     LABEL = "label"  # does the example have the feature?
 
@@ -28,6 +30,12 @@ class Comparison:
     examples: tuple[int, ...]
     without: tuple[int, ...] = ()
     other_than_known: bool = False  # the question lists the features found so far and asks for another one
+
+
+def differs_clearly(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of features in columns, which clearly more of one group have: the answers to a group question."""
+    clear: NDArray[np.bool_] = np.abs(left.mean(axis=0) - right.mean(axis=0)) >= CLEARLY
+    return clear
 
 
 class StrategyError(ValueError):
@@ -44,6 +52,10 @@ class Strategy(Protocol):
 
     def next_questions(self, k: int) -> list[Comparison]:
         """Up to `k` different questions, none asked before; empty when there is nothing left to ask."""
+        ...
+
+    def know(self, feature: str, labels: Labels) -> None:
+        """A feature that no question of this strategy has found."""
         ...
 
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:

@@ -163,7 +163,8 @@ class Answer:
     verdict: Verdict
     by: str  # who answered: a model, a reviewer, a simulated worker
     feature: Feature | None = None  # with Verdict.FEATURE
-    shown: tuple[int, ...] = ()  # with FEATURE: positions of the examples that are said to have it
+    # with FEATURE: positions of the examples that are said to have it; of a group question those of `without` follow
+    shown: tuple[int, ...] = ()
     probability: float | None = None  # of YES, where the oracle knows one
     usage: Usage = Usage()
     cost: Money = 0

@@ -40,6 +40,7 @@ WORDINGS = {
     "left-right": Wording(
         "What do all on the left have that none on the right has?", 0, "Name it.", "Nothing of the kind"
     ),
+    "groups": Wording("What do clearly more on one side have than on the other?", 0, "Name it.", "No clear difference"),
     "tag": Wording("What does this have?", 0, "Name one thing that you notice.", "Nothing worth a name"),
 }
 
@@ -66,8 +67,9 @@ def comparison(
         raise Unclear(f"“{name}” cannot be used: {problem}.")
     if len(definition) > DEFINITION_LIMIT:
         raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
-    every = list(range(count))
-    return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen if wording.choose else every}
+    if not wording.choose and shown.kind != "groups":  # of groups a person does not say which examples have it
+        chosen = list(range(count))
+    return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
 
 
 COMPARING = ("name", "shown", "nothing")  # fields that only the form of a comparison has

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.questions import UNKNOWN, Comparison, Kind
+from discovery.questions import UNKNOWN, Comparison, Kind, differs_clearly
 
 Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 or UNKNOWN
 
@@ -37,6 +37,9 @@ def valid_columns(truth: Matrix, question: Comparison) -> NDArray[np.bool_]:
     elif question.kind is Kind.LEFT_RIGHT:
         valid &= ones == len(question.examples)
         valid &= (truth[list(question.without)] == 0).all(axis=0)
+    elif question.kind is Kind.GROUPS:
+        others = truth[list(question.without)]
+        valid &= (others != UNKNOWN).all(axis=0) & differs_clearly(has == 1, others == 1)
     else:
         raise ValueError(f"a crowd is asked to compare, and {question.kind.value!r} is not a comparison")
     return valid

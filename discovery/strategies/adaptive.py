@@ -51,10 +51,14 @@ class Adaptive:
         for question in questions:
             self._pool.retire(question.examples)
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:  # noqa: ARG002
-        if feature is not None and labels is not None and feature not in self._names:
+    def know(self, feature: str, labels: Labels) -> None:
+        if feature not in self._names:
             self._names.add(feature)
             self._pool.add(labels)
+
+    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:  # noqa: ARG002
+        if feature is not None and labels is not None:
+            self.know(feature, labels)
 
 
 def adaptive_triple(n: int, rng: np.random.Generator, *, beyond: bool = False) -> Adaptive:

@@ -111,21 +111,30 @@ class Auto:
             self._known_then[question] = known
         return questions
 
+    def know(self, feature: str, labels: Labels) -> None:
+        if feature not in self._labels:
+            counts = self._add(feature, labels)
+            if self._model is not None:
+                self._model.record_known(labels, counts=counts)
+
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
         known_then = self._known_then.pop(question, frozenset(self._labels))
         if feature is not None and feature in self._labels and feature not in known_then:
             return  # found by another question of the same round: that says nothing about this way of asking
-        counts = False
         new = labels if feature is not None and feature not in self._labels else None
-        if feature is not None and new is not None:
-            self._labels[feature] = new
-            self._triples.add(new)
-            counts = interesting(new) and distinct(new, self._kept)
-            if counts:
-                self._kept.append(new)
+        counts = feature is not None and new is not None and self._add(feature, new)
         self._record(question, counts=counts)
         if self._model is not None:
             self._model.record_answer(self._number[question], new, answered=feature is not None, counts=counts)
+
+    def _add(self, feature: str, labels: Labels) -> bool:
+        """A feature that is not known yet; whether it counts."""
+        self._labels[feature] = labels
+        self._triples.add(labels)
+        counts = interesting(labels) and distinct(labels, self._kept)
+        if counts:
+            self._kept.append(labels)
+        return counts
 
     def _record(self, question: Comparison, *, counts: bool) -> None:
         for record in self._records.values():

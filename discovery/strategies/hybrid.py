@@ -71,6 +71,12 @@ class AdaptiveHybrid:
             self._misses = 0
         return []
 
+    def know(self, feature: str, labels: Labels) -> None:
+        if feature not in self._labels:
+            self._labels[feature] = labels
+            if self._everything:
+                self._add(labels)
+
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
         new = feature is not None and labels is not None and feature not in self._labels
         if new and feature is not None and labels is not None:

@@ -129,6 +129,11 @@ class HypotheticalFeatures:
         share = float((labels == 1).sum() / max((labels != UNKNOWN).sum(), 1))
         chance = float(np.interp(np.log(max(share, 1 / self._n)), np.log(PRIOR_SHARES), asked.chances))
         self._found.append((share, max(chance, MIN_CHANCE), number))
+        self.record_known(labels, counts=counts)
+
+    def record_known(self, labels: Labels, *, counts: bool) -> None:
+        """A feature that no question of `record_question` has found says nothing of the number that is left."""
+        share = (labels == 1).sum() / max((labels != UNKNOWN).sum(), 1)
         self._known = np.vstack([self._known, np.where(labels == UNKNOWN, share, labels).astype(np.float32)])
         if counts:
             self._kept = np.vstack([self._kept, labels])

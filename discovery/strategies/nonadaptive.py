@@ -25,6 +25,9 @@ class RandomTriple:
         count = min(k, self._ranks.left)
         return [Comparison(Kind.TWO_OF_THREE, triple_of_rank(self._ranks.draw())) for _ in range(count)]
 
+    def know(self, feature: str, labels: Labels) -> None:
+        pass
+
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
         pass
 
@@ -43,6 +46,9 @@ class Tagging:
 
     def next_questions(self, k: int) -> list[Comparison]:
         return [Comparison(Kind.TAG, (self._examples.draw(),)) for _ in range(min(k, self._examples.left))]
+
+    def know(self, feature: str, labels: Labels) -> None:
+        pass
 
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
         pass

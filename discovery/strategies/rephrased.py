@@ -63,6 +63,9 @@ class Rephrased:
             questions.append(parts[0])
         return questions
 
+    def know(self, feature: str, labels: Labels) -> None:
+        self._inner.know(feature, labels)
+
     def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
         whole, rest = self._asked.pop(question)
         if feature is None and rest:

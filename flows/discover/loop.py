@@ -13,7 +13,18 @@ from typing import Literal
 
 import numpy as np
 
-from discovery import Closeness, Comparison, Kind, Labels, Strategy, find_twin, g, interesting_and_distinct, same_name
+from discovery import (
+    Closeness,
+    Comparison,
+    Kind,
+    Labels,
+    Strategy,
+    differs_clearly,
+    find_twin,
+    g,
+    interesting_and_distinct,
+    same_name,
+)
 from flows.discover.preparation import Prepared
 from models import (
     Answer,
@@ -85,6 +96,9 @@ class Finding:
     @property
     def consistent(self) -> bool:
         """The labels of the examples asked about show what the question asked for."""
+        if self.comparison.kind is Kind.GROUPS:
+            left, right = (self.labels[list(side)] == 1 for side in (self.comparison.examples, self.comparison.without))
+            return bool(differs_clearly(left, right))
         ones = int((self.labels[list(self.comparison.examples)] == 1).sum())
         none_without = not (self.labels[list(self.comparison.without)] == 1).any()
         return none_without and ones == _ONES.get(self.comparison.kind, len(self.comparison.examples))

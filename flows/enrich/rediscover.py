@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 from prefect import flow
 
-from discovery import Comparison, Kind, Labels, find_twin
+from discovery import Labels, find_twin
 from discovery.strategies import adaptive_triple
 from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
@@ -77,8 +77,8 @@ def rediscover_with(
         run.spending = recorded = book(oracle)
         panel = Panel(recorded, examples, settings.votes)
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
-        for feature, labels in known.items():  # any question will do: what counts is what the feature tells apart
-            strategy.learn(Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), feature, labels)
+        for feature, labels in known.items():
+            strategy.know(feature, labels)
         loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
         with display.counting(settings.queries, "queries"):
             progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))

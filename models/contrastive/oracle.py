@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery import Kind
 from models.contrastive.embeddings import Embeddings
-from models.contrastive.scoring import best_fit, closeness, log_odds, patterns_of, probability
+from models.contrastive.scoring import best_between, best_fit, closeness, log_odds, patterns_of, probability
 from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
 from models.local import ModelFiles, find_model
 from models.oracle import (
@@ -112,9 +113,15 @@ class ContrastiveOracle:
         phrases = self._phrases()
         prompts = [self._prompt(phrase.name, question.voter) for phrase in phrases]
         odds = log_odds(self._embeddings, shown, prompts)
-        fit = best_fit(odds, patterns_of(question), self._allowed(phrases, question.known))
+        allowed = self._allowed(phrases, question.known)
+        if question.kind is Kind.GROUPS:
+            fit = best_between(odds, len(question.examples), allowed)
+        else:
+            fit = best_fit(odds, patterns_of(question), allowed)
         if fit is None:
-            return self._answer(question, Verdict.NONE, raw="every phrase of the vocabulary is known")
+            nothing = "no phrase differs clearly between the groups"
+            raw = nothing if allowed.any() else "every phrase of the vocabulary is known"
+            return self._answer(question, Verdict.NONE, raw=raw)
         raw = f"{prompts[fit.phrase]}: {fit.probability:.4f}"
         if fit.probability < self._threshold:
             return self._answer(question, Verdict.NONE, raw=raw)

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Kind
+from discovery import Kind, differs_clearly
 from models.contrastive.embeddings import Embeddings
 from models.oracle import Compare
 from sources import Example
@@ -42,6 +42,20 @@ def best_fit(logits: NDArray[np.float64], patterns: Patterns, allowed: NDArray[n
     row, phrase = np.unravel_index(int(np.argmax(scores)), scores.shape)
     shown = tuple(int(place) for place in np.flatnonzero(patterns[row]))
     return Fit(int(phrase), float(np.exp(scores[row, phrase])), shown)
+
+
+def best_between(logits: NDArray[np.float64], first: int, allowed: NDArray[np.bool_]) -> Fit | None:
+    """The phrase whose expected share differs most between the `first` examples and the others; None if none clearly
+    does. Its probability is that it is true of an example where it is said to be."""
+    likely = np.exp(-np.logaddexp(0.0, -logits))
+    has = likely > 0.5
+    difference = np.abs(likely[:first].mean(axis=0) - likely[first:].mean(axis=0))
+    difference[~(allowed & differs_clearly(has[:first], has[first:]))] = -np.inf
+    phrase = int(difference.argmax()) if difference.size else 0
+    if not difference.size or not np.isfinite(difference[phrase]):
+        return None
+    shown = np.flatnonzero(has[:, phrase])
+    return Fit(phrase, float(likely[shown, phrase].mean()), tuple(shown.tolist()))
 
 
 LogOdds = NDArray[np.float64]  # a row per example, a column per prompt

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from discovery import Comparison, Labels
+from discovery import Comparison, Kind, Labels
 from discovery.simulation import make_crowd
 from models.oracle import (
     Answer,
@@ -165,7 +165,8 @@ class SimulatedOracle:
             return self._says(question, Verdict.NONE)
         if errs > 1 - self.behaviour.wrong:
             column = int(rng.integers(len(self._columns)))
-        shown = tuple(i for i, row in enumerate(comparison.examples) if self._truth[row, column] == 1)
+        everyone = comparison.examples + (comparison.without if question.kind is Kind.GROUPS else ())
+        shown = tuple(i for i, row in enumerate(everyone) if self._truth[row, column] == 1)
         return self._says(question, Verdict.FEATURE, Feature(self._columns[column]), shown)
 
     def _row(self, example: Example) -> int:

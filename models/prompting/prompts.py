@@ -83,6 +83,12 @@ COMPARISONS: dict[Kind, tuple[str, ...]] = {
         "Look at two groups of examples. Find something true of every example in group 1 and of none in group 2.",
         "What do all examples of group 1 have in common that no example of group 2 has?",
     ),
+    Kind.GROUPS: (
+        "You are shown two groups of examples. Name one feature that clearly more examples of one group have than of "
+        "the other.",
+        "Look at two groups of examples. Find something true of many examples in one group and of few in the other.",
+        "What do most examples of one of the two groups have that most examples of the other group lack?",
+    ),
     Kind.TAG: (
         "You are shown one example. Name one feature that it has.",
         "Look at one example. Find something that is true of it.",
@@ -168,7 +174,7 @@ def compare_messages(question: Compare) -> list[Message]:
     parts: list[Part] = []
     everyone = (*question.examples, *question.without)
     for place, position in enumerate(shown_order(question)):
-        if question.kind is Kind.LEFT_RIGHT and place in (0, len(question.examples)):
+        if question.without and place in (0, len(question.examples)):
             parts.append(f"Group {1 if place == 0 else 2}\n")
         parts.extend(_example(f"Example {letter(place)}", everyone[position]))
     if question.known:

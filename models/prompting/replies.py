@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discovery import Kind
+import numpy as np
+
+from discovery import Kind, differs_clearly
 from models.oracle import Compare, Feature, Verdict
 from models.prompting.feature_names import NAME_LIMIT, clean, name_problem, sounds_like_an_instruction
 from models.prompting.prompts import letter, shown_order
@@ -157,7 +159,7 @@ def _definition_problem(definition: str) -> str:
 
 
 def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
-    """Positions in `question.examples`, or what is wrong."""
+    """Positions in `question.examples`, and for groups behind them in `question.without`; or what is wrong."""
     order = shown_order(question)
     have, lack = _positions(data.get("have"), order), _positions(data.get("lack"), order)
     asked = len(question.examples)
@@ -167,11 +169,20 @@ def _having(data: dict[str, Any], question: Compare) -> tuple[int, ...] | str:
         if (have and have != group) or lack & group:
             return "the feature must hold for all examples of the first group and for none of the others"
         return tuple(sorted(group))
+    if question.kind is Kind.GROUPS:
+        return _group_members(have, asked, len(everyone))
     wanted = 2 if question.kind is Kind.TWO_OF_THREE else 1
     if len(have) != wanted:
         return f'"have" must hold the letters of exactly {wanted} of the {asked} examples'
     if lack and lack != everyone - have:
         return '"have" and "lack" must together name each example once'
+    return tuple(sorted(have))
+
+
+def _group_members(have: set[int], first: int, total: int) -> tuple[int, ...] | str:
+    has = np.array([place in have for place in range(total)])
+    if not differs_clearly(has[:first], has[first:]):
+        return '"have" must hold the letters of clearly more examples of one group than of the other'
     return tuple(sorted(have))
 
 

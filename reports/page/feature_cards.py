@@ -66,6 +66,7 @@ ASKED_FOR = {
     Kind.PAIR: "What does one of the two have that the other lacks?",
     Kind.ONE_OF_THREE: "What does one of the three have that the other two lack?",
     Kind.LEFT_RIGHT: "What do all on the left have that none on the right has?",
+    Kind.GROUPS: "What do clearly more of one group have than of the other?",
     Kind.TAG: "What is there to say about this one?",
 }
 

@@ -40,7 +40,10 @@ class AnsweredComparison:
     @property
     def having(self) -> list[str]:
         """The examples said to have the feature."""
-        return list(self.examples) if self.kind is Kind.LEFT_RIGHT else [self.examples[place] for place in self.shown]
+        if self.kind is Kind.LEFT_RIGHT:
+            return list(self.examples)
+        everyone = (*self.examples, *self.without)
+        return [everyone[place] for place in self.shown]
 
     @property
     def lacking(self) -> list[str]:

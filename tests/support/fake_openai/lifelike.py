@@ -23,7 +23,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.prices import Price
 from sources import Dataset, open_image
-from tests.support.fake_openai.mind import Mind, Page, Shown
+from tests.support.fake_openai.mind import Mind, Page, Shown, differs
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
@@ -167,6 +167,8 @@ class LifelikeMind(Mind):
     def _fits(page: Page, values: Sequence[bool]) -> bool:
         if page.kind is Kind.LEFT_RIGHT:
             return all(has == (example.group == 1) for has, example in zip(values, page.examples, strict=True))
+        if page.kind is Kind.GROUPS:
+            return differs(page, values)
         return sum(values) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
 
     def reworded(self, name: str, dice: random.Random) -> str:

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
-from discovery.questions import Kind
+from discovery.questions import Kind, differs_clearly
 from models.prompting.prompts import COMPARISONS
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
@@ -123,6 +124,8 @@ class Mind:
         if page.kind is Kind.LEFT_RIGHT:
             first = [name for name, example in zip(letters, page.examples, strict=True) if example.group == 1]
             return having == first
+        if page.kind is Kind.GROUPS:
+            return differs(page, [name in having for name in letters])
         return len(having) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
 
     def label(self, page: Page) -> dict[str, bool]:
@@ -143,6 +146,12 @@ class Mind:
             true = bool(shown) and data.get("name") in self.traits(shown[0])
             answers.append({"type": "predicate", "name": question.get("name"), "probability": 0.97 if true else 0.02})
         return answers
+
+
+def differs(page: Page, values: Sequence[bool]) -> bool:
+    """Whether clearly more of one group have it."""
+    has, first = np.array(values), np.array([example.group == 1 for example in page.examples])
+    return bool(differs_clearly(has[first], has[~first]))
 
 
 def _signature(image: Image.Image) -> bytes:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discovery.questions import Kind
-from models.contrastive.scoring import best_fit, patterns_of
+from models.contrastive.scoring import best_between, best_fit, patterns_of
 from models.oracle import Compare
 from sources.dataset import Example
 
@@ -55,3 +55,14 @@ def test_extreme_certainty_does_not_overflow() -> None:
     fit = best_fit(logits, patterns_of(Compare(Kind.TWO_OF_THREE, FIVE[:3])), np.array([True]))
     assert fit is not None
     assert fit.probability == 1.0
+
+
+def test_between_groups_the_phrase_with_the_largest_difference_wins_if_it_is_clear() -> None:
+    logits = np.full((16, 3), -SURE)
+    logits[:3, 0] = logits[8:14, 1] = logits[:8, 2] = SURE
+    fit = best_between(logits, 8, np.array([True, True, False]))
+    assert fit is not None
+    assert (fit.phrase, fit.shown) == (1, (8, 9, 10, 11, 12, 13))
+    assert fit.probability > 0.99
+    assert best_between(logits[:, :1] * [[1.0]] * np.r_[1, 1, -np.ones(14)][:, None], 8, np.array([True])) is None
+    assert best_between(logits, 8, np.array([False] * 3)) is None

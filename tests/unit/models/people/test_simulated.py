@@ -95,3 +95,14 @@ def test_identity_tells_crowds_apart_but_not_prices() -> None:
     assert crowd_of(TRUTH).identity == crowd_of(TRUTH, price=5, latency=0.1).identity
     assert crowd_of(TRUTH).identity != crowd_of(TRUTH, flip=0.1).identity
     assert crowd_of(TRUTH).identity != crowd_of(1 - TRUTH).identity
+
+
+def test_of_two_groups_it_names_a_feature_that_clearly_more_of_one_have() -> None:
+    question = Compare(Kind.GROUPS, tuple(EXAMPLES[:6]), tuple(EXAMPLES[6:]))
+    answers = [next(iter(crowd_of(TRUTH, seed=seed).ask([question]))) for seed in range(20)]
+    assert any(answer.feature for answer in answers)
+    for answer in answers:
+        if answer.feature is not None:
+            having = TRUTH[:, ord(answer.feature.name[-1]) - 97] == 1
+            assert abs(having[:6].mean() - having[6:].mean()) >= 3 / 8
+            assert answer.shown == tuple(np.flatnonzero(having))

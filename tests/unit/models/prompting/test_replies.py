@@ -147,6 +147,15 @@ def test_a_group_must_have_it_as_a_whole() -> None:
     assert "all examples of the first group" in problem(reply(have=["A"], lack=["B"]), question(Kind.LEFT_RIGHT))
 
 
+def test_of_two_groups_clearly_more_of_one_must_have_it_either_way() -> None:
+    examples = [Example(name, digest=name, text=name) for name in "abcdefghijklmnop"]
+    asked = Compare(Kind.GROUPS, tuple(examples[:8]), tuple(examples[8:]))
+    assert parse_feature(reply(have=["A", "B", "C"], lack=[]), asked).shown == (0, 1, 2)
+    assert parse_feature(reply(have=["A", "I", "J", "K", "P"], lack=[]), asked).shown == (0, 8, 9, 10, 15)
+    assert "clearly more" in problem(reply(have=["A", "B"], lack=[]), asked)
+    assert "clearly more" in problem(reply(have=[], lack=[]), asked)
+
+
 @pytest.mark.parametrize(
     "words", ["I'm sorry, I can't help with that.", "I cannot assist.", "Sorry, no.", "As an AI, I"]
 )

@@ -1,0 +1,142 @@
+"""Features that predict a target, by questions about the examples that the features found so far predict worst.
+
+A group question shows up to GROUP examples whose value is underestimated and as many whose value is overestimated. The
+prediction is a ridge regression on the features found so far, each example predicted by a fit that leaves it out. An
+answer is a feature that clearly more of one group have: it generalises the left-right question of Section 6, which asks
+for all and none. Every UNGUIDED-th question, and the one after a group question in vain, is the unguided strategy's, so
+that nothing is overlooked. Examples without a value, such as those held out for testing, are in no group."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.questions import UNKNOWN, Comparison, Kind, Labels, Strategy, StrategyError
+
+Floats = NDArray[np.float64]
+GROUP = 8  # examples on each side
+UNGUIDED = 4
+CONSIDERED = 0.6  # share of the examples, drawn anew for each question, among which the worst predicted are chosen
+STRENGTHS = np.logspace(-1, 3, 9)
+TRIES = 20  # at groups that were not asked before
+FEWEST = 2  # examples of a group
+
+
+def target_outputs(values: NDArray[np.intp] | Floats, classes: int) -> Floats:
+    """One column of 0 and 1 for each class, one in all for two classes, or a column of numbers scaled to unit variance.
+
+    NaN and, of classes, negative positions are unknown."""
+    if not classes:
+        numbers = values.astype(np.float64)
+        spread = float(np.nanstd(numbers))
+        scaled: Floats = ((numbers - np.nanmean(numbers)) / (spread or 1.0))[:, None]
+        return scaled
+    wanted = range(1, 2) if classes == 2 else range(classes)
+    outputs = np.stack([values == place for place in wanted], axis=1).astype(np.float64)
+    outputs[values < 0] = np.nan
+    return outputs
+
+
+def left_out_residuals(labels: Floats, outputs: Floats) -> Floats:
+    """What a ridge regression on the columns of `labels` leaves unexplained of each row, fitted without that row.
+
+    NaN in `labels` counts as the column's mean. The strength is the one with the smallest sum of squares."""
+    n = len(outputs)
+    centred: Floats = outputs - outputs.mean(axis=0)
+    if not labels.size:
+        return np.asarray(centred * n / max(n - 1, 1), np.float64)
+    known = ~np.isnan(labels)
+    mean = np.where(known, labels, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    x = np.where(known, labels - mean, 0.0)
+    u, s, _ = np.linalg.svd(x / np.maximum(x.std(axis=0), 1e-9), full_matrices=False)
+    projected = u.T @ centred
+    best, smallest = centred, np.inf
+    for strength in STRENGTHS:
+        shrunk = s**2 / (s**2 + strength)
+        leverage = np.minimum((u**2 @ shrunk) + 1 / n, 0.999)
+        residuals = (centred - u @ (shrunk[:, None] * projected)) / (1 - leverage)[:, None]
+        if (total := float((residuals**2).sum())) < smallest:
+            best, smallest = residuals, total
+    return best
+
+
+class Targeted:
+    """`outputs` is what `target_outputs` returns for all `n` examples: rows that are NaN are in no group."""
+
+    def __init__(self, unguided: Strategy, outputs: Floats, rng: np.random.Generator, group: int = GROUP) -> None:
+        self._rows = np.flatnonzero(~np.isnan(outputs).any(axis=1))
+        self._outputs = outputs[self._rows]
+        spread = self._outputs.std(axis=0) if len(self._rows) else np.zeros(1)
+        if len(self._rows) < 2 * FEWEST or not spread.all():
+            raise StrategyError("the target has one value only on the examples that may be compared: name another one")
+        self._unguided, self._rng, self._group = unguided, rng, group
+        self._labels: dict[str, Labels] = {}
+        self._asked: set[Comparison] = set()
+        self._turn = 0
+        self._in_vain = False
+
+    @property
+    def unresolved(self) -> float:
+        return self._unguided.unresolved
+
+    def next_questions(self, k: int) -> list[Comparison]:
+        questions: list[Comparison] = []
+        for _ in range(k):
+            self._turn += 1
+            unguided = self._in_vain or self._turn % UNGUIDED == 0
+            self._in_vain = False
+            grouped = None if unguided else self._groups()
+            questions += [grouped] if grouped else self._unguided.next_questions(1)
+        return list(dict.fromkeys(questions))
+
+    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+        new = feature is not None and labels is not None and feature not in self._labels
+        if feature is not None and labels is not None:
+            self._labels.setdefault(feature, labels)
+        if question.kind is not Kind.GROUPS:
+            self._unguided.learn(question, feature, labels)
+        elif new and feature is not None and labels is not None:
+            self._unguided.know(feature, labels)
+        else:
+            self._in_vain = True
+
+    def know(self, feature: str, labels: Labels) -> None:
+        self._labels.setdefault(feature, labels)
+        self._unguided.know(feature, labels)
+
+    def _groups(self) -> Comparison | None:
+        residuals = left_out_residuals(self._matrix(), self._outputs)
+        for _ in range(TRIES):
+            output = self._output(residuals)
+            left, right = self._sides(residuals[:, output], self._outputs[:, output])
+            question = Comparison(Kind.GROUPS, left, right, other_than_known=True)
+            if question not in self._asked and len(left) >= FEWEST:
+                self._asked.add(question)
+                return question
+        return None
+
+    def _matrix(self) -> Floats:
+        known = [labels[self._rows] for labels in self._labels.values()]
+        matrix = np.array(known, np.float64).reshape(-1, len(self._rows)).T
+        return np.where(matrix == UNKNOWN, np.nan, matrix)
+
+    def _output(self, residuals: Floats) -> int:
+        """The class that is asked about: the worse it is predicted, the more often."""
+        error = (residuals**2).mean(axis=0) / self._outputs.var(axis=0)
+        return int(self._rng.choice(len(error), p=error / error.sum()))
+
+    def _sides(self, residuals: Floats, values: Floats) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The rows that are most underestimated and most overestimated, of one value and of another."""
+        considered = self._rng.random(len(values)) < CONSIDERED
+        middle = (values.min() + values.max()) / 2
+        binary = bool(np.isin(values, (values.min(), values.max())).all())
+        high = np.flatnonzero(considered & (values > middle if binary else residuals > 0))
+        low = np.flatnonzero(considered & (values < middle if binary else residuals < 0))
+        size = min(self._group, len(high), len(low))
+        worst_high = high[self._by(-residuals[high])][:size]
+        worst_low = low[self._by(residuals[low])][:size]
+        return tuple(sorted(self._rows[worst_high].tolist())), tuple(sorted(self._rows[worst_low].tolist()))
+
+    def _by(self, key: Floats) -> NDArray[np.intp]:
+        """The order of the keys, ties in random order."""
+        return np.lexsort((self._rng.random(len(key)), key))
