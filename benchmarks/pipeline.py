@@ -22,10 +22,10 @@ from flows.discover.flow import _discover, discover_flow
 from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
+from flows.prefect_api.connection import prefect_api
 from flows.prefect_api.history import History, send_history
 from flows.prefect_api.runs import start_prepared
-from flows.prefect_api.servers import prefect_api
-from flows.settings import prefect_environment, state_folder
+from flows.settings import state_folder
 from models.voting import Panel
 
 EXAMPLES, FEATURES, VOTES, SEED = 100, 20, 5, 0
@@ -81,7 +81,7 @@ def in_folder(folder: Path, name: str) -> Prepared:
 
 def main() -> None:
     seconds: dict[str, list[float]] = {"bare loop": [], "whole pipeline": [], "fully cached repetition": []}
-    with tempfile.TemporaryDirectory() as name, prefect_api(state_folder(), prefect_environment()):
+    with tempfile.TemporaryDirectory() as name, prefect_api(state_folder(), idle=0):
         folder = Path(name)
         write_world(folder, np.random.default_rng(SEED).integers(0, 2, (EXAMPLES, 60)).astype(np.int8))
         for repetition in range(REPETITIONS):

@@ -14,7 +14,7 @@ from flows import VERSION
 from flows.cli import Interruption, PlainConsole, PlainHelp, print_traceback
 
 DONE, WAITING = 0, 75
-WITH_ACTIONS = ("features", "review", "store")
+WITH_ACTIONS = ("features", "review", "server", "store")
 interruption = Interruption()
 
 # command: (its module in flows.cli, what it does, an example unless the module has one)
@@ -53,7 +53,7 @@ COMMANDS = {
     "store": ("store", "Check the store of all answers, back it up, restore a backup.", ""),
     "oracles": ("oracles", "List the kinds of oracle and their parameters.", "openai"),
     "replicate": ("replicate", "Test the paper's claims on simulated crowds.", "--quick --out replication"),
-    "server": ("discover", "Keep a Prefect server running, so that runs start at once.", "--port 4200"),
+    "server": ("discover", "Keep a Prefect server running, or stop the one that runs leave in the background.", ""),
 }
 
 
@@ -141,7 +141,7 @@ def _action_first(app: App, argv: list[str]) -> list[str]:
     for place in words[expected : expected + 1] + words[:1]:
         if argv[place] in actions:
             return [argv[0], argv[place], *argv[1:place], *argv[place + 1 :]]
-    if {"--help", "-h"} & set(argv) or (argv[0] == "review" and not words):
+    if {"--help", "-h"} & set(argv) or (argv[0] in ("review", "server") and not words):
         return argv
     from flows.errors import UsageError
 

@@ -200,6 +200,24 @@ def _server_of(url: str) -> tuple[str, str, int] | None:
     return parts.scheme, parts.hostname or "", port
 
 
+SERVER_MINUTES = "TWOTHIRDS_SERVER_MINUTES"
+DEFAULT_MINUTES = 5.0
+
+
+def server_idle_seconds() -> float:
+    """How long the Prefect server that runs share goes on when none uses it; 0: each run brings one of its own."""
+    text = os.environ.get(SERVER_MINUTES) or str(DEFAULT_MINUTES)
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1
+    if not 0 <= minutes <= 1440:
+        raise UsageError(
+            f"{SERVER_MINUTES} {text!r}: give minutes from 0 to 1440; with 0 each run starts its own server"
+        )
+    return minutes * 60
+
+
 def prefect_environment() -> dict[str, str]:
     """Write history promptly and send no analytics; variables that the user has set win."""
     wanted = {

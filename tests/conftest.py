@@ -23,6 +23,7 @@ settings.load_profile("suite")
 for name in [name for name in os.environ if name.startswith("PREFECT_")]:
     del os.environ[name]  # the user's own server and profile are not for tests
 os.environ.update(HF_HUB_OFFLINE="1", DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
+os.environ["TWOTHIRDS_SERVER_MINUTES"] = "0"  # no server goes on when a test has ended
 
 
 SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one run in the same worker

@@ -12,9 +12,12 @@ from flows.compare import CompareSettings
 
 @takes(CompareSettings, positional="dataset")
 def compare(settings: CompareSettings, output: Output) -> None:
-    from flows.compare import prepare_comparison
+    from flows.prefect_api import starting_prefect
 
-    prepared = prepare_comparison(settings, terminal_display())
+    with starting_prefect():
+        from flows.compare import prepare_comparison
+
+        prepared = prepare_comparison(settings, terminal_display())
     from flows.compare import run_flow
 
     result = run_flow(prepared)

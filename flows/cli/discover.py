@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 
-from flows.cli.options import PLAIN, STORE, Output, StoreOutput, option, takes
+from flows.cli.options import PLAIN, STORE, Output, StoreOutput, action, command_group, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
 from flows.discover import DiscoverSettings
 from flows.settings import micro_of
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
 
 @takes(DiscoverSettings, positional="dataset")
 def discover(settings: DiscoverSettings, output: Output) -> None:
-    from flows.discover import prepare
+    from flows.prefect_api import starting_prefect
 
-    prepared = prepare(settings, terminal_display())
+    with starting_prefect():
+        from flows.discover import prepare
+
+        prepared = prepare(settings, terminal_display())
     from flows.discover import run_flow
 
     run = run_flow(prepared)
@@ -61,15 +65,22 @@ def costs(
         _print_costs(rows)
 
 
-def server(
+server = command_group("server", "server --port 4200")
+
+
+@action(server, "server serve --port 4200")
+@server.default
+def serve(
     *,
     port: Annotated[int, option("PORT", "port to listen at")] = 4200,
     output: Output = PLAIN,  # noqa: ARG001
 ) -> None:
+    """Keep a Prefect server running until Ctrl-C (the default)."""
     from flows.prefect_api import PASSWORD, keep_server
     from flows.settings import prefect_environment, state_folder
 
-    with keep_server(state_folder(), prefect_environment(), port) as kept:
+    os.environ.update(prefect_environment())
+    with keep_server(state_folder(), port) as kept:
         messages().print(f"Prefect answers at {kept.url}; runs from this account use it. Ctrl-C ends it.")
         messages().print(
             f"In a browser {kept.url.removesuffix('/api')} asks for the password in {state_folder() / PASSWORD}; "
@@ -77,6 +88,17 @@ def server(
             soft_wrap=True,
         )
         signal.pause()
+
+
+@action(server, "server stop")
+def stop(*, output: Output = PLAIN) -> None:
+    """Stop the server that runs have left in the background; it ends by itself too (TWOTHIRDS_SERVER_MINUTES)."""
+    from flows.prefect_api import stop_background_servers
+    from flows.settings import state_folder
+
+    stopped, used = stop_background_servers(state_folder())
+    lines = [f"stopped {url}" for url in stopped] + [f"{url} goes on: a run uses it" for url in used]
+    output.print({"stopped": stopped, "used": used}, lines or ["no Prefect server runs in the background"])
 
 
 def _print_features(run: Run) -> None:

@@ -9,16 +9,22 @@ from flows.enrich import EnrichSettings, RediscoverSettings
 
 @takes(EnrichSettings, positional="dataset")
 def enrich(settings: EnrichSettings, output: Output) -> None:
-    from flows.enrich import check, run_flow
+    from flows.prefect_api import starting_prefect
 
-    folder, _ = check(settings)
+    with starting_prefect():
+        from flows.enrich import check, run_flow
+
+        folder, _ = check(settings)
     summary = run_flow(settings, terminal_display())
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
 
 
 @takes(RediscoverSettings, positional="dataset")
 def rediscover(settings: RediscoverSettings, output: Output) -> None:
-    from flows.enrich import PROPOSALS, run_rediscover_flow
+    from flows.prefect_api import starting_prefect
+
+    with starting_prefect():
+        from flows.enrich import PROPOSALS, run_rediscover_flow
 
     rows = run_rediscover_flow(settings, terminal_display())
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]

@@ -1,5 +1,23 @@
 """Prefect: servers of our own, and runs that go on when the server is lost."""
 
-from flows.prefect_api.history import History
-from flows.prefect_api.runs import WAITING, artifact_key, run_as_flow
-from flows.prefect_api.servers import PASSWORD, ServerError, keep_server, kept_server, pointing_at
+from typing import TYPE_CHECKING
+
+from flows import on_first_use
+
+if TYPE_CHECKING:
+    from flows.prefect_api.background import stop_background_servers
+    from flows.prefect_api.connection import pointing_at, starting_prefect
+    from flows.prefect_api.history import History
+    from flows.prefect_api.runs import WAITING, artifact_key, run_as_flow
+    from flows.prefect_api.servers import PASSWORD, ServerError, keep_server, kept_server
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "background": "stop_background_servers",
+        "connection": "pointing_at starting_prefect",
+        "history": "History",
+        "runs": "WAITING artifact_key run_as_flow",
+        "servers": "PASSWORD ServerError keep_server kept_server",
+    },
+)

@@ -1,4 +1,6 @@
-"""The program of a Prefect server of our own: `python guarded_server.py PARENT_PID SOCKET`. It ends with its parent.
+"""The program of a Prefect server of our own. `python guarded_server.py SOCKET PARENT_PID` ends with its parent.
+`python guarded_server.py SOCKET 0 ALIVE IDLE_SECONDS FOLDER` goes on in the background until it is idle: background.py
+starts it, with the lock ALIVE taken.
 
 Any page that is open in a browser can send requests to this machine. Prefect asks for the password of
 PREFECT_SERVER_API_AUTH_STRING; before that, what does not come from one of the server's own origins is refused here,
@@ -9,12 +11,20 @@ Imports nothing of the project, so that it starts as fast as Prefect does."""
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import uvicorn
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -23,11 +33,31 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 NO_FRAMES = [(b"x-frame-options", b"DENY"), (b"content-security-policy", b"frame-ancestors 'none'")]
 
 
+class Activity:
+    """Since when nothing has been asked. Used with `with` while a request or a connection is open."""
+
+    def __init__(self) -> None:
+        self._open, self._ended = 0, time.monotonic()
+
+    def __enter__(self) -> None:
+        self._open += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._open -= 1
+        self.note()
+
+    def note(self) -> None:
+        self._ended = time.monotonic()
+
+    def idle_seconds(self) -> float:
+        return 0.0 if self._open else time.monotonic() - self._ended
+
+
 class OwnOriginsOnly:
     """Refuses requests for another host, from a page of another origin, and those that another site's page makes."""
 
-    def __init__(self, app: App, origins: Iterable[str]) -> None:
-        self._app = app
+    def __init__(self, app: App, origins: Iterable[str], activity: Activity) -> None:
+        self._app, self._activity = app, activity
         self._origins = {origin.strip().lower() for origin in origins}
         self._hosts = {urlsplit(origin).netloc for origin in self._origins}
 
@@ -37,7 +67,8 @@ class OwnOriginsOnly:
         elif why := self.refusal(scope):
             await _refuse(scope, send, why)
         else:
-            await self._app(scope, receive, _unframed(send))
+            with self._activity:
+                await self._app(scope, receive, _unframed(send))
 
     def refusal(self, scope: Message) -> str:
         """Why a request is refused; empty if it is not."""
@@ -77,11 +108,12 @@ def _unframed(send: Send) -> Send:
     return sent
 
 
-def create_app() -> App:
+def create_app(activity: Activity) -> App:
     from prefect.server.api.server import create_app as create_prefect
     from prefect.settings import get_current_settings
 
-    return OwnOriginsOnly(create_prefect(), get_current_settings().server.api.cors_allowed_origins.split(","))
+    origins = get_current_settings().server.api.cors_allowed_origins.split(",")
+    return OwnOriginsOnly(create_prefect(), origins, activity)
 
 
 def end_with_parent(parent: int) -> None:
@@ -93,12 +125,69 @@ def end_with_parent(parent: int) -> None:
             sys.exit(1)
 
 
+def detach(note: Path) -> None:
+    """Go on as nobody's child. The process that was started writes down where it is, for its owner alone, and ends."""
+    if pid := os.fork():
+        about = {"pid": pid, "url": os.environ["PREFECT_API_URL"], "password": os.environ["PREFECT_API_AUTH_STRING"]}
+        part = note.with_suffix(".part")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(about, file)
+        part.rename(note)
+        os._exit(0)
+
+
+class EndWhenIdle(threading.Thread):
+    """Ends the server when no run shares the lock `use` and nothing was asked for so long, or when its note is gone."""
+
+    LAST_SECONDS = 10.0  # for an orderly end
+
+    def __init__(self, server: uvicorn.Server, activity: Activity, idle: float, folder: Path, alive: int) -> None:
+        super().__init__(name="idle", daemon=True)
+        self._server, self._activity, self._idle, self._alive = server, activity, idle, alive
+        self._note, self._use = folder / "note.json", os.open(folder / "use", os.O_RDWR)
+
+    def run(self) -> None:
+        while not self._ends():
+            time.sleep(min(1.0, self._idle / 4))
+        self._server.should_exit = True
+        time.sleep(self.LAST_SECONDS)
+        os._exit(0)
+
+    def _ends(self) -> bool:
+        """Whether it is to end; if so, the next run starts another one from now on."""
+        try:
+            fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._activity.note()
+            return False
+        found = self._note.exists()  # else no run can find it
+        ends = not found or self._activity.idle_seconds() >= self._idle
+        if ends:
+            self._note.unlink(missing_ok=True)
+            fcntl.flock(self._alive, fcntl.LOCK_UN)
+        fcntl.flock(self._use, fcntl.LOCK_UN)
+        return ends
+
+
 def main() -> None:
-    parent, own = map(int, sys.argv[1:])
-    end_with_parent(parent)
+    own, parent, *background = sys.argv[1:]
+    if background:
+        detach(Path(background[2]) / "note.json")
+    else:
+        end_with_parent(int(parent))
     import uvicorn
 
-    uvicorn.run(create_app, factory=True, fd=own, log_level="error", timeout_graceful_shutdown=2)
+    activity = Activity()
+    config = uvicorn.Config(
+        lambda: create_app(activity), factory=True, fd=int(own), log_level="error", timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(config)
+    if background:
+        alive, idle, folder = background
+        EndWhenIdle(server, activity, float(idle), Path(folder), int(alive)).start()
+    server.run()
+    if not server.started:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

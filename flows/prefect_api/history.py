@@ -22,7 +22,6 @@ from flows.progress import SILENT, Display
 
 _log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete
-HURRIED_SECONDS = 1.0  # after Ctrl-C, or when the server is lost
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -14,17 +14,17 @@ from prefect.exceptions import Abort
 from prefect.settings import get_current_settings
 from pydantic import BaseModel
 
+from flows.prefect_api.connection import prefect_api
 from flows.prefect_api.history import (
-    HURRIED_SECONDS,
     History,
     is_failure_of_prefect,
     send_history,
     stop_sending,
     wait_for_history,
 )
-from flows.prefect_api.servers import answers, prefect_api
+from flows.prefect_api.servers import HURRIED_SECONDS, answers
 from flows.progress import SILENT, Display
-from flows.settings import prefect_environment, state_folder
+from flows.settings import server_idle_seconds, state_folder
 from models import AnswersPending
 
 WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again
@@ -39,8 +39,7 @@ def run_with_api(
 ) -> State[Any]:
     """Start a flow (with `return_state=True`); a server of its own is kept until the run's history has reached it."""
     with ExitStack() as stack:
-        with display.waiting("starting Prefect"):
-            api = stack.enter_context(prefect_api(state_folder(), prefect_environment()))
+        api = stack.enter_context(prefect_api(state_folder(), server_idle_seconds(), display))
         stack.enter_context(tags("twothirds", *labels))
         try:
             state = start()

@@ -1,11 +1,10 @@
-"""The Prefect API that runs are pointed at, one kept by `python -m flows server`, or one of their own.
+"""Prefect servers of our own: one that ends with this process, and one kept by `python -m flows server`.
 
-Servers of our own answer on this machine only, their own pages, and who knows their password: see guarded_server."""
+They answer on this machine only, their own pages, and who knows their password: see guarded_server."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import secrets
 import socket
@@ -14,30 +13,23 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import SecretStr
 
-from flows.prefect_api.history import HURRIED_SECONDS
-
 START_SECONDS = 120.0
 STOP_SECONDS = 8.0
+HURRIED_SECONDS = 1.0  # after Ctrl-C, or when the server is lost
 BUSY_SECONDS = 30.0  # a server that is there but busy may take so long
-RETRIES, REQUEST_SECONDS = 3, 10.0  # a server on this machine counts as lost after 14 s if dead, 54 s if it hangs
-_PROGRAM = Path(__file__).with_name("guarded_server.py")
+PROGRAM = Path(__file__).with_name("guarded_server.py")
 NOTE, PASSWORD = "server.json", "server.auth"  # where a server is kept, and what it asks for
 
 
 class ServerError(Exception):
     """The Prefect API cannot be reached; the message is one line with the remedy."""
-
-
-class Api(NamedTuple):
-    url: str
-    own: bool  # it ends with the run
 
 
 class LocalServer(NamedTuple):
@@ -47,86 +39,12 @@ class LocalServer(NamedTuple):
     password: SecretStr
 
 
-@contextmanager
-def prefect_api(state: Path, environment: dict[str, str]) -> Iterator[Api]:
-    """Yield a Prefect API that answers, for as long as the caller needs it."""
-    os.environ.update(environment)
-    from prefect.settings import get_current_settings
-
-    _quieten_console()
-    pointed_at = get_current_settings().api.url
-    if pointed_at and not answers(pointed_at, BUSY_SECONDS):
-        raise ServerError(
-            f"the Prefect API at {pointed_at} does not answer: start it (`prefect server start`), "
-            "or unset PREFECT_API_URL to let the run bring its own"
-        )
-    kept = kept_server(state, pointed_at)
-    if kept is None and pointed_at:
-        _assert_admitted(pointed_at)
-        yield Api(pointed_at, own=False)
-        return
-    if kept:
-        with pointing_at(kept):
-            yield Api(kept.url, own=False)
-        return
-    with own_server(state) as own, pointing_at(own):
-        yield Api(own.url, own=True)
-
-
-def _quieten_console() -> None:
-    """Log lines go to the API, where they can be read; the terminal is for results and progress."""
-    if "PREFECT_LOGGING_LEVEL" in os.environ:  # the user wants to see them
-        return
-    logging.raiseExceptions = False  # else lines that cannot be sent are reported on stderr
-    logging.getLogger("prefect._internal.concurrency").disabled = True  # its level is set again when a flow starts
-    from prefect.logging.handlers import PrefectConsoleHandler
-
-    loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.root.manager.loggerDict))]
-    for handler in (handler for logger in loggers for handler in logger.handlers):
-        if isinstance(handler, PrefectConsoleHandler):
-            handler.setLevel(logging.CRITICAL)
-
-
-@contextmanager
-def pointing_at(server: LocalServer) -> Iterator[None]:
-    """Have Prefect's client use that server, and not wait long for it; its own variables win."""
-    from prefect.settings import (
-        PREFECT_API_AUTH_STRING,
-        PREFECT_API_REQUEST_TIMEOUT,
-        PREFECT_API_URL,
-        PREFECT_CLIENT_MAX_RETRIES,
-        temporary_settings,
-    )
-
-    patience = {PREFECT_CLIENT_MAX_RETRIES: RETRIES, PREFECT_API_REQUEST_TIMEOUT: REQUEST_SECONDS}
-    unset = {setting: value for setting, value in patience.items() if setting.name not in os.environ}
-    own = {PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: server.password.get_secret_value()}
-    with temporary_settings(own | unset):
-        yield
-
-
 def answers(url: str, timeout: float = 2.0) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=timeout) as reply:  # noqa: S310 (the user's own API)
             return bool(reply.status == 200)
     except (OSError, ValueError, urllib.error.URLError):
         return False
-
-
-def _assert_admitted(url: str) -> None:
-    """Raises ServerError if the API asks for a password and none is set."""
-    from prefect.settings import get_current_settings
-
-    settings = get_current_settings().api
-    if settings.auth_string or settings.key:
-        return
-    try:
-        urllib.request.urlopen(f"{url}/admin/version", timeout=BUSY_SECONDS).close()  # noqa: S310
-    except urllib.error.HTTPError as error:
-        if error.code == 401:
-            raise ServerError(f"the Prefect API at {url} asks for a password: set PREFECT_API_AUTH_STRING") from None
-    except (OSError, ValueError):
-        return
 
 
 def kept_server(state: Path, pointed_at: str | None = None) -> LocalServer | None:
@@ -140,26 +58,34 @@ def kept_server(state: Path, pointed_at: str | None = None) -> LocalServer | Non
     return LocalServer(url, SecretStr(password)) if wanted else None
 
 
+class Terms(NamedTuple):
+    """What the user asks of servers of ours: the password, and origins beside their own, separated by commas."""
+
+    password: SecretStr
+    origins: str = ""
+
+
+def terms_of_settings() -> Terms:
+    """As Prefect reads its settings; a random password where none is set."""
+    from prefect.settings import get_current_settings
+
+    api = get_current_settings().server.api
+    password = api.auth_string or SecretStr(f"twothirds:{secrets.token_urlsafe(24)}")
+    return Terms(password, "" if api.cors_allowed_origins == "*" else api.cors_allowed_origins)
+
+
 @contextmanager
 def own_server(state: Path, port: int = 0, password: SecretStr | None = None) -> Iterator[LocalServer]:
     """A real Prefect server as a child process: its history stays in Prefect's database, it ends with this process."""
     state.mkdir(parents=True, exist_ok=True)
-    log = state / "server.log"
-    secret = password or _new_password()
-    with _bound(port) as own, log.open("w") as sink:
-        url = f"http://127.0.0.1:{own.getsockname()[1]}/api"
-        process = subprocess.Popen(
-            [sys.executable, "-P", str(_PROGRAM), str(os.getpid()), str(own.fileno())],
-            env=os.environ | _server_environment(url, secret.get_secret_value()),
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            pass_fds=[own.fileno()],
-            start_new_session=True,  # Ctrl-C is for the run, which then stops its server
-        )
+    log, terms = state / "server.log", terms_of_settings()
+    terms = terms._replace(password=password or terms.password)
+    with bound(port) as own:
+        url = url_of(own)
+        process = launch(own, terms, log, [str(os.getpid())])
     try:
         _wait_until_it_answers(process, url, log)
-        yield LocalServer(url, secret)
+        yield LocalServer(url, terms.password)
     except KeyboardInterrupt:
         _stop(process, HURRIED_SECONDS)
         raise
@@ -167,25 +93,35 @@ def own_server(state: Path, port: int = 0, password: SecretStr | None = None) ->
         _stop(process, STOP_SECONDS if answers(url) else HURRIED_SECONDS)
 
 
-def _new_password() -> SecretStr:
-    """What the user has set for servers, else a random one."""
-    from prefect.settings import get_current_settings
+def launch(
+    own: socket.socket, terms: Terms, log: Path, words: Sequence[str], *, keep: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start the guarded server at a socket; `words` say when it ends, and it keeps open what `keep` lists."""
+    with log.open("w") as sink:
+        return subprocess.Popen(
+            [sys.executable, "-P", str(PROGRAM), str(own.fileno()), *words],
+            env=os.environ | _server_environment(url_of(own), terms),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            pass_fds=[own.fileno(), *keep],
+            start_new_session=True,  # Ctrl-C is for the run, which then stops its server
+        )
 
-    return get_current_settings().server.api.auth_string or SecretStr(f"twothirds:{secrets.token_urlsafe(24)}")
+
+def url_of(own: socket.socket) -> str:
+    return f"http://127.0.0.1:{own.getsockname()[1]}/api"
 
 
-def _server_environment(url: str, password: str) -> dict[str, str]:
+def _server_environment(url: str, terms: Terms) -> dict[str, str]:
     """Own origins are those of this machine, and those that PREFECT_SERVER_CORS_ALLOWED_ORIGINS names one by one."""
-    from prefect.settings import get_current_settings
-
-    port = url.removesuffix("/api").rpartition(":")[2]
-    allowed = get_current_settings().server.api.cors_allowed_origins
-    origins = [f"http://127.0.0.1:{port}", f"http://localhost:{port}", *([] if allowed == "*" else [allowed])]
+    port, password = url.removesuffix("/api").rpartition(":")[2], terms.password.get_secret_value()
+    origins = [f"http://127.0.0.1:{port}", f"http://localhost:{port}", *filter(None, [terms.origins])]
     return {
         "PREFECT_API_URL": url,
         "PREFECT_API_AUTH_STRING": password,
         "PREFECT_SERVER_API_AUTH_STRING": password,
-        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(origins),
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(origins),
         "PREFECT__SERVER_FINAL": "1",
     }
 
@@ -210,7 +146,7 @@ def _stop(process: subprocess.Popen[bytes], patience: float) -> None:
         process.wait()
 
 
-def _bound(port: int) -> socket.socket:
+def bound(port: int) -> socket.socket:
     """A socket with that port, or with any for 0: no other program can take it before the server listens."""
     own = socket.socket()
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -225,10 +161,9 @@ def _bound(port: int) -> socket.socket:
 
 
 @contextmanager
-def keep_server(state: Path, environment: dict[str, str], port: int) -> Iterator[LocalServer]:
+def keep_server(state: Path, port: int) -> Iterator[LocalServer]:
     """A server that other runs find by a note in the state folder. Its password stays the same when it is started
     again, so that workers and browsers need no new one."""
-    os.environ.update(environment)
     state.mkdir(parents=True, exist_ok=True)
     note, file = state / NOTE, state / PASSWORD
     with own_server(state, port, _kept_password(file)) as server:
@@ -245,7 +180,7 @@ def _kept_password(file: Path) -> SecretStr:
 
     chosen = get_current_settings().server.api.auth_string
     kept = file.read_text().strip() if file.exists() else ""
-    password = chosen or (SecretStr(kept) if kept else _new_password())
+    password = chosen or (SecretStr(kept) if kept else terms_of_settings().password)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as opened:
         os.fchmod(opened.fileno(), 0o600)
         opened.truncate()

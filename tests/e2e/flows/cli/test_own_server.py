@@ -1,4 +1,4 @@
-"""A run that is pointed at no Prefect API brings a server of its own, keeps its history and leaves no process."""
+"""A run that is pointed at no Prefect API brings a server: its history is kept, and no process is left when it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from flows.__main__ import main
-from flows.prefect_api.servers import ServerError, prefect_api
+from flows.prefect_api.connection import prefect_api
+from flows.prefect_api.servers import ServerError
 from tests.support.house import code_files
 
 ROOT = Path(__file__).parents[4]
@@ -52,8 +53,11 @@ def test_a_port_that_cannot_be_had_is_one_line(port: str, why: str, capsys: pyte
     assert line.endswith(": give another --port")
 
 
-def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("minutes", ["0.05", pytest.param("0", marks=pytest.mark.slow)])
+def test_history_is_complete_and_no_process_is_left(tmp_path: Path, minutes: str) -> None:
+    """Of a run that shares the server in the background, and of one that brings its own."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment["TWOTHIRDS_SERVER_MINUTES"] = minutes
     environment |= {"PREFECT_HOME": str(tmp_path / "prefect"), "XDG_STATE_HOME": str(tmp_path / "state")}
     places = ["--store", str(tmp_path / "store.sqlite"), "--out", str(tmp_path / "run")]
     done = subprocess.run(
@@ -79,6 +83,8 @@ def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "3 queries" in done.stdout
     assert not [line for line in done.stderr.splitlines() if "Error" in line or "Traceback" in line], done.stderr
+    assert bool(processes_with(str(tmp_path / "prefect"))) == (minutes != "0")
+    wait_until_none_is_left(str(tmp_path / "prefect"))
     with sqlite3.connect(tmp_path / "prefect" / "prefect.db") as database:
         tasks = database.execute("select name, state_type from task_run").fetchall()
         flows = database.execute("select name, state_type from flow_run").fetchall()
@@ -90,7 +96,6 @@ def test_history_is_complete_and_no_process_is_left(tmp_path: Path) -> None:
     assert flows == [("faces-simulated-seed0", "COMPLETED")]
     assert {"table", "progress"} <= artifacts
     assert events == sum(name.startswith("label") for name, _ in tasks)
-    wait_until_none_is_left(str(tmp_path / "prefect"))
 
 
 SERVING = """
@@ -123,6 +128,6 @@ def test_a_server_that_asks_for_a_password_is_one_line(prefect_url: str, tmp_pat
     with (
         temporary_settings({PREFECT_API_URL: prefect_url}, restore_defaults={PREFECT_API_AUTH_STRING}),
         pytest.raises(ServerError, match="asks for a password: set PREFECT_API_AUTH_STRING"),
-        prefect_api(tmp_path, {}),
+        prefect_api(tmp_path, 0),
     ):
         pass

@@ -17,7 +17,7 @@ from flows.__main__ import main
 from flows.discover import DiscoverSettings, prepare
 from flows.discover.flow import run_discovery
 from flows.enrich import enrich
-from flows.prefect_api import servers
+from flows.prefect_api import connection
 from flows.prefect_api.servers import LocalServer
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.e2e.flows.cli.test_signals import Command, started
@@ -126,7 +126,7 @@ def test_a_server_that_is_lost_before_the_run_begins_changes_nothing(
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         gone = LocalServer(f"http://127.0.0.1:{deaf.getsockname()[1]}/api", SecretStr("a:b"))
-        monkeypatch.setattr(servers, "kept_server", lambda *_: gone)
+        monkeypatch.setattr(connection, "kept_server", lambda *_: gone)
         words = ["discover", "datasets/faces", "--oracle", "simulated", "--queries", "3"]
         places = ["--store", str(tmp_path / "store.sqlite"), "--out", str(tmp_path / "run")]
         assert main([*words, *places]) == 0
