@@ -64,13 +64,13 @@ class Seer:
         self._asked[best[0]] = best[1:]
         return [best[0]]
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         answering, mass = self._asked[question]
         if not self._certain:
-            named = 1.0 if feature is None else 1 / max(mass, 1.0)
+            named = 1.0 if not features else 1 / max(mass, 1.0)
             self._weights[answering] *= max(1 - named, P_ANSWER_GIVEN_NONE)
-        if feature is not None and labels is not None:
-            self.know(feature, labels)
+        for feature, its_labels in zip(features, labels, strict=True):
+            self.know(feature, its_labels)
 
     def know(self, feature: str, labels: Labels) -> None:
         if feature in self._names:

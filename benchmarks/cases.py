@@ -44,12 +44,14 @@ class Variant:
     batch: int = 1
     voters: int = 1
     labelling: Labelling = TRUTHFUL
+    most: int = 1  # features that an answer may hold
 
     def run(self, case: Case, seed: int) -> Rehearsal:
         world = case.world(seed)
-        strategy = make_strategy(
-            self.strategy, len(world.truth), np.random.default_rng([seed, 1]), batch=self.batch, **dict(self.options)
-        )
+        rng, options = np.random.default_rng([seed, 1]), dict(self.options)
+        if self.strategy == "auto" and self.most > 1:
+            options["most"] = self.most
+        strategy = make_strategy(self.strategy, len(world.truth), rng, batch=self.batch, **options)
         return rehearse(
             strategy,
             world.crowd("salience", seed),
@@ -59,6 +61,7 @@ class Variant:
             batch=self.batch,
             voters=self.voters,
             labelling=self.labelling,
+            most=self.most,
         )
 
 
@@ -125,7 +128,7 @@ def found(asker: Asker, case: Case, seeds: int) -> NDArray[np.float64]:
         history, truth = asker.run(case, seed), case.world(seed).truth
         flags = interesting_and_distinct(truth.T[history.columns])
         good = {column for column, flag in zip(history.columns, flags, strict=True) if flag}
-        counted.append([len(good.intersection(history.answers[:queries])) for queries in (SHORT, LONG)])
+        counted.append([len(good.intersection(history.found_by(queries))) for queries in (SHORT, LONG)])
     return np.array(counted, dtype=np.float64)
 
 

@@ -55,14 +55,14 @@ def g(matrix: LabelMatrix | Sequence[Labels], n: int) -> float:
     return _g(packed)
 
 
-def g_curve(found: Iterable[Labels | None], n: int) -> list[float]:
-    """g after each query, given the labels that each query found (None where it found nothing)."""
+def g_curve(found: Iterable[Sequence[Labels]], n: int) -> list[float]:
+    """g after each query, given the labels of the features that each query found."""
     packed = PackedLabels(n)
     curve: list[float] = []
-    for labels in found:
-        if labels is not None:
+    for new in found:
+        for labels in new:
             packed.add(labels)
-        curve.append(_g(packed) if labels is not None or not curve else curve[-1])
+        curve.append(_g(packed) if new or not curve else curve[-1])
     return curve
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -58,6 +59,6 @@ class Strategy(Protocol):
         """A feature that no question of this strategy has found."""
         ...
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
-        """The answer to a question of `next_questions`, in that order: a feature with its labels, or neither (NONE)."""
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
+        """The answer to a question of `next_questions`, in that order: features with their labels, or none (NONE)."""
         ...

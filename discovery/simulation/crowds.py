@@ -5,9 +5,9 @@ an order that all share, any one at random, or at random with salient ones more 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,17 @@ from discovery.questions import UNKNOWN, Comparison, Kind, differs_clearly
 Matrix = NDArray[np.int8]  # one row per example, one column per feature: 1, 0 or UNKNOWN
 
 
-class Crowd(Protocol):
+class Crowd(ABC):
+    @abstractmethod
+    def answers(
+        self, question: Comparison, rng: np.random.Generator, known: Collection[int] = (), most: int = 1
+    ) -> tuple[int, ...]:
+        """The columns that are named, up to `most`, best first; none if none fits. Not one of `known` where the
+        question asks for another."""
+
     def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
-        """The column that is named, or None if none fits; not one of `known` where the question asks for another."""
-        ...
+        """The column that is named where one is asked for."""
+        return next(iter(self.answers(question, rng, known)), None)
 
 
 def valid_columns(truth: Matrix, question: Comparison) -> NDArray[np.bool_]:
@@ -53,36 +60,41 @@ def _candidates(truth: Matrix, question: Comparison, known: Collection[int]) -> 
 
 
 @dataclass(frozen=True)
-class RankedCrowd:
+class RankedCrowd(Crowd):
     """Always names the valid feature of the lowest rank."""
 
     truth: Matrix
     rank: NDArray[np.intp]
 
-    def answer(
+    def answers(
         self,
         question: Comparison,
         rng: np.random.Generator,  # noqa: ARG002 (nothing is left to chance here)
         known: Collection[int] = (),
-    ) -> int | None:
+        most: int = 1,
+    ) -> tuple[int, ...]:
         candidates = _candidates(self.truth, question, known)
-        return int(candidates[self.rank[candidates].argmin()]) if len(candidates) else None
+        return tuple(candidates[np.argsort(self.rank[candidates], kind="stable")[:most]].tolist())
 
 
 @dataclass(frozen=True)
-class WeightedCrowd:
-    """Names a valid feature at random, each in proportion to its weight."""
+class WeightedCrowd(Crowd):
+    """Names valid features at random, each time one in proportion to its weight."""
 
     truth: Matrix
     weight: NDArray[np.float64]
 
-    def answer(self, question: Comparison, rng: np.random.Generator, known: Collection[int] = ()) -> int | None:
+    def answers(
+        self, question: Comparison, rng: np.random.Generator, known: Collection[int] = (), most: int = 1
+    ) -> tuple[int, ...]:
         candidates = _candidates(self.truth, question, known)
-        if not len(candidates):
-            return None
-        cumulated = self.weight[candidates].cumsum()
-        chosen = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
-        return int(candidates[min(chosen, len(candidates) - 1)])
+        named: list[int] = []
+        while len(candidates) and len(named) < most:
+            cumulated = self.weight[candidates].cumsum()
+            chosen = int(np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right"))
+            named.append(int(candidates[min(chosen, len(candidates) - 1)]))
+            candidates = candidates[candidates != named[-1]]
+        return tuple(named)
 
 
 CROWDS = ("generalist", "specifist", "homogeneous", "heterogeneous", "salience")

@@ -18,37 +18,35 @@ class Rehearsal:
 
     n: int
     questions: list[Comparison] = field(default_factory=list)
-    answers: list[int | None] = field(default_factory=list)  # the column that was named, None for NONE
-    labels: list[Labels | None] = field(default_factory=list)  # of the feature, where a query found a new one
+    named: list[tuple[int, ...]] = field(default_factory=list)  # the columns, best first; none for NONE
+    labels: list[list[Labels]] = field(default_factory=list)  # of the new features that each query found
     unresolved: float = 1.0  # as the strategy reported it at the end
-
-    def note(self, question: Comparison, column: int | None, labels: Labels | None) -> None:
-        self.questions.append(question)
-        self.answers.append(column)
-        self.labels.append(labels)
 
     @property
     def queries(self) -> int:
         return len(self.questions)
 
     @property
+    def answers(self) -> list[int | None]:
+        """The column that each query named first, None for NONE."""
+        return [columns[0] if columns else None for columns in self.named]
+
+    @property
     def columns(self) -> list[int]:
         """The different columns found, in the order of discovery."""
-        return list(dict.fromkeys(column for column in self.answers if column is not None))
+        return self.found_by(self.queries)
+
+    def found_by(self, queries: int) -> list[int]:
+        """The different columns that the first so many queries found."""
+        return list(dict.fromkeys(column for columns in self.named[:queries] for column in columns))
 
     @property
     def nones(self) -> int:
-        return self.answers.count(None)
-
-    @property
-    def counts(self) -> list[bool]:
-        """For each query whether it found a feature that is interesting and distinct."""
-        flags = iter(interesting_and_distinct([labels for labels in self.labels if labels is not None]))
-        return [labels is not None and next(flags) for labels in self.labels]
+        return self.named.count(())
 
     def interesting_distinct(self, queries: int | None = None) -> int:
-        """How many of the first `queries` queries (of all, by default) found an interesting and distinct feature."""
-        return sum(self.counts[:queries])
+        """How many interesting and distinct features the first `queries` queries (all, by default) found."""
+        return sum(interesting_and_distinct([labels for found in self.labels[:queries] for labels in found]))
 
     @property
     def g_curve(self) -> list[float]:
@@ -93,11 +91,13 @@ def rehearse(
     voters: int = 1,
     labelling: Labelling = TRUTHFUL,
     until: int | None = None,
+    most: int = 1,
 ) -> Rehearsal:
     """Ask until `queries` are spent, the strategy has no question left, or `until` different columns are found.
 
     The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
-    With several `voters` each of them is asked every question, and each time it is a query."""
+    With several `voters` each of them is asked every question, and each time it is a query. An answer names up to
+    `most` features."""
     history = Rehearsal(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
@@ -106,12 +106,12 @@ def rehearse(
             break
         known = tuple(found)  # all questions of a round list the same features
         for question in [question for question in asked for _ in range(voters)]:
-            column = crowd.answer(question, rng, known)
-            new = column is not None and column not in found
-            if column is not None and new:
-                found[column] = labelling(truth[:, column], rng)
-            labels = None if column is None else found[column]
-            history.note(question, column, labels if new else None)
-            strategy.learn(question, None if column is None else f"feature {column}", labels)
+            columns = crowd.answers(question, rng, known, most)
+            new = {column: labelling(truth[:, column], rng) for column in columns if column not in found}
+            found |= new
+            history.questions.append(question)
+            history.named.append(columns)
+            history.labels.append([*new.values()])
+            strategy.learn(question, [f"feature {column}" for column in columns], [found[column] for column in columns])
     history.unresolved = strategy.unresolved
     return history

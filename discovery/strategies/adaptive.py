@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -56,9 +57,9 @@ class Adaptive:
             self._names.add(feature)
             self._pool.add(labels)
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:  # noqa: ARG002
-        if feature is not None and labels is not None:
-            self.know(feature, labels)
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:  # noqa: ARG002
+        for feature, its_labels in zip(features, labels, strict=True):
+            self.know(feature, its_labels)
 
 
 def adaptive_triple(n: int, rng: np.random.Generator, *, beyond: bool = False) -> Adaptive:

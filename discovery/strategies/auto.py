@@ -2,12 +2,14 @@
 
 Every question asks for a feature other than the known ones; one that is interesting and distinct counts. Of many random
 comparisons of each kind the model in `hypothetical.py`, a posterior over the number of features left and a sample of
-hypothetical features, picks the one with the highest probability p of finding a feature that counts. Then the kind is
-chosen whose estimate (trust · p + good) / (trust + asked) is highest: the mean of a Beta distribution with p as prior
-mean, updated by the `good` ones of the `asked` questions of that kind, old ones discounted; or a sample from it."""
+hypothetical features, picks the one expected to find the most features that count, a share p of the `most` that an
+answer may hold. Then the kind is chosen whose estimate (trust · p + good) / (trust + asked) is highest: the mean of a
+Beta distribution with p as prior mean, updated by the `good` shares of the `asked` questions of that kind, old ones
+discounted; or a sample from it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, inf
@@ -63,7 +65,8 @@ class Auto:
     for another than the known features), `imagine` (judge comparisons by hypothetical features; otherwise a way asks
     at random), `sample` (Thompson sampling instead of the best expectation).
 
-    `trust` is how many queries a promise is worth; `caution` and `memory` are those of HypotheticalFeatures."""
+    `trust` is how many queries a promise is worth; `caution` and `memory` are those of HypotheticalFeatures. `most` is
+    how many features one answer may hold."""
 
     def __init__(
         self,
@@ -78,18 +81,19 @@ class Auto:
         trust: float = 32.0,
         caution: float = 1.5,
         memory: float = 0.97,
+        most: int = 1,
     ) -> None:
         if n < 3:
             raise StrategyError(f"auto needs at least 3 examples, and there are {n}")
         if not ways or set(ways) - set(KIND_OF):
             raise StrategyError(f"auto cannot ask in the ways {', '.join(ways)!r}: choose among {', '.join(KIND_OF)}")
-        for name, value, most in (("trust", trust, inf), ("caution", caution, inf), ("memory", memory, 1)):
-            if not 0 < value <= most:
-                raise StrategyError(f"auto: {name} is {value:g}, but must be above 0 and at most {most:g}")
+        for name, value, limit in (("trust", trust, inf), ("caution", caution, inf), ("memory", memory, 1)):
+            if not 0 < value <= limit:
+                raise StrategyError(f"auto: {name} is {value:g}, but must be above 0 and at most {limit:g}")
         self._n, self._rng, self._beyond = n, rng, beyond
         self._other, self._thompson = other, sample
-        self._trust = trust
-        self._model = HypotheticalFeatures(n, rng, memory, caution) if imagine else None
+        self._trust, self._most = trust, most
+        self._model = HypotheticalFeatures(n, rng, memory, caution, most) if imagine else None
         self._triples = UnresolvedTriples(n, rng)
         self._records = {way: TrackRecord() for way in ways}
         self._labels: dict[str, Labels] = {}
@@ -117,15 +121,15 @@ class Auto:
             if self._model is not None:
                 self._model.record_known(labels, counts=counts)
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         known_then = self._known_then.pop(question, frozenset(self._labels))
-        if feature is not None and feature in self._labels and feature not in known_then:
-            return  # found by another question of the same round: that says nothing about this way of asking
-        new = labels if feature is not None and feature not in self._labels else None
-        counts = feature is not None and new is not None and self._add(feature, new)
-        self._record(question, counts=counts)
+        if features and all(feature in self._labels and feature not in known_then for feature in features):
+            return  # found by other questions of the same round: that says nothing about this way of asking
+        new = {name: its for name, its in zip(features, labels, strict=True) if name not in self._labels}
+        counting = [self._add(name, its_labels) for name, its_labels in new.items()]
+        self._record(question, sum(counting) / self._most)
         if self._model is not None:
-            self._model.record_answer(self._number[question], new, answered=feature is not None, counts=counts)
+            self._model.record_answer(self._number[question], len(features), [*new.values()], counting)
 
     def _add(self, feature: str, labels: Labels) -> bool:
         """A feature that is not known yet; whether it counts."""
@@ -136,12 +140,12 @@ class Auto:
             self._kept.append(labels)
         return counts
 
-    def _record(self, question: Comparison, *, counts: bool) -> None:
+    def _record(self, question: Comparison, good: float) -> None:
         for record in self._records.values():
             record.good *= RECORD_DECAY
             record.asked *= RECORD_DECAY
         record = self._records[self._way[question]]
-        record.good += counts
+        record.good += good
         record.asked += 1.0
 
     def _choose(self) -> Comparison | None:
@@ -167,7 +171,7 @@ class Auto:
         return question
 
     def _promise(self, way: str, choice: Choice) -> float:
-        """The probability that a way finds a feature that counts, or a sample of what it may be."""
+        """The share of features that count in an answer of the greatest length, or a sample of what it may be."""
         record, expected = self._records[way], min(max(choice.promise, 0.001), 0.999)
         good = self._trust * expected + record.good
         bad = self._trust * (1 - expected) + record.asked - record.good

@@ -10,7 +10,7 @@ but it may miss features: only what is known to lie in f is searched below f, an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import ceil, comb, log
 
@@ -77,15 +77,14 @@ class AdaptiveHybrid:
             if self._everything:
                 self._add(labels)
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
-        new = feature is not None and labels is not None and feature not in self._labels
-        if new and feature is not None and labels is not None:
-            self._labels[feature] = labels
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
+        new = {name: its for name, its in zip(features, labels, strict=True) if name not in self._labels}
+        self._labels |= new
         if question.kind is Kind.PAIR:
-            self._classes.learn(question, None if feature is None else labels, new=new)
+            self._classes.learn(question, [*new.values()], answered=bool(features))
         elif question.kind is Kind.TWO_OF_THREE:
             self._misses += 1
-        if self._everything and new and labels is not None and self._add(labels):
+        if self._everything and sum(self._add(its_labels) for its_labels in new.values()):
             self._misses = 0
 
     def _start_exploring(self) -> None:
@@ -196,13 +195,12 @@ class ExampleClasses:
         alike: list[int] = others[~apart].tolist()
         return alike
 
-    def learn(self, question: Comparison, labels: Labels | None, *, new: bool) -> None:
+    def learn(self, question: Comparison, new: Sequence[Labels], *, answered: bool) -> None:
         example = question.examples[0]
         self._being_asked.discard(example)
-        if labels is None:
+        if not answered:
             self._to_place.pop(example, None)  # the same features as the one it was compared with
-        elif new:
-            self._known = np.vstack([self._known, labels])
+        self._known = np.vstack([self._known, *new])
 
 
 def _check(n: int, theta: int | None, degree: int | None, delta: float | None) -> None:

@@ -4,7 +4,8 @@ It has two parts. A posterior over M, the number of features left, and a sample 
 importance sampling from what the K features found so far suggest. Below, m_t is the mass of question t, i.e. the
 probability that a hypothetical feature answers it, and age the number of questions asked since.
 
-    count       P(M) ∝ Π_t p_t^(memory^age),  p_t = 1 − e^(−M m_t) if there was an answer, e^(−M m_t) if it was NONE
+    count       P(M) ∝ Π_t p_t^(memory^age),  p_t = P(N_t = j) for j features named, P(N_t ≥ k) for k, the most that
+                an answer may hold, with N_t a Poisson number of mean M m_t
     share       f of the examples have a feature: f is drawn around a found share, which weighs memory^age / P(a feature
                 of that share answers the question that found it), or from a prior ∝ f^(−1/2) that `caution` scales;
                 the proposal is that weight times √(3 f² (1 − f)), and the importance weight makes up for it
@@ -12,14 +13,16 @@ probability that a hypothetical feature answers it, and age the number of questi
                 and z, and k_jx the standardised label of the known feature j: similar examples get similar labels
     duplicates  a share 0.3 K / (K + 10) of the mass are known features with some labels flipped
     unnamed     each weight is multiplied by Π_t (1 − q_t) over the questions that the feature answers: q_t = 0.99
-                if the answer was NONE, 1 / max(1, E[M] m_t) if another feature was named
+                if fewer than k were named, min(1, k / max(1, E[M] m_t)) if k others were
 
-A comparison of mass m, of which m⁺ belongs to features that would count, promises (1 − E e^(−M m)) · m⁺ / m."""
+A comparison of mass m, of which m⁺ belongs to features that would count, promises E min(N, k) · m⁺ / m features; its
+promise is the k-th part of that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import factorial, lgamma
 from statistics import NormalDist
 
 import numpy as np
@@ -67,6 +70,23 @@ def answers(kind: Kind, has: Bits) -> Bits:
     return has[:, 0]
 
 
+def _p_at_least(count: int, mean: Floats) -> Floats:
+    """Of a Poisson number, for a count of 1 or more."""
+    if count == 1:
+        some: Floats = -np.expm1(-mean)
+        return some
+    terms = [np.exp(-mean) * mean**below / factorial(below) for below in range(count + 3)]
+    # where the mean is small, 1 − Σ would be all rounding
+    tail: Floats = np.where(mean < 0.1, sum(terms[count:]), 1 - sum(terms[:count]))
+    return tail
+
+
+def _mean_named(mean: Floats, most: int) -> Floats:
+    """How many features are named on average, at most `most` of a Poisson number of that mean."""
+    total: Floats = np.sum([_p_at_least(count, mean) for count in range(1, most + 1)], axis=0)
+    return total
+
+
 @dataclass(frozen=True)
 class FeatureSample:
     """Hypothetical features drawn at one moment, on a pool of examples."""
@@ -76,11 +96,13 @@ class FeatureSample:
     shares: Floats  # of the examples that have each feature
     weights: NDArray[np.float32]  # features × (its weight, its weight if it would count)
     p_count: Floats  # the probability of each of FEATURE_COUNTS
+    most: int  # features that an answer may hold
 
     def promise(self, kind: Kind, places: Places) -> tuple[Floats, Floats]:
-        """For each comparison the probability that it finds a feature that counts, and its mass."""
+        """For each comparison the expected share of features that count in an answer of the greatest length, and its
+        mass. With one feature a question: the probability that it finds one that counts."""
         mass, counting = (answers(kind, self.has[places]).astype(np.float32) @ self.weights).astype(np.float64).T
-        answered = -np.expm1(-mass[:, None] * FEATURE_COUNTS) @ self.p_count
+        answered = _mean_named(mass[:, None] * FEATURE_COUNTS, self.most) @ self.p_count / self.most
         return answered * counting / (mass + 1e-9), mass
 
     def chances(self, kind: Kind, places: Places) -> Floats:
@@ -97,7 +119,7 @@ class AskedComparison:
     examples: tuple[int, ...]
     mass: float  # of the hypothetical features that answer it
     chances: Floats  # by PRIOR_SHARES
-    answered: bool | None = None  # not known yet
+    named: int | None = None  # features; not known yet
 
 
 class HypotheticalFeatures:
@@ -105,8 +127,10 @@ class HypotheticalFeatures:
 
     `caution` is the weight of the prior, in answers to two-of-three questions."""
 
-    def __init__(self, n: int, rng: np.random.Generator, memory: float = 0.97, caution: float = 1.5) -> None:
-        self._n, self._rng, self._memory = n, rng, memory
+    def __init__(
+        self, n: int, rng: np.random.Generator, memory: float = 0.97, caution: float = 1.5, most: int = 1
+    ) -> None:
+        self._n, self._rng, self._memory, self._most = n, rng, memory, most
         self._prior = PRIOR_WEIGHTS * caution / (PRIOR_WEIGHTS * CHANCE[Kind.TWO_OF_THREE](PRIOR_SHARES)).sum()
         self._noise = rng.standard_normal((NEW_FEATURES, n if n < MAX_POOL else MAX_POOL), dtype=np.float32)
         self._known = np.zeros((0, n), np.float32)  # an unknown label is the feature's mean
@@ -120,13 +144,14 @@ class HypotheticalFeatures:
         self._asked.append(AskedComparison(kind, examples, mass, sample.chances(kind, places)))
         return len(self._asked) - 1
 
-    def record_answer(self, number: int, labels: Labels | None, *, answered: bool, counts: bool) -> None:
-        """`labels` are those of a feature that was not known before, if there is one."""
-        asked = self._asked[number]
-        asked.answered = answered
-        if labels is None:
-            return
-        share = float((labels == 1).sum() / max((labels != UNKNOWN).sum(), 1))
+    def record_answer(self, number: int, named: int, new: Sequence[Labels], counting: Sequence[bool]) -> None:
+        """How many features were named; `new` are the labels of those not known before, `counting` which count."""
+        self._asked[number].named = min(named, self._most)
+        for labels, counts in zip(new, counting, strict=True):
+            self._record_new(number, labels, counts=counts)
+
+    def _record_new(self, number: int, labels: Labels, *, counts: bool) -> None:
+        asked, share = self._asked[number], float((labels == 1).sum() / max((labels != UNKNOWN).sum(), 1))
         chance = float(np.interp(np.log(max(share, 1 / self._n)), np.log(PRIOR_SHARES), asked.chances))
         self._found.append((share, max(chance, MIN_CHANCE), number))
         self.record_known(labels, counts=counts)
@@ -150,7 +175,7 @@ class HypotheticalFeatures:
         p_count = self._count_posterior()
         weight *= self._p_unnamed(pool, features, float(FEATURE_COUNTS @ p_count))
         weights = np.stack([weight, weight * self._would_count(has, shares, pool)], axis=1).astype(np.float32)
-        return FeatureSample(pool, features, np.maximum(shares, 0.5 / self._n), weights, p_count)
+        return FeatureSample(pool, features, np.maximum(shares, 0.5 / self._n), weights, p_count, self._most)
 
     def _new(self, pool: Places) -> tuple[Bits, Floats]:
         """New features with their importance weights: shares, then labels correlated with those of known features."""
@@ -194,16 +219,25 @@ class HypotheticalFeatures:
         return counts
 
     def _count_posterior(self) -> Floats:
-        """P(M) for each of FEATURE_COUNTS, given which questions had an answer."""
-        known = [(number, asked) for number, asked in enumerate(self._asked) if asked.answered is not None]
+        """P(M) for each of FEATURE_COUNTS, given how many features each question brought out."""
+        known = [(number, asked) for number, asked in enumerate(self._asked) if asked.named is not None]
         age = len(self._asked) - np.array([number for number, _ in known], np.float64)
-        answered = np.array([asked.answered for _, asked in known], np.bool_)
-        log_none = -FEATURE_COUNTS * np.maximum(np.array([asked.mass for _, asked in known]), 1e-6)[:, None]
-        log_p = np.where(answered[:, None], np.log(-np.expm1(log_none)), log_none)
+        named = np.array([asked.named for _, asked in known], np.intp)
+        mean = FEATURE_COUNTS * np.maximum(np.array([asked.mass for _, asked in known]), 1e-6)[:, None]
+        log_p = np.empty_like(mean)
+        for count in range(self._most):
+            log_p[named == count] = (count * np.log(mean) - mean - lgamma(count + 1))[named == count]
+        log_p[named == self._most] = np.log(_p_at_least(self._most, mean[named == self._most]))
         likelihood = self._memory**age @ log_p
         probability = np.exp(likelihood - likelihood.max())
         normalised: Floats = probability / probability.sum()
         return normalised
+
+    def _p_named(self, asked: AskedComparison, size: float) -> float:
+        """That a question has brought a feature out which answers it. Fewer than could be named are all there are."""
+        if asked.named is not None and asked.named < self._most:
+            return 1.0
+        return min(1.0, self._most / max(size * asked.mass, 1.0))
 
     def _p_unnamed(self, pool: Places, features: Bits, size: float) -> Floats:
         """For each feature the probability that no question so far has found it, though it may answer some."""
@@ -216,7 +250,7 @@ class HypotheticalFeatures:
                 continue
             places = place[np.array([one.examples for one in asked], np.intp)]
             here = (places >= 0).all(axis=1)
-            named = [1.0 if one.answered is False else 1 / max(size * one.mass, 1.0) for one in asked]
+            named = [self._p_named(one, size) for one in asked]
             missed = np.log(np.maximum(1 - np.array(named), P_ANSWER_GIVEN_NONE))[here]
             log_missed += missed @ answers(kind, features[places[here]])
         result: Floats = np.exp(log_missed)

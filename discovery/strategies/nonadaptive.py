@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb
 
 import numpy as np
@@ -28,7 +29,7 @@ class RandomTriple:
     def know(self, feature: str, labels: Labels) -> None:
         pass
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         pass
 
 
@@ -50,7 +51,7 @@ class Tagging:
     def know(self, feature: str, labels: Labels) -> None:
         pass
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         pass
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -66,9 +66,9 @@ class Rephrased:
     def know(self, feature: str, labels: Labels) -> None:
         self._inner.know(feature, labels)
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         whole, rest = self._asked.pop(question)
-        if feature is None and rest:
+        if not features and rest:
             self._waiting.append((whole, rest))
         else:
-            self._inner.learn(whole, feature, labels)
+            self._inner.learn(whole, features, labels)

@@ -8,6 +8,8 @@ that nothing is overlooked. Examples without a value, such as those held out for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,16 +91,15 @@ class Targeted:
             questions += [grouped] if grouped else self._unguided.next_questions(1)
         return list(dict.fromkeys(questions))
 
-    def learn(self, question: Comparison, feature: str | None, labels: Labels | None) -> None:
-        new = feature is not None and labels is not None and feature not in self._labels
-        if feature is not None and labels is not None:
-            self._labels.setdefault(feature, labels)
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
+        new = {name: its for name, its in zip(features, labels, strict=True) if name not in self._labels}
+        self._labels |= new
         if question.kind is not Kind.GROUPS:
-            self._unguided.learn(question, feature, labels)
-        elif new and feature is not None and labels is not None:
-            self._unguided.know(feature, labels)
-        else:
-            self._in_vain = True
+            self._unguided.learn(question, features, labels)
+            return
+        self._in_vain = not new
+        for feature, its_labels in new.items():
+            self._unguided.know(feature, its_labels)
 
     def know(self, feature: str, labels: Labels) -> None:
         self._labels.setdefault(feature, labels)

@@ -229,12 +229,12 @@ class Loop:
         progress.asked.append((comparison, answer))
         progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
         if answer.feature is None:  # NONE, refused or unreadable: this very question is settled, no other
-            self._strategy.learn(comparison, None, None)
+            self._strategy.learn(comparison, [], [])
             progress.g_curve.append(progress.g)
             return None
         known = self._known(answer.feature.name)
         finding = known or self._finding(comparison, answer, answer.feature, ballots)
-        self._strategy.learn(comparison, finding.feature.name, finding.labels)
+        self._strategy.learn(comparison, [finding.feature.name], [finding.labels])
         if known:
             progress.repeated += 1
             progress.g_curve.append(progress.g)

@@ -151,7 +151,7 @@ def _answer(question: dict[str, Any], verdict: str, price: int, **more: Any) -> 
 
 
 def summary_of(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queries: int, **changed: Any) -> RunSummary:
-    curve = g_curve(list(matrix) + [None] * (queries - len(matrix)), len(ids))
+    curve = g_curve([[labels] for labels in matrix] + [[]] * (queries - len(matrix)), len(ids))
     summary = {
         "settings": {
             "dataset": dataset,

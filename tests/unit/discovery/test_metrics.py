@@ -80,7 +80,7 @@ def test_with_complete_labels_g_is_the_sum_of_squared_class_shares(matrix: Label
 
 
 def test_the_curve_has_one_value_per_query_and_stands_still_at_a_none() -> None:
-    curve = g_curve([None, first(50, 100), None, np.arange(100, dtype=np.int8) % 2], 100)
+    curve = g_curve([[], [first(50, 100)], [], [np.arange(100, dtype=np.int8) % 2]], 100)
     assert curve == [1.0, 0.5, 0.5, 0.25]
     assert queries_to_reach(curve, 0.5) == 2
     assert queries_to_reach(curve, 0.05) is None

@@ -144,10 +144,10 @@ def test_discovery_finds_features_that_are_true(oracle: ContrastiveOracle, examp
             rows = tuple(examples[row] for row in comparison.examples)
             (answer,) = panel.compare([Compare(comparison.kind, rows)]).answers
             if answer is None or answer.feature is None:
-                strategy.learn(comparison, None, None)
+                strategy.learn(comparison, [], [])
                 continue
             labels = panel.label([answer.feature]).ballots[0].labels
-            strategy.learn(comparison, answer.feature.name, labels)
+            strategy.learn(comparison, [answer.feature.name], [labels])
             found.append(labels)
     kept = [labels for labels, counts in zip(found, interesting_and_distinct(found), strict=True) if counts]
     assert len(kept) >= 12

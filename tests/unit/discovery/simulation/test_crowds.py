@@ -101,3 +101,18 @@ def test_an_unknown_crowd_is_named_in_the_error() -> None:
 def test_a_labelling_question_is_no_comparison() -> None:
     with pytest.raises(ValueError, match="not a comparison"):
         valid_columns(TRUTH, Comparison(Kind.LABEL, (0,)))
+
+
+@pytest.mark.parametrize("kind", CROWDS)
+def test_several_features_are_valid_different_and_begin_with_the_one_that_is_named_alone(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    truth = (rng.random((9, 30)) < 0.5).astype(np.int8)
+    crowd = make_crowd(kind, truth, 2)
+    for first in range(6):
+        question = Comparison(Kind.TWO_OF_THREE, (first, first + 1, first + 2), other_than_known=True)
+        alone = crowd.answer(question, np.random.default_rng(first), (3, 4))
+        named = crowd.answers(question, np.random.default_rng(first), (3, 4), most=4)
+        assert next(iter(named), None) == alone
+        assert len(set(named)) == len(named) <= 4
+        assert valid_columns(truth, question)[list(named)].all()
+        assert not {3, 4} & set(named)

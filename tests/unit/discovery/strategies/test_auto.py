@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import poisson
 
 from discovery.questions import Comparison, Kind, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
@@ -12,6 +15,7 @@ from discovery.simulation.rehearsal import Labelling, Rehearsal, rehearse
 from discovery.simulation.worlds import World, binary_tree, independent_features, skewed_world
 from discovery.strategies import make_strategy
 from discovery.strategies.auto import Auto
+from discovery.strategies.hypothetical import FEATURE_COUNTS, HypotheticalFeatures, _p_at_least
 
 
 def found(name: str, world: World, seed: int, queries: int, **options: Any) -> int:
@@ -104,9 +108,9 @@ def test_a_feature_found_twice_in_one_round_does_not_speak_against_the_second_qu
     def recorded(second: str | None) -> list[tuple[float, float]]:
         strategy = Auto(8, np.random.default_rng(0))
         first, other = strategy.next_questions(2)
-        strategy.learn(first, "red", labels)
+        strategy.learn(first, ["red"], [labels])
         if second is not None:
-            strategy.learn(other, second, labels)
+            strategy.learn(other, [second], [labels])
         return [(record.good, record.asked) for record in strategy._records.values()]
 
     assert recorded("red") == recorded(None)
@@ -118,7 +122,7 @@ def test_every_comparison_of_three_examples_is_asked_before_it_ends() -> None:
     asked: list[Comparison] = []
     while questions := strategy.next_questions(1):
         asked += questions
-        strategy.learn(questions[0], None, None)
+        strategy.learn(questions[0], [], [])
     assert sorted(len(question.examples) for question in asked) == [1, 1, 1, 2, 2, 2, 3]
 
 
@@ -136,3 +140,41 @@ def test_near_triples_are_more_alike_than_far_ones() -> None:
 def test_unknown_ways_are_refused_in_one_line() -> None:
     with pytest.raises(StrategyError, match="auto cannot ask in the ways 'guess': choose among triple"):
         make_strategy("auto", 9, np.random.default_rng(0), ways=("guess",))
+
+
+def test_three_features_a_question_find_more_with_the_same_questions() -> None:
+    totals = {1: 0, 3: 0}
+    for seed in range(3):
+        world = skewed_world("faces", np.random.default_rng([seed, 3]))
+        for most in totals:
+            strategy = Auto(100, np.random.default_rng([seed, 1]), most=most)
+            crowd = world.crowd("salience", seed)
+            history = rehearse(strategy, crowd, world.truth, 15, np.random.default_rng([seed, 2]), most=most)
+            totals[most] += history.interesting_distinct()
+            assert max(map(len, history.named)) == most
+    assert totals[3] > 1.6 * totals[1]
+
+
+def test_an_answer_shorter_than_it_might_be_says_that_nothing_else_is_there() -> None:
+    """As NONE does, of a question that may be answered with several features."""
+    rng = np.random.default_rng(0)
+
+    def features_left(named: int) -> float:
+        model = HypotheticalFeatures(12, np.random.default_rng(1), most=3)
+        sample = model.sample(np.arange(12))
+        for first in range(6):
+            places = np.array([first, first + 1, first + 2])
+            number = model.record_question(sample, Kind.TWO_OF_THREE, places, 0.1)
+            labels = [(rng.random(12) < 0.5).astype(np.int8) for _ in range(named)]
+            model.record_answer(number, named, labels, [True] * named)
+        return float(FEATURE_COUNTS @ model.sample(np.arange(12)).p_count)
+
+    left = [features_left(named) for named in range(4)]
+    assert left == sorted(left)
+    assert left[3] > 1.5 * left[2]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 6), st.floats(1e-6, 60))
+def test_the_chances_of_several_features_are_those_of_a_poisson_number(count: int, mean: float) -> None:
+    assert _p_at_least(count, np.array([mean]))[0] == pytest.approx(poisson.sf(count - 1, mean), rel=2e-3, abs=1e-15)

@@ -24,7 +24,8 @@ def tell(
     sample = model.sample(EVERYONE)
     places = some(kind, 1, seed)
     number = model.record_question(sample, kind, places[0], float(sample.promise(kind, places)[1][0]))
-    model.record_answer(number, labels, answered=labels is not None, counts=counts)
+    new = [] if labels is None else [labels]
+    model.record_answer(number, len(new), new, [counts] * len(new))
 
 
 def labels_of(share: float, seed: int) -> Labels:
@@ -56,9 +57,7 @@ def test_none_rules_out_what_would_have_answered() -> None:
     before = model.sample(EVERYONE)
     places = some(Kind.TWO_OF_THREE, 1)
     mass = float(before.promise(Kind.TWO_OF_THREE, places)[1][0])
-    model.record_answer(
-        model.record_question(before, Kind.TWO_OF_THREE, places[0], mass), None, answered=False, counts=False
-    )
+    model.record_answer(model.record_question(before, Kind.TWO_OF_THREE, places[0], mass), 0, [], [])
     assert model.sample(EVERYONE).promise(Kind.TWO_OF_THREE, places)[1][0] < 0.05 * mass
 
 

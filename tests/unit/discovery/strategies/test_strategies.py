@@ -62,9 +62,9 @@ def test_an_adaptive_strategy_asks_every_question_that_nothing_settles_and_no_ot
         for question in questions:
             if turn in (3, 6):
                 known.append(some_labels(n, rng, missing))
-                strategy.learn(question, f"feature {len(known)}", known[-1])
+                strategy.learn(question, [f"feature {len(known)}"], [known[-1]])
             else:
-                strategy.learn(question, None, None)
+                strategy.learn(question, [], [])
     everything = {Comparison(kind, examples) for examples in combinations(range(n), size)}
     assert {q for q in everything - asked if not settled(np.array(known).T, q)} == set()
     assert strategy.unresolved == 0.0
@@ -73,14 +73,14 @@ def test_an_adaptive_strategy_asks_every_question_that_nothing_settles_and_no_ot
 def test_none_settles_that_triple_only() -> None:
     strategy = make_strategy("adaptive-triple", 5, np.random.default_rng(0))
     (question,) = strategy.next_questions(1)
-    strategy.learn(question, None, None)
+    strategy.learn(question, [], [])
     assert strategy.unresolved == pytest.approx(9 / 10)
 
 
 def test_a_triple_whose_answer_does_not_settle_it_is_not_asked_again() -> None:
     strategy = make_strategy("adaptive-triple", 3, np.random.default_rng(0))
     (question,) = strategy.next_questions(1)
-    strategy.learn(question, "noise", np.zeros(3, dtype=np.int8))
+    strategy.learn(question, ["noise"], [np.zeros(3, dtype=np.int8)])
     assert strategy.next_questions(1) == []
 
 
@@ -102,7 +102,7 @@ def test_beyond_exhaustion_it_asks_for_another_feature_where_the_fewest_settle_t
 def test_beyond_ends_when_every_comparison_was_asked() -> None:
     strategy = make_strategy("adaptive-triple", 4, np.random.default_rng(1), beyond=True)
     questions = strategy.next_questions(1)
-    strategy.learn(questions[0], "settles them all", np.array([1, 1, 0, 0], dtype=np.int8))
+    strategy.learn(questions[0], ["settles them all"], [np.array([1, 1, 0, 0], dtype=np.int8)])
     for _ in range(3):
         questions += strategy.next_questions(1)
     assert sorted(question.examples for question in questions) == list(combinations(range(4), 3))
@@ -138,9 +138,9 @@ def test_every_strategy_ends_on_three_examples_whatever_it_hears(name: str) -> N
                 break
             for question in questions:
                 if rng.random() < 0.5:
-                    strategy.learn(question, f"feature {rng.integers(9)}", some_labels(3, rng, 0.2))
+                    strategy.learn(question, [f"feature {rng.integers(9)}"], [some_labels(3, rng, 0.2)])
                 else:
-                    strategy.learn(question, None, None)
+                    strategy.learn(question, [], [])
         else:
             pytest.fail(f"{name} goes on for ever")
 
