@@ -10,18 +10,18 @@ import os
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from flows.errors import UsageError
 from flows.oracle_specs import secret_in
 from flows.progress import SILENT, Display
 from models import MICRO, Money
-from sources import has_store_password, name_of, secret_forms, secret_of
+from sources import Columns, has_store_password, keep_frame, name_of, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store
@@ -102,8 +102,12 @@ class RunSettings(FrozenSettings):
     """What every run on a data set is given."""
 
     dataset: DatasetText = Field(
-        description="a folder of images, a CSV, JSONL or Parquet file, or an fsspec URL of these"
+        description="a folder of images or texts, a table (CSV, JSON, JSONL, Parquet), a zip or tar archive, or an "
+        "fsspec URL of these"
     )
+    id_column: str | None = Field(None, description="column of the ids (default: id, else rows are numbered)")
+    text_column: str | None = Field(None, description="column of the texts (default: text)")
+    image_column: str | None = Field(None, description="column of the pictures (default: image)")
     seed: int = Field(0, ge=0, description="seed of every random choice")
     budget: Usd | None = Field(None, description="USD that it may cost in all, interrupted attempts included")
     store: StoreText | None = Field(
@@ -112,6 +116,21 @@ class RunSettings(FrozenSettings):
     retry_unusable: bool = Field(
         False, description="ask again what was refused or unreadable before; earlier replies stay in the store"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tables_of_python(cls, values: Any) -> Any:
+        """A DataFrame or Dataset is kept as a file, by whose path results and repetitions know it."""
+        if not isinstance(values, dict) or isinstance(values.get("dataset", ""), str):
+            return values
+        if isinstance(values["dataset"], Path):
+            return values | {"dataset": str(values["dataset"])}
+        folder = Path(platformdirs.user_data_dir(APP)) / "tables"
+        return values | {"dataset": str(keep_frame(values["dataset"], folder, values.get("image_column")))}
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.id_column, self.text_column, self.image_column)
 
     @property
     def budget_micro(self) -> Money | None:

@@ -1,10 +1,12 @@
 """Where examples come from: a folder of images, a table, a URL."""
 
-from sources.dataset import Dataset, Example, Quarantined, Truth, lines_of_skipped, picture_at
+from sources.dataset import TEXT_LIMIT, Dataset, Example, Quarantined, Truth, picture_at
 from sources.errors import DatasetError, Vanished
 from sources.find import find_rows, find_truth, name_of
 from sources.load import iter_examples, load_dataset, read_metadata, vanished
 from sources.pictures import FORMATS, FilmError, animated_webp, evenly, frames_of_film, is_film, open_image, opened
 from sources.printable import printable, printable_lines, quoted
+from sources.rows import ANY, Columns
 from sources.secrets import has_store_password, is_secret_name, redacted, secret_forms, secret_of, without_secrets
+from sources.tables import keep_frame
 from sources.truth import read_whole_truth

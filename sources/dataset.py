@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
 
 from sources.errors import Unreadable, Vanished
-from sources.location import open_binary, reason_of
-from sources.parquet import cell_of, read_cell
+from sources.files import MAX_FILE_BYTES, TOO_LARGE, member_of, open_binary, options_for_rows, reason_of
 from sources.printable import printable, quoted
-from sources.private_hosts import options_for_rows
+from sources.rows import ANY, Columns
+from sources.tables import cell_of, read_cell
 
 MAX_LINES_PER_REASON = 5
+TEXT_LIMIT = 12_000  # characters of a text that models are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A picture or a text. `digest` is the SHA-256 of its content: a renamed file is the same, a changed one is not."""
+    """A picture, a text, or a picture with its text. `digest` is the SHA-256 of its content: a renamed file is the
+    same, a changed one is not."""
 
     id: str
     digest: str
@@ -43,9 +45,19 @@ class Example:
             content = read_bytes(self.image, self.home)
         except Unreadable as problem:
             raise Vanished(f"{where} cannot be read any more ({problem}): restore it and run again") from None
-        if hashlib.sha256(content).hexdigest() != self.digest:
+        if digest_of_content(self.text, content) != self.digest:
             raise Vanished(f"{where} has changed since the data set was read: run again to ask about what it is now")
         return content
+
+
+def digest_of_content(text: str | None, picture: bytes | None) -> str:
+    """Of a text, of a picture, or of both."""
+    words = b"" if text is None else text.encode("utf-8", "surrogatepass")
+    if picture is None:
+        return hashlib.sha256(b"text\0" + words).hexdigest()
+    if text is None:
+        return hashlib.sha256(picture).hexdigest()
+    return hashlib.sha256(b"picture with text\0" + hashlib.sha256(picture).digest() + words).hexdigest()
 
 
 def picture_at(path: Path, name: str = "") -> Example:
@@ -93,6 +105,27 @@ class Dataset:
     quarantined: tuple[Quarantined, ...]
     truth: Truth | None
     digest: str  # of the ids and contents, in order
+    columns: Columns = ANY  # as the user gave them
+    remarks: tuple[str, ...] = ()  # on how it was read
+
+    def notes(self) -> list[str]:
+        """What people should know about the examples, a line each."""
+        return [*self.remarks, *_notes_on(self.examples)]
+
+    def lines(self) -> list[str]:
+        """The notes, and what was left out."""
+        return self.notes() + lines_of_skipped(self.quarantined)
+
+
+def _notes_on(examples: Sequence[Example]) -> Iterator[str]:
+    lengths = [len(example.text) for example in examples if example.text is not None and len(example.text) > TEXT_LIMIT]
+    if lengths:
+        cut = f"{len(lengths):,} of {len(examples):,} texts are" if len(lengths) > 1 else "one text is"
+        yield f"{cut} longer than {TEXT_LIMIT:,} characters (up to {max(lengths):,}): models are shown the beginning"
+    copies = len(examples) - len({example.digest for example in examples})
+    if copies:
+        same = f"{copies:,} of {len(examples):,} examples have" if copies > 1 else "one example has"
+        yield f"{same} the same content as another: each content is labelled once"
 
 
 def digest_of_examples(examples: Iterable[Example]) -> str:
@@ -102,20 +135,20 @@ def digest_of_examples(examples: Iterable[Example]) -> str:
     return whole.hexdigest()
 
 
-MAX_FILE_BYTES = 256 * 2**20  # a hostile file must not fill the memory
-
-
 def read_bytes(location: str, home: str | None = None) -> bytes:
     """Raises Unreadable. Safe to call from several threads. `home`, the host of the data set, need not be public."""
     options = options_for_rows(home)
     cell = cell_of(location)
     if cell is not None:
         return read_cell(*cell, options)
-    with open_binary(location, options) as file:
+    member = member_of(location)
+    archive, start, size = member or (location, 0, MAX_FILE_BYTES + 1)
+    with open_binary(archive, options) as file:
         try:
-            content = file.read(MAX_FILE_BYTES + 1)
+            file.seek(start)
+            content = file.read(size)
         except Exception as error:  # file systems raise any exception
             raise Unreadable(reason_of(error)) from None
     if len(content) > MAX_FILE_BYTES:
-        raise Unreadable(f"larger than {MAX_FILE_BYTES // 2**20} MB")
+        raise Unreadable(TOO_LARGE)
     return content

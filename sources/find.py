@@ -1,35 +1,68 @@
-"""Where the rows of a data set are: which folder or table its name means, and the truth beside it."""
+"""Where the rows of a data set are: which folder, tables or archives its name means, and the truth beside them."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import re
+from dataclasses import dataclass
 
 from sources.errors import DatasetError, Unreadable
-from sources.folder import TRUTH, inside, is_image_folder, list_files, rows_of_folder, tables_in
-from sources.location import absolute, child, file_name, file_system, is_url, parent, reason_of
+from sources.files import (
+    PrivateAddress,
+    absolute,
+    child,
+    expanded,
+    file_name,
+    file_system,
+    is_pattern,
+    is_url,
+    parent,
+    reason_of,
+)
+from sources.folder import TRUTH, inside, is_image_folder, is_text_folder, list_files, rows_of_folder, tables_in
+from sources.pictures import AUDIO, is_audio
 from sources.printable import quoted
-from sources.private_hosts import PrivateAddress
-from sources.secrets import with_variables, without_secrets
-from sources.table import Rows, is_table, rows_of_table
+from sources.rows import ANY, Columns, Rows, rows_of_tables
+from sources.secrets import with_variables
+from sources.tables import is_table, parts_of_saved, splits_in, without_suffix
+from sources.webdataset import COMPRESSED, SHARD, rows_of_shards
 
-ACCEPTED = "give a folder of images, or a CSV, JSONL or Parquet file with an id and a text or image column"
+ACCEPTED = "give a folder of images or texts, a CSV, JSON, JSONL or Parquet file, or a zip or tar archive"
 
 
-def find_rows(spec: str) -> Rows:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a data set's name means: tables, archives, or a folder and its files."""
+
+    tables: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    folder: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def beside(self) -> str:
+        """The folder in which a `truth.csv` belongs to the data set."""
+        return self.folder or parent((*self.tables, *self.archives)[0])
+
+
+def find_rows(spec: str, columns: Columns = ANY) -> Rows:
     """What the data set lists, before any of its content is looked at."""
-    location, files = _resolve(spec)
-    return rows_of_table(location) if files is None else rows_of_folder(location, files)
+    place = _resolve(spec)
+    if place.tables:
+        return rows_of_tables(place.tables, columns)
+    if place.archives:
+        return rows_of_shards(place.archives, columns)
+    return rows_of_folder(place.folder, place.files, columns)
 
 
 def find_truth(spec: str) -> str | None:
     """The `truth.csv` in the folder, or beside the table."""
-    location, files = _resolve(spec)
-    folder = parent(location) if files is None else location
+    place = _resolve(spec)
+    folder = place.beside
     truth = child(folder, TRUTH)
     try:
-        return inside(folder, TRUTH) if truth != location and _exists(truth) else None
+        return inside(folder, TRUTH) if truth not in place.tables and _exists(truth) else None
     except Unreadable as problem:
         raise DatasetError(f"{quoted(truth)} cannot be read: {problem}") from None
 
@@ -37,22 +70,22 @@ def find_truth(spec: str) -> str | None:
 def name_of(spec: str) -> str:
     """A short name, fit for a file's: the folder's, or the table's without its suffix."""
     name = file_name(absolute(spec))
-    stem = os.path.splitext(name)[0] if is_table(name) or name.lower().endswith(".zip") else name
+    stem = os.path.splitext(name)[0] if name.lower().endswith((".zip", SHARD)) else without_suffix(name)
     return re.sub(r"[^\w.-]+", "-", stem).strip(".-") or "data"
 
 
-def _resolve(spec: str) -> tuple[str, list[str] | None]:
-    """A table's location and None, or an image folder's location and its files."""
+def _resolve(spec: str) -> Place:
     location = absolute(with_variables(spec) if is_url(spec) else spec)
     if not spec.strip() or "\0" in spec:
         raise DatasetError(f"no data set is called {spec!r}: {ACCEPTED}")
     try:
         if _is_folder(location):
-            files = list_files(location)
-        elif _exists(location):
-            return _single_table(spec, location), None
-        else:
-            raise DatasetError(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
+            return _of_folder(spec, location)
+        if _exists(location):
+            return _of_file(spec, location)
+        if is_pattern(location) and (found := expanded(location)):
+            return _of_parts(spec, found)
+        raise DatasetError(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
     except DatasetError:
         raise
     except PrivateAddress as problem:
@@ -61,16 +94,21 @@ def _resolve(spec: str) -> tuple[str, list[str] | None]:
         raise DatasetError(f"data set {quoted(spec)} cannot be read ({problem}): {ACCEPTED}") from None
     except Exception as error:  # remote file systems raise any exception
         raise DatasetError(f"data set {quoted(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
-    if is_image_folder(files):
-        return location, files
-    return inside(location, _only_table(spec, files)), None
 
 
 def _is_folder(location: str) -> bool:
     if not is_url(location):
         return os.path.isdir(location)
     fs, path = file_system(location)
-    return not is_table(file_name(location)) and bool(fs.isdir(path))
+    return (_is_archive_root(location) or not _is_file_name(file_name(location))) and bool(fs.isdir(path))
+
+
+def _is_archive_root(location: str) -> bool:
+    return location.startswith(("zip://::", "tar://::"))
+
+
+def _is_file_name(name: str) -> bool:
+    return is_table(name) or name.lower().endswith((SHARD, ".zip"))
 
 
 def _exists(location: str) -> bool:
@@ -80,20 +118,59 @@ def _exists(location: str) -> bool:
     return bool(fs.exists(path))
 
 
-def _single_table(spec: str, location: str) -> str:
-    if not is_table(file_name(location)):
-        hint = f"zip://::{without_secrets(spec)}" if location.lower().endswith(".zip") else ""
-        raise DatasetError(f"{quoted(spec)} is not a table: {f'read an archive as {hint}' if hint else ACCEPTED}")
-    return location
+def _of_file(spec: str, location: str) -> Place:
+    name = file_name(location).lower()
+    if is_table(name):
+        return Place(tables=(location,))
+    if name.endswith(SHARD):
+        return Place(archives=(location,))
+    if name.endswith(".zip"):
+        return _of_folder(spec, f"zip://::{location}")
+    if name.endswith(COMPRESSED):
+        raise DatasetError(f"{quoted(spec)} is a compressed archive, which cannot be read in parts: unpack it")
+    if is_audio(name):
+        raise DatasetError(f"{quoted(spec)} is audio: {AUDIO}")
+    raise DatasetError(f"{quoted(spec)} is not a table: {ACCEPTED}")
 
 
-def _only_table(spec: str, files: list[str]) -> str:
-    tables = tables_in(files)
-    if not tables:
-        raise DatasetError(f"folder {quoted(spec)} holds no images and no table: {ACCEPTED}")
-    if len(tables) > 1:
-        raise DatasetError(f"folder {quoted(spec)} holds several tables ({', '.join(tables[:5])}): name one of them")
-    return tables[0]
+def _of_parts(spec: str, parts: list[str]) -> Place:
+    if all(is_table(file_name(part)) for part in parts):
+        return Place(tables=tuple(parts))
+    if all(file_name(part).lower().endswith(SHARD) for part in parts):
+        return Place(archives=tuple(parts))
+    raise DatasetError(f"{quoted(spec)} matches other files than tables or tar archives: write a narrower pattern")
+
+
+def _of_folder(spec: str, folder: str) -> Place:
+    files = list_files(folder)
+    if saved := parts_of_saved(spec, folder, files):
+        return Place(tables=tuple(saved))
+    if is_image_folder(files):
+        return Place(folder=folder, files=tuple(files))
+    if tables := tables_in(files):
+        return Place(tables=tuple(inside(folder, table) for table in _one_table(spec, tables)))
+    if shards := [file for file in files if file.lower().endswith(SHARD) and "/" not in file]:
+        return Place(archives=tuple(inside(folder, shard) for shard in shards))
+    if parts := [file for file in files if is_table(file) and os.path.basename(file) != TRUTH and splits_in([file])]:
+        return Place(tables=tuple(inside(folder, table) for table in _one_table(spec, parts)))
+    if is_text_folder(files):
+        return Place(folder=folder, files=tuple(files))
+    if any(map(is_audio, files)):
+        raise DatasetError(f"folder {quoted(spec)} holds audio: {AUDIO}")
+    raise DatasetError(f"folder {quoted(spec)} holds no images, no texts and no table: {ACCEPTED}")
+
+
+def _one_table(spec: str, tables: list[str]) -> list[str]:
+    """The only table, or all parts of it."""
+    splits = splits_in(tables)
+    if len(tables) == 1 or len(splits) == 1:
+        return tables
+    if splits:
+        named = f"{spec.rstrip('/')}/{os.path.dirname(tables[0])}/{next(iter(splits))}-*".replace("//*", "/")
+        raise DatasetError(
+            f"folder {quoted(spec)} holds the splits {', '.join(splits)}: name one, as in {quoted(named)}"
+        )
+    raise DatasetError(f"folder {quoted(spec)} holds several tables ({', '.join(tables[:5])}): name one of them")
 
 
 def _nearest(location: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -10,12 +9,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sources.dataset import Dataset, Example, Quarantined, Truth, digest_of_examples, read_bytes
+from sources.dataset import (
+    Dataset,
+    Example,
+    Quarantined,
+    Truth,
+    digest_of_content,
+    digest_of_examples,
+    read_bytes,
+)
 from sources.errors import DatasetError, Unreadable, Vanished
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.pictures import problem_of
 from sources.printable import quoted
-from sources.table import Row, Rows
+from sources.rows import ANY, Columns, Row, Rows
 from sources.truth import read_truth
 
 if TYPE_CHECKING:
@@ -26,14 +33,15 @@ Progress = Callable[[int, int | None], None]  # rows done, rows in all where tha
 THREADS = min(4, os.cpu_count() or 1)
 
 
-def load_dataset(spec: str, *, progress: Progress | None = None) -> Dataset:
-    """All of a data set: a folder of images, a CSV, JSONL or Parquet table, or an fsspec URL of one of these.
+def load_dataset(spec: str, columns: Columns = ANY, *, progress: Progress | None = None) -> Dataset:
+    """All of a data set: a folder of images or texts, a table, an archive, or an fsspec URL of one of these.
 
     Raises DatasetError if there is no data set, nothing in it can be read, or the truth beside it does not fit.
     """
     examples: list[Example] = []
     quarantined: list[Quarantined] = []
-    for found in iter_examples(spec, progress=progress):
+    remarks: list[str] = []
+    for found in iter_examples(spec, columns, progress=progress, remark=remarks.append):
         if isinstance(found, Example):
             examples.append(found)
         else:
@@ -41,21 +49,24 @@ def load_dataset(spec: str, *, progress: Progress | None = None) -> Dataset:
     if not examples:
         raise DatasetError(_nothing_readable(spec, quarantined))
     truth = _truth_of(spec, examples, quarantined)
-    return Dataset(name_of(spec), spec, tuple(examples), tuple(quarantined), truth, digest_of_examples(examples))
+    about = (tuple(examples), tuple(quarantined), truth, digest_of_examples(examples))
+    return Dataset(name_of(spec), spec, *about, columns, tuple(remarks))
 
 
 def iter_examples(
     spec: str,
+    columns: Columns = ANY,
     *,
     progress: Progress | None = None,
     known: Callable[[str], bool] = lambda _: False,
     wanted: Callable[[str], bool] = lambda _: True,
+    remark: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Example | Quarantined]:
     """The rows of a data set in order, as a stream: only a few are in memory at a time.
 
     A picture whose digest is `known` to be readable is not decoded again, which takes most of the time. Rows whose id
-    is not `wanted` are skipped unread."""
-    source = find_rows(spec)
+    is not `wanted` are skipped unread. `remark` is called with what people should know about how it was read."""
+    source = find_rows(spec, columns)
     ids: set[str] = set()
     for done, found in enumerate(_examine_all(source, known, wanted), 1):
         if progress is not None:
@@ -67,6 +78,8 @@ def iter_examples(
         else:
             ids.add(found.id)
             yield found
+    for line in source.remarks:
+        remark(line)
 
 
 def _examine_all(
@@ -109,23 +122,23 @@ def _result(found: Future[Example | Quarantined] | Example | Quarantined) -> Exa
 def _examine(row: Row, known: Callable[[str], bool], home: str | None) -> Example | Quarantined:
     if row.problem is not None:
         return Quarantined(row.name, row.problem)
-    if row.text is not None:
-        return Example(row.name, digest_of_text(row.text), text=row.text)
     if row.image is None:
-        raise ValueError(f"row {row.name!r} has neither text nor image nor problem")
+        if row.text is None:
+            raise ValueError(f"row {row.name!r} has neither text nor image nor problem")
+        return Example(row.name, digest_of_content(row.text, None), text=row.text)
     try:
         content = row.content if row.content is not None else read_bytes(row.image, home)
     except Unreadable as problem:
         return Quarantined(row.name, str(problem))
-    digest = hashlib.sha256(content).hexdigest()
+    digest = digest_of_content(row.text, content)
     bad = None if known(digest) else problem_of(content)
     if bad is not None:
         return Quarantined(row.name, bad)
-    return Example(row.name, digest, image=row.image, home=home)
+    return Example(row.name, digest, text=row.text, image=row.image, home=home)
 
 
 def digest_of_text(text: str) -> str:
-    return hashlib.sha256(b"text\0" + text.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of_content(text, None)
 
 
 def _nothing_readable(spec: str, quarantined: list[Quarantined]) -> str:
@@ -150,7 +163,7 @@ def read_metadata(dataset: Dataset) -> pd.DataFrame:
     ids = [example.id for example in dataset.examples]
     wanted = set(ids)
     found: dict[str, dict[str, object]] = {}
-    for row in find_rows(dataset.spec).rows:
+    for row in find_rows(dataset.spec, dataset.columns).rows:
         if row.problem is None and row.name in wanted and row.name not in found:
             found[row.name] = dict(row.extra)
     rows = [{"id": name, **found.get(name, {})} for name in ids]

@@ -28,6 +28,7 @@ GROUPS = {
         *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
         *("examples", "elicit_on", "label_rest", "backfill", "retry_unusable", "quick"),
     ),
+    "The data set": ("id_column", "text_column", "image_column"),
     "Who answers": ("labeller", "escalate", "spot_check", "people", "annotators"),
     "When to stop": ("target_g", "nones", "beyond", "wait"),
     "Money": ("provider_batch", "accuracy"),

@@ -127,12 +127,17 @@ def checks(
     /,
     *,
     queue: Annotated[str, option("QUEUE", "the queue of --oracle human:QUEUE")] = "main",
+    id_column: Annotated[str | None, option("ID-COLUMN", "column of the ids, as in discover")] = None,
+    text_column: Annotated[str | None, option("TEXT-COLUMN", "column of the texts, as in discover")] = None,
+    image_column: Annotated[str | None, option("IMAGE-COLUMN", "column of the pictures, as in discover")] = None,
     output: StoreOutput = STORE,
 ) -> None:
     """Add attention checks: labels whose answer is known."""
     from flows.reviewing import add_checks
+    from sources import Columns
 
-    count = add_checks(_open(output.store), dataset, Path(file), queue)
+    columns = Columns(id_column, text_column, image_column)
+    count = add_checks(_open(output.store), dataset, Path(file), queue, columns)
     output.print(count, [f"{count} attention checks in queue {queue}"])
 
 

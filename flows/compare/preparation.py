@@ -24,7 +24,7 @@ from models import Feature, Oracle, digest_of
 from models.people import RecordedVotes
 from reports.compare import read_settings
 from reports.run import RunError, check_writable
-from sources import Dataset, Example, lines_of_skipped, load_dataset
+from sources import Dataset, Example, load_dataset
 from store import Store
 
 MOST_VOTES = 99  # of a discovery
@@ -122,6 +122,9 @@ class PreparedComparison:
         """A discovery by one oracle on the sample, as `discover` would run it."""
         settings = DiscoverSettings(
             dataset=self.settings.dataset,
+            id_column=self.settings.id_column,
+            text_column=self.settings.text_column,
+            image_column=self.settings.image_column,
             oracle=self.settings.oracles[asked.index],
             queries=self.settings.queries,
             votes=min(asked.votes, MOST_VOTES),
@@ -155,8 +158,8 @@ class PreparedComparison:
 def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> PreparedComparison:
     """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
     with display.waiting(f"reading {settings.dataset}"):
-        dataset = load_dataset(settings.dataset)
-    for line in lines_of_skipped(dataset.quarantined):
+        dataset = load_dataset(settings.dataset, settings.columns)
+    for line in dataset.lines():
         display.say(line)
     if len(dataset.examples) < 3:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")

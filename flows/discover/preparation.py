@@ -18,7 +18,7 @@ from flows.settings import Environment, micro_of, open_store
 from models import MICRO, Compare, Connects, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
 from models.people import MixedCrowd
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
-from sources import Dataset, Example, lines_of_skipped, load_dataset
+from sources import Dataset, Example, load_dataset
 from store import Store
 
 RUNS = Path("runs")
@@ -212,8 +212,8 @@ def _read(
     settings: DiscoverSettings, display: Display, purpose: str = ""
 ) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
     with display.waiting(f"reading {settings.dataset}"):
-        dataset = load_dataset(settings.dataset)
-    for line in lines_of_skipped(dataset.quarantined):
+        dataset = load_dataset(settings.dataset, settings.columns)
+    for line in dataset.lines():
         display.say(line)
     store = open_store(settings.store, display)
     settings = settings.resolved(len(dataset.examples))

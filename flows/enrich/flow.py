@@ -160,7 +160,7 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     folder = Path(settings.out) if settings.out else default_folder(settings.dataset)
     check_writable(folder)
     features = read_features(settings.features)
-    find_rows(settings.dataset)
+    find_rows(settings.dataset, settings.columns)
     task_runner(settings)
     return folder, features
 
@@ -210,9 +210,12 @@ class _Job:
             )
             run.spending = changes = work.changes
             changes.cost = take_over_probe(oracle, store, run_id)
-            total = find_rows(settings.dataset).total or len(table) or None  # a text table says so only when read
+            listed = find_rows(settings.dataset, settings.columns).total  # a text table says so only when read
+            total = listed or len(table) or None
             with showing_progress(work, total, self.display):
-                work.run(settings.dataset)
+                work.run(settings.dataset, settings.columns)
+            for line in changes.remarks:
+                self.display.say(line)
             if not isinstance(changes.failure, StoreError):
                 changes.use_totals(store.costs.totals(run_id))
             seconds = round(time.monotonic() - started, 1)

@@ -97,7 +97,9 @@ def _sample(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Exa
     rng = np.random.default_rng(settings.seed)
     chosen: list[Example] = []
     seen = 0
-    for found in iter_examples(settings.dataset, known=lambda digest: table.row_with(digest) is not None):
+    for found in iter_examples(
+        settings.dataset, settings.columns, known=lambda digest: table.row_with(digest) is not None
+    ):
         if not isinstance(found, Example) or table.row(found.id) is None:
             continue
         seen += 1

@@ -17,7 +17,7 @@ from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from models import Feature, Money, OracleError
 from reports import GrowingTable
-from sources import DatasetError, Example, Quarantined, iter_examples
+from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
 from store.ledger import Totals
 
@@ -48,6 +48,7 @@ class Changes:
     cost: Money = 0
     unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
     unknown: Money = 0  # the most that those may have cost
+    remarks: list[str] = field(default_factory=list)  # on how the data set was read
     stopped: OracleError | None = None
     failure: Exception | None = None
 
@@ -129,11 +130,11 @@ class Enrichment:
         changes = self.changes
         return max(self._labeller.answered(), (changes.paid_calls + changes.cached_calls, changes.cost))
 
-    def run(self, spec: str) -> Changes:
+    def run(self, spec: str, names: Columns = ANY) -> Changes:
         """Label what is missing. What was labelled before something ended it is in the table."""
         changes = self.changes
         try:
-            for example in self._examples(spec):
+            for example in self._examples(spec, names):
                 self._plan(example)
                 if changes.stopped is not None:
                     break
@@ -150,9 +151,11 @@ class Enrichment:
             changes.gone = int((~self._seen).sum())
         return changes
 
-    def _examples(self, spec: str) -> Iterator[Example]:
-        known = self.table.row_with
-        for found in iter_examples(spec, known=lambda digest: known(digest) is not None):
+    def _examples(self, spec: str, columns: Columns) -> Iterator[Example]:
+        known, remarks = self.table.row_with, self.changes.remarks
+        for found in iter_examples(
+            spec, columns, known=lambda digest: known(digest) is not None, remark=remarks.append
+        ):
             self._mark_seen(found.id)
             if isinstance(found, Quarantined):
                 self.changes.skip(found)

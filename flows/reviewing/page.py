@@ -24,7 +24,7 @@ from models.people import check_of
 from models.prompting import clean, name_problem
 from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
 from review import LINK, SECRET, ReviewConfig, Signer
-from sources import Example, load_dataset
+from sources import ANY, Columns, Example, load_dataset
 from store import Store
 from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 ANSWERS = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 
 
-def add_checks(store: Store, dataset: str, path: Path, queue: str) -> int:
+def add_checks(store: Store, dataset: str, path: Path, queue: str, columns: Columns = ANY) -> int:
     """Enter the rows of a CSV file (feature, id, answer, optionally definition) as checks; how many there are."""
-    examples = {example.id: example for example in load_dataset(dataset).examples}
+    examples = {example.id: example for example in load_dataset(dataset, columns).examples}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))

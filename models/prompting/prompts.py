@@ -15,10 +15,9 @@ from typing import Any
 
 from discovery import Kind
 from models.oracle import Compare, Feature, Label
-from sources import Example
+from sources import TEXT_LIMIT, Example
 
 VERSION = "1"
-TEXT_LIMIT = 12_000  # characters of an example's text that are sent
 REPLY_LIMIT = 2_000  # characters of an unusable reply that are sent again
 NAME_WORDS = 5
 

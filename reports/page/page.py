@@ -21,7 +21,7 @@ from reports.page.history import curves_of, history_of, outlook_of
 from reports.page.problems import problems_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import Findings, names_of, replace_file
-from sources import Dataset, DatasetError, Example, Truth, load_dataset
+from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {
@@ -93,7 +93,7 @@ def dataset_of(run: CuratedRun, given: Dataset | str | None) -> tuple[Dataset | 
         return given, ""
     spec = given or str(run.summary.settings["dataset"])
     try:
-        return load_dataset(spec), ""
+        return load_dataset(spec, Columns.of(run.summary.settings)), ""
     except DatasetError as error:
         if given:
             raise
@@ -198,4 +198,6 @@ def _notices(
         notices.append(f"{missing:,} examples of the run are no longer in the data set and are shown by their ids.")
     elif dataset is not None and dataset.digest != run.summary.dataset.digest:
         notices.append("The data set has changed since the run: what is shown is what it holds now.")
+    if dataset is not None:
+        notices += [f"{note[0].upper()}{note[1:]}." for note in dataset.notes()]
     return notices

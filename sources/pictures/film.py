@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg")
 MAX_FILM_PIXELS = 500 * MAX_PIXELS  # pixels times frames: about eight minutes of 1920 × 1080
-_PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1", b"msf1")  # still pictures in a film's container
+# Still pictures in a film's container, by the brand that it begins with.
+_AVIF = (b"avif", b"avis")
+_HEIC = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")
 
 
 class FilmError(Exception):
@@ -29,9 +31,14 @@ class FilmError(Exception):
 def is_film(content: bytes) -> bool:
     """Judged by the first bytes."""
     if content[4:8] == b"ftyp":
-        return content[8:12] not in _PICTURES
+        return content[8:12] not in _AVIF + _HEIC
     is_avi = content[:4] == b"RIFF" and content[8:12] == b"AVI "
     return is_avi or content[:4] in (b"\x1a\x45\xdf\xa3", b"\x00\x00\x01\xba", b"\x00\x00\x01\xb3")
+
+
+def is_heic(content: bytes) -> bool:
+    """Judged by the first bytes. AVIF may begin with a brand that both have, and names its own after it."""
+    return content[4:8] == b"ftyp" and content[8:12] in _HEIC and not any(brand in content[16:64] for brand in _AVIF)
 
 
 def first_frame(content: bytes) -> Image.Image:

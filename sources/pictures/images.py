@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sources.errors import DatasetError
+from sources.pictures.audio import AUDIO, is_recording
 from sources.pictures.film import SUFFIXES as FILM_SUFFIXES
-from sources.pictures.film import FilmError, first_frame, is_film
+from sources.pictures.film import FilmError, first_frame, is_film, is_heic
 from sources.pictures.limits import (
     MAX_PIXELS,
     STORED_BYTES,
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
     from sources.dataset import Example
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
-SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff", ".avif")
 # Files that people take for pictures: each is read, and reported where its content is in none of FORMATS.
-OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
+OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
 LARGE_PIXELS = 16_000_000
 BAND_PIXELS = 4_000_000  # of grey values that are converted at a time
 
@@ -59,6 +60,8 @@ def problem_of(content: bytes) -> str | None:
     if not content:
         return "empty file"
     try:
+        if is_recording(content):
+            return f"audio: {AUDIO}"
         if is_film(content):
             first_frame(content)
             return None
@@ -74,7 +77,7 @@ def problem_of(content: bytes) -> str | None:
     except (FilmError, TooCostly) as error:
         return str(error)
     except UnidentifiedImageError:
-        return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image, nor a film: convert it"
+        return "not a PNG, JPEG, WebP, GIF, BMP, TIFF, AVIF or HEIC image, nor a film: convert it"
     except Exception as error:  # decoders of hostile files raise anything from struct.error to SyntaxError
         return f"damaged image ({' '.join(str(error).split())[:100] or type(error).__name__})"
     return None
@@ -95,9 +98,19 @@ def opened(content: bytes) -> ImageFile.ImageFile:
     """A picture whose pixels are not decoded yet, and cost no more than they may. Raises TooCostly, and whatever Pillow
     raises."""
     check_blocks(content)
-    image = Image.open(io.BytesIO(content), formats=FORMATS)
+    image = Image.open(io.BytesIO(content), formats=_with_heic() if is_heic(content) else FORMATS)
     check_cost(image, content)
     return image
+
+
+def _with_heic() -> tuple[str, ...]:
+    """HEIC is read where its plug-in is installed. Raises TooCostly, which says what to install."""
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        raise TooCostly("a HEIC image, which needs pillow-heif: pip install pillow-heif, or convert it") from None
+    register_heif_opener(thumbnails=False)
+    return (*FORMATS, "HEIF")
 
 
 def still_in_this_process(content: bytes, longest_side: int | None) -> Image.Image:

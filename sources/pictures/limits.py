@@ -74,6 +74,8 @@ def decoded_bytes(image: Image.Image) -> int:
 
 def is_risky(image: Image.Image) -> bool:
     """Whether the cost of decoding is not known from the header: that is done in a process of its own."""
+    if image.format in ("AVIF", "HEIF"):
+        return True
     return image.format == "TIFF" and image.tag_v2.get(_COMPRESSION, 1) not in PLAIN_TIFF  # type: ignore[attr-defined]
 
 

@@ -124,7 +124,7 @@ def test_links_in_archives_lead_nowhere_else(pets: Path) -> None:
 
 
 def test_many_rows_with_one_reason_are_one_line() -> None:
-    from sources import lines_of_skipped
+    from sources.dataset import lines_of_skipped
 
     links = [Quarantined(f"{number}.png", LEADS_OUT) for number in range(1000)]
     others = [Quarantined("x", "empty file"), Quarantined("y", "empty file")]

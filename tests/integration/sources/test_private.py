@@ -18,8 +18,8 @@ import pytest
 from models.people.human import _stored
 from review.media import BrowserPictures
 from sources.errors import DatasetError
+from sources.files.private_hosts import VARIABLE, is_public
 from sources.load import load_dataset
-from sources.private_hosts import VARIABLE, is_public
 from tests.support.drawn import draw, ids, reasons
 
 
@@ -174,7 +174,7 @@ def test_a_name_is_judged_by_every_address_that_would_be_connected_to(
 ) -> None:
     _, other = webs
     # Stands for a public address; nobody listens there, so that the other one would be tried.
-    monkeypatch.setattr("sources.private_hosts.is_public", lambda address: address == "127.0.0.2")
+    monkeypatch.setattr("sources.files.private_hosts.is_public", lambda address: address == "127.0.0.2")
     real = socket.getaddrinfo
 
     def resolve(host: Any, *arguments: Any, **named: Any) -> Any:

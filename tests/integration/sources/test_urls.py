@@ -94,7 +94,7 @@ def test_places_without_a_data_set_are_told_on_one_line(tmp_path: Path, memory: 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "a.png").write_bytes(b"broken")
     expected = {
-        f"{tmp_path}/faces": "holds no images and no table",
+        f"{tmp_path}/faces": "nothing in data set",
         f"{tmp_path}/facse": "did you mean",
         f"{tmp_path}/two": "a.csv, b.csv",
         f"{tmp_path}/broken": "nothing in data set",
@@ -113,7 +113,7 @@ def test_places_without_a_data_set_are_told_on_one_line(tmp_path: Path, memory: 
         assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(("spec", "package"), [("s3://bucket/t.csv", "s3fs"), ("gs://bucket/t.csv", "gcsfs")])
+@pytest.mark.parametrize(("spec", "package"), [("az://bucket/t.csv", "adlfs"), ("abfs://bucket/t.csv", "adlfs")])
 def test_a_missing_package_is_named(tmp_path: Path, spec: str, package: str) -> None:
     if importlib.util.find_spec(package) is not None:
         pytest.skip(f"{package} is installed")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.location import child, parent, reason_of
-from sources.parquet import cell_location, cell_of
+from sources.files.location import child, parent, reason_of
 from sources.printable import quoted
 from sources.secrets import is_secret_name, secret_of, secret_values, with_variables, without_secrets
+from sources.tables.parquet import cell_location, cell_of
 
 SHORN = {
     "https://me:pw@h/a.csv": "https://h/a.csv",

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sources.dataset import Example, Quarantined, digest_of_examples
+from sources.files.location import child, file_name, parent
 from sources.folder import natural_order
 from sources.load import digest_of_text
-from sources.location import child, file_name, parent
-from sources.parquet import cell_location, cell_of
 from sources.pictures.images import problem_of
 from sources.pictures.limits import MAX_PIXELS
 from sources.printable import quoted
-from sources.table import Record, name_and_problem
+from sources.rows import name_and_problem
+from sources.tables import Record
+from sources.tables.parquet import cell_location, cell_of
 
 texts = st.text(alphabet=st.characters(codec=None, categories=None), max_size=40)
 

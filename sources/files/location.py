@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from typing import IO, Any, cast
 
 from sources.errors import DatasetError, Unreadable
+from sources.files.private_hosts import options_for_user, refusal_in
 from sources.printable import printable, quoted
-from sources.private_hosts import options_for_user, refusal_in
 from sources.secrets import without_secrets
 
+MAX_FILE_BYTES = 256 * 2**20  # a hostile file must not fill the memory
+TOO_LARGE = f"larger than {MAX_FILE_BYTES // 2**20} MB"
+BUFFER_BYTES = 4 * 2**20
 _opened_by_this_thread = threading.local()  # the archive that was read last
 
 
@@ -75,6 +78,20 @@ def _split_query(path: str) -> tuple[str, str]:
     return path, mark + query
 
 
+def member_location(archive: str, start: int, size: int) -> str:
+    """Of a file in an archive that is not compressed: `pets.tar#bytes[512+20480]` is read without its index."""
+    return f"{archive}#bytes[{start}+{size}]"
+
+
+def member_of(location: str) -> tuple[str, int, int] | None:
+    """Archive, first byte and size of a member's location; None for any other location."""
+    archive, _, place = location.rpartition("#")
+    found = re.fullmatch(r"bytes\[(\d{1,18})\+(\d{1,9})\]", place)
+    if found is None or not archive.partition("?")[0].lower().endswith(".tar"):
+        return None
+    return archive, int(found[1]), int(found[2])
+
+
 def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it. Options of fsspec go by the kind of address they are for;
     without them, the URL is taken for the user's own."""
@@ -94,7 +111,10 @@ def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any
 def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     import fsspec
 
+    from sources.files.buckets import register_buckets
+
     try:
+        register_buckets()
         kinds = {part.partition("://")[0] for part in url.split("::")}
         fs, path = fsspec.core.url_to_fs(url, **{kind: dict(options[kind]) for kind in kinds & options.keys()})
     except ImportError as error:
@@ -132,6 +152,8 @@ def open_binary(location: str, options: Mapping[str, Any] | None = None) -> IO[b
         if "memory" in fs.protocol:
             return io.BytesIO(fs.cat_file(path))  # its files share one position among all readers
         stream: Any = fs.open(path, "rb")
+        if "Arrow" in type(stream).__name__:  # every small read would be a request of its own
+            return io.BufferedReader(stream, BUFFER_BYTES)
         with contextlib.suppress(AttributeError):
             stream.kept_open_by = fs  # an archive closes itself once nothing refers to its file system
         return cast(IO[bytes], stream)

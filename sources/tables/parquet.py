@@ -1,4 +1,4 @@
-"""Parquet tables: read as a stream, and single image cells by their location (`pets.parquet#image[17]`).
+"""Parquet and Arrow tables: read as a stream, and single image cells by their location (`pets.parquet#image[17]`).
 
 Tables made with HuggingFace hold images as {bytes, path}. Their bytes stay in the table: an example carries the
 location of its cell, which another process can read as well.
@@ -14,11 +14,13 @@ from typing import Any
 from cachetools import LRUCache
 
 from sources.errors import DatasetError, Unreadable
-from sources.location import fingerprint, open_binary, reason_of
+from sources.files import file_name, fingerprint, is_url, open_binary, reason_of
 
 BATCH_BYTES = 32 * 2**20  # of one batch of a stream, about
 MAX_BATCH_ROWS = 4096
 CACHED_ROW_GROUPS = 2
+ARROW = ".arrow"
+ARROW_ROWS = 64  # that become Python objects at a time
 
 _row_groups: LRUCache[tuple[Any, ...], Any] = LRUCache(CACHED_ROW_GROUPS)
 _lock = threading.Lock()
@@ -38,16 +40,22 @@ def cell_of(location: str) -> tuple[str, str, int] | None:
 
 
 def _is_parquet(part: str) -> bool:
-    return part.partition("?")[0].lower().endswith(".parquet")
+    return part.partition("?")[0].lower().endswith((".parquet", ARROW))
 
 
 def columns_and_rows(table: str) -> tuple[list[str], int]:
-    with open_binary(table) as stream:
+    with _opened(table) as stream:
+        if _is_arrow(table):
+            batches = _batches(stream)
+            return list(batches.schema.names), sum(batch.num_rows for batch in batches)
         file = _parquet_file(stream)
         return list(file.schema_arrow.names), file.metadata.num_rows
 
 
 def iter_rows(table: str) -> Iterator[dict[str, Any]]:
+    if _is_arrow(table):
+        yield from _arrow_rows(table)
+        return
     with open_binary(table) as stream:
         file = _parquet_file(stream)
         heaviest = max((_bytes_per_row(file, group) for group in range(file.num_row_groups)), default=1)
@@ -75,7 +83,12 @@ def read_cell(table: str, column: str, row: int, options: Mapping[str, Any]) -> 
 
 
 def _row_group_of(table: str, column: str, row: int, options: Mapping[str, Any]) -> tuple[int, Any]:
-    with _lock, open_binary(table, options) as stream:
+    with _lock, _opened(table, options) as stream:
+        if _is_arrow(table):
+            key: tuple[Any, ...] = (table, column, fingerprint(table, options))
+            if key not in _row_groups:  # of a file on this machine this is a map of it, not a copy
+                _row_groups[key] = _batches(stream).read_all().column(column)
+            return 0, _row_groups[key]
         file = _parquet_file(stream)
         first = 0
         for group in range(file.num_row_groups):
@@ -89,6 +102,50 @@ def _row_group_of(table: str, column: str, row: int, options: Mapping[str, Any])
         if key not in _row_groups:
             _row_groups[key] = file.read_row_group(group, columns=[column]).column(0)
         return first, _row_groups[key]
+
+
+def _is_arrow(table: str) -> bool:
+    return file_name(table).lower().endswith(ARROW)
+
+
+def _batches(stream: Any) -> Any:
+    """Of a file in Arrow's streaming format, which HuggingFace writes, or in its file format."""
+    import pyarrow.ipc
+
+    try:
+        if stream.read(6) == b"ARROW1":
+            file = pyarrow.ipc.open_file(stream)
+            return pyarrow.RecordBatchReader.from_batches(
+                file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+            )
+        stream.seek(0)
+        return pyarrow.ipc.open_stream(stream)
+    except Exception as error:  # Arrow raises several kinds for a file that is not Arrow
+        raise Unreadable(reason_of(error)) from None
+
+
+def _opened(table: str, options: Mapping[str, Any] | None = None) -> Any:
+    """Arrow files on this machine are mapped into memory: what is not looked at is not read."""
+    if not _is_arrow(table) or is_url(table):
+        return open_binary(table, options)
+    import pyarrow
+
+    try:
+        return pyarrow.memory_map(table)
+    except OSError as error:
+        raise Unreadable(reason_of(error)) from None
+
+
+def _arrow_rows(table: str) -> Iterator[dict[str, Any]]:
+    with _opened(table) as stream:
+        try:
+            for batch in _batches(stream):
+                for start in range(0, batch.num_rows, ARROW_ROWS):
+                    yield from batch.slice(start, ARROW_ROWS).to_pylist()
+        except Unreadable:
+            raise
+        except Exception as error:  # a damaged batch can surface as any of Arrow's exceptions
+            raise Unreadable(reason_of(error)) from None
 
 
 def _parquet_file(stream: Any) -> Any:

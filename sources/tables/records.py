@@ -1,0 +1,114 @@
+"""Tables, read as a stream of records.
+
+A problem with a record is kept in it; only a table that cannot be read as a whole raises DatasetError."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sources.errors import DatasetError, Unreadable
+from sources.files import file_name, reason_of
+from sources.printable import quoted
+from sources.tables.delimited import csv_header, csv_rows, form_of
+from sources.tables.encoding import WINDOWS, encoding_of, is_damaged, remark_on
+from sources.tables.json_text import json_values
+from sources.tables.parquet import columns_and_rows, iter_rows
+
+DELIMITED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+JSON = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+COLUMNAR = (".parquet", ".arrow")
+SUFFIXES = DELIMITED + JSON + COLUMNAR
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    row: int  # counted from 1
+    cells: dict[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+    def cell(self, column: str | None) -> Any:
+        """None also where there is no such column."""
+        return None if column is None else self.cells.get(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    columns: tuple[str, ...] | None  # None where each record has its own
+    total: int | None  # None where only reading to the end tells
+    records: Iterator[Record]
+    remark: str = ""  # what people should know about how it was read
+
+
+def is_table(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def without_suffix(name: str) -> str:
+    """A table's file name without `.csv`, `.jsonl.gz` and the like."""
+    suffix = next((one for one in sorted(SUFFIXES, key=len, reverse=True) if name.lower().endswith(one)), "")
+    return name[: len(name) - len(suffix)]
+
+
+def open_table(location: str) -> Table:
+    """The suffix decides the format. Raises DatasetError where the file as a whole cannot be read.
+
+    No file stays open: the records open it when the first is asked for, and close it after the last."""
+    name = file_name(location).lower()
+    try:
+        if name.endswith(COLUMNAR):
+            columns, total = columns_and_rows(location)
+            return Table(tuple(columns), total, _naming_failures(_columnar_records(location), location))
+        encoding = encoding_of(location)
+        remark = remark_on(location, encoding)
+        if name.endswith(JSON):
+            records = _json_records(location, encoding, lines=not name.removesuffix(".gz").endswith(".json"))
+            return Table(None, None, _naming_failures(records, location), remark)
+        form = form_of(location, encoding)
+        header = csv_header(location, form)
+    except (OSError, EOFError, Unreadable) as problem:
+        reason = reason_of(problem)
+        raise DatasetError(f"{quoted(location)} cannot be read: {reason}; check the file and its path") from None
+    rows = (
+        Record(row, dict(zip(header, values, strict=False)), _problem_of_cells(values, len(header), encoding))
+        for row, values in enumerate(csv_rows(location, form))
+        if row > 0
+    )
+    return Table(header, None, _naming_failures(rows, location), remark)
+
+
+def _naming_failures(records: Iterator[Record], location: str) -> Iterator[Record]:
+    try:
+        yield from records
+    except (OSError, EOFError, UnicodeError, Unreadable) as error:
+        raise DatasetError(
+            f"{quoted(location)} cannot be read to its end: {reason_of(error)}; write it again"
+        ) from None
+
+
+def _columnar_records(location: str) -> Iterator[Record]:
+    for row, cells in enumerate(iter_rows(location), 1):
+        yield Record(row, cells)
+
+
+def _json_records(location: str, encoding: str, *, lines: bool) -> Iterator[Record]:
+    for row, (value, problem) in enumerate(json_values(location, encoding, lines=lines), 1):
+        if problem is None and not isinstance(value, dict):
+            problem = "is not a JSON object"
+        yield Record(row, problem=problem) if problem else Record(row, value)
+
+
+def _problem_of_cells(values: list[str], columns: int, encoding: str) -> str | None:
+    if len(values) != columns:
+        return f"has {len(values)} cells where the header has {columns}"
+    if any(map(is_damaged, values)):
+        return f"is not {'Windows-1252' if encoding == WINDOWS else 'UTF-8'}"
+    return None
+
+
+def is_empty(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
