@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -69,6 +69,17 @@ def build_oracle(
     parameters = dict(spec.parameters)
     return BUILDERS[spec.kind](
         BuildContext(text, spec.model, parameters, dataset, seed, environment, store, budget, purpose, growing)
+    )
+
+
+def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
+    """What people should know about how these oracles see the data set."""
+    both = sum(example.text is not None and example.image is not None for example in dataset.examples)
+    blind = [text for text in oracles if text.startswith("contrastive")]
+    return (
+        [f"{blind[0]} looks at pictures only: the texts of {both:,} examples are not shown to it"]
+        if both and blind
+        else []
     )
 
 

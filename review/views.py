@@ -27,13 +27,15 @@ class Card:
     value: int
     digest: str
     text: str | None
+    pictured: bool
     film: bool
     marked: bool = False
 
 
 def card(name: str, value: int, digest: str, shown: dict[str, Any] | None, *, marked: bool = False) -> Card:
     found = shown or {"text": None, "image": None}
-    return Card(name, value, digest, found["text"], film_kind(found["image"]) is not None, marked)
+    image = found["image"]
+    return Card(name, value, digest, found["text"], image is not None, film_kind(image) is not None, marked)
 
 
 def digests_of(shown: list[LeasedQuestion]) -> list[str]:

@@ -4,7 +4,7 @@ from sources.dataset import TEXT_LIMIT, Dataset, Example, Quarantined, Truth, pi
 from sources.errors import DatasetError, Vanished
 from sources.find import find_rows, find_truth, name_of
 from sources.load import iter_examples, load_dataset, read_metadata, vanished
-from sources.pictures import FORMATS, FilmError, animated_webp, evenly, frames_of_film, is_film, open_image, opened
+from sources.pictures import FilmError, animated_webp, evenly, frames_of_film, is_film, open_image, opened
 from sources.printable import printable, printable_lines, quoted
 from sources.rows import ANY, Columns
 from sources.secrets import has_store_password, is_secret_name, redacted, secret_forms, secret_of, without_secrets

@@ -16,7 +16,7 @@ from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
 from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
 from flows.oracle_specs import deciding
-from flows.oracles import build_oracle
+from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.runs import read_features
 from flows.settings import Environment, open_store
@@ -159,7 +159,7 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     """Raises errors of the input before a server is started. Sends nothing: the oracles are not connected yet."""
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset, settings.columns)
-    for line in dataset.lines():
+    for line in (*dataset.lines(), *remarks_on(settings.oracles, dataset)):
         display.say(line)
     if len(dataset.examples) < 3:
         raise UsageError(f"{settings.dataset} has {len(dataset.examples)} examples: a comparison takes 3 or more")

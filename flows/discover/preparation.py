@@ -12,7 +12,7 @@ import numpy as np
 from discovery import Kind
 from flows.discover.settings import DECIDING, DiscoverSettings
 from flows.oracle_specs import OracleSpec, by_provider_batch
-from flows.oracles import build_oracle
+from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, micro_of, open_store
 from models import MICRO, Compare, Connects, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
@@ -213,7 +213,7 @@ def _read(
 ) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset, settings.columns)
-    for line in dataset.lines():
+    for line in (*dataset.lines(), *remarks_on([settings.oracle, settings.labeller or ""], dataset)):
         display.say(line)
     store = open_store(settings.store, display)
     settings = settings.resolved(len(dataset.examples))

@@ -76,13 +76,14 @@
       make("bdi", {}, data.oracles[number]),
       make("span", { class: WORDS.get(label) }, `${WORDS.get(label)} ${votes[number][0]}:${votes[number][1]}`),
       ballot(votes[number][0], votes[number][1])));
-    const url = data.texts ? "" : source(place);
-    const shown = data.texts ? make("bdi", { class: "text" }, data.texts[place] || data.ids[place])
-      : url ? make("img", { src: url, alt: data.ids[place], decoding: "async" }) : make("bdi", { class: "text" }, data.ids[place]);
+    const url = source(place);
+    const text = data.texts ? data.texts[place] : "";
+    const shown = url ? [make("img", { src: url, alt: data.ids[place], decoding: "async" })] : [];
+    if (text || !url) shown.push(make("bdi", { class: "text" }, text || data.ids[place]));
     const about = make("div", { class: "about" }, make("h3", {}, make("bdi", {}, data.features[feature])),
       make("bdi", { class: "id" }, data.ids[place]), ...sides);
     if (truth !== -1) about.append(make("div", { class: "truth" }, `in truth ${WORDS.get(truth)}`));
-    return make("article", { class: "card", "data-feature": feature }, make("div", { class: "shown" }, shown), about);
+    return make("article", { class: "card", "data-feature": feature }, make("div", { class: "shown" }, ...shown), about);
   }
 
   const grid = byId("cards");

@@ -12,6 +12,7 @@
   function fill(image) {
     const url = source(Number(image.dataset.picture));
     if (url) image.src = url;
+    else if (data.texts) image.remove();
     else image.closest(".tile, .large")?.classList.add("missing");
     image.removeAttribute("data-picture");
   }
@@ -40,9 +41,9 @@
     if (tiles[place]) return tiles[place];
     const name = data.ids[place];
     const tile = make("button", { type: "button", class: "tile", "data-example": place, title: name });
+    if (data.pictured) tile.append(make("img", { "data-picture": place, alt: name, decoding: "async" }));
     if (data.texts) tile.append(make("bdi", { class: "text" }, data.texts[place].slice(0, 240) || name));
-    else if (data.pictured) tile.append(make("img", { "data-picture": place, alt: name, decoding: "async" }));
-    else tile.append(make("bdi", {}, name));
+    else if (!data.pictured) tile.append(make("bdi", {}, name));
     tiles[place] = tile;
     return tile;
   }
@@ -145,11 +146,11 @@
     open = place;
     const with_ = (value) => data.labels.map((line, feature) => [line[place], feature]).filter(([one]) => one === value)
       .map(([, feature]) => feature);
-    const picture = data.texts
-      ? make("p", { class: "whole", dir: "auto" }, data.texts[place])
-      : make("div", { class: "large" }, data.pictured ? make("img", { "data-picture": place, alt: "" }) : "");
+    const text = data.texts ? [make("p", { class: "whole", dir: "auto" }, data.texts[place])] : [];
+    const picture = data.texts && !data.pictured ? []
+      : [make("div", { class: "large" }, data.pictured ? make("img", { "data-picture": place, alt: "" }) : "")];
     byId("example-name").replaceChildren(make("bdi", {}, data.ids[place]));
-    byId("example-body").replaceChildren(picture, make("div", { class: "lists" },
+    byId("example-body").replaceChildren(...picture, ...text, make("div", { class: "lists" },
       listOf("has", "yes", place, with_("1")), listOf("lacks", "no", place, with_("0")),
       listOf("unknown", "unknown", place, with_("-"))));
     byId("example-body").querySelectorAll("img[data-picture]").forEach(fill);

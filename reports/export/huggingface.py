@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.tables import column_names
 from reports.finished_run import Run
 from reports.run import RunError, defused, replaced_folder
-from sources import FORMATS, Example
+from sources import Example, opened
 
-SUFFIX = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}
+SUFFIX = {
+    "PNG": ".png",
+    "JPEG": ".jpg",
+    "WEBP": ".webp",
+    "GIF": ".gif",
+    "BMP": ".bmp",
+    "TIFF": ".tif",
+    "AVIF": ".avif",
+    "HEIF": ".heic",
+}
 ROWS_AT_A_TIME = 100  # row groups small enough to be streamed
 SPLIT = "data/train-00000-of-00001.parquet"
 
@@ -43,14 +49,15 @@ def write_imagefolder(run: Run, examples: dict[str, Example], folder: Path, *, m
 
 
 def write_parquet_with_content(run: Run, examples: dict[str, Example], folder: Path) -> Path:
-    """One row per example: `id`, its `image` or `text`, then the features; images are decoded by the library."""
+    """One row per example: `id`, its `image`, its `text` or both, then the features; the library decodes images."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     findings = run.findings
-    content = "text" if all(_example(examples, name).text is not None for name in findings.ids) else "image"
+    shown = [_example(examples, name) for name in findings.ids]
+    contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
     columns = column_names(findings, {"id", "image", "text"})
-    schema = _schema(content, list(columns.values()))
+    schema = _schema(contents, list(columns.values()))
     with replaced_folder(folder) as building:
         path = building / SPLIT
         path.parent.mkdir()
@@ -59,7 +66,7 @@ def write_parquet_with_content(run: Run, examples: dict[str, Example], folder: P
                 rows = range(start, min(start + ROWS_AT_A_TIME, len(findings.ids)))
                 values: dict[str, list[Any]] = {
                     "id": [findings.ids[row] for row in rows],
-                    content: [_content(examples[findings.ids[row]], content) for row in rows],
+                    **{kind: [_content(shown[row], kind) for row in rows] for kind in contents},
                 }
                 for feature in findings.found:
                     labels = [int(feature.labels[row]) for row in rows]
@@ -70,20 +77,22 @@ def write_parquet_with_content(run: Run, examples: dict[str, Example], folder: P
     return folder
 
 
-def _schema(content: str, features: list[str]) -> Any:
+def _schema(contents: list[str], features: list[str]) -> Any:
     import pyarrow as pa
 
     kinds = {"id": {"dtype": "string", "_type": "Value"}}
-    kinds[content] = {"_type": "Image"} if content == "image" else {"dtype": "string", "_type": "Value"}
+    kinds |= {kind: {"_type": "Image"} if kind == "image" else dict(kinds["id"]) for kind in contents}
     kinds |= {name: {"dtype": "int8", "_type": "Value"} for name in features}
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [("id", pa.string()), (content, image if content == "image" else pa.string())]
+    fields = [("id", pa.string()), *((kind, image if kind == "image" else pa.string()) for kind in contents)]
     fields += [(name, pa.int8()) for name in features]
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": kinds}})})
 
 
 def _content(example: Example, kind: str) -> Any:
-    return example.text if kind == "text" else {"bytes": example.image_bytes(), "path": None}
+    if kind == "text" or example.image is None:
+        return example.text if kind == "text" else None
+    return {"bytes": example.image_bytes(), "path": None}
 
 
 def _example(examples: dict[str, Example], name: str) -> Example:
@@ -95,5 +104,5 @@ def _example(examples: dict[str, Example], name: str) -> Example:
 
 
 def _suffix(content: bytes) -> str:
-    with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+    with opened(content) as image:
         return SUFFIX[str(image.format)]

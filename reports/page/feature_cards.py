@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from reports.drawing import share_bar
 from reports.page.correlations import correlations
 from reports.page.truth import AgainstTruth, MatchedAttribute
 from reports.run import MICRO, Findings, Found, names_of
+from sources import Example
 
 CANDIDATE_PAIRS = 200
 
@@ -78,6 +80,7 @@ class CardExample:
     place: int
     name: str
     text: str
+    pictured: bool  # a picture that cannot be read any more counts: the page says that it is missing
     contradicted: bool = False
 
 
@@ -119,11 +122,15 @@ class Exhibit:
         return self.found.cost / MICRO
 
 
+def _has_picture(example: Example | None) -> bool:
+    return example is not None and example.image is not None
+
+
 class Gallery:
     """Places the examples that the page carries; an example that it does not carry has place -1."""
 
-    def __init__(self, names: list[str], texts: list[str | None], rows: NDArray[np.intp]) -> None:
-        self._names, self._texts = names, texts
+    def __init__(self, names: list[str], examples: Sequence[Example | None], rows: NDArray[np.intp]) -> None:
+        self._names, self._examples = names, examples
         self._place = {int(row): place for place, row in enumerate(rows)}
         self._row_of = {name: row for row, name in enumerate(names)}
 
@@ -131,7 +138,11 @@ class Gallery:
         return self._row_of.get(name)
 
     def show(self, row: int, contradicted: bool = False) -> CardExample:
-        return CardExample(self._place.get(row, -1), self._names[row], self._texts[row] or "", contradicted)
+        example = self._examples[row]
+        text = (example.text if example else None) or ""
+        return CardExample(
+            self._place.get(row, -1), self._names[row], text, not text or _has_picture(example), contradicted
+        )
 
     def carries(self, row: int) -> bool:
         return row in self._place

@@ -111,7 +111,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     truth = _truth(findings, dataset)
     history = history_of(run, findings)
     related = correlations(matrix[:, findings.compared])
-    gallery = Gallery(findings.ids, texts, carried)
+    gallery = Gallery(findings.ids, examples, carried)
     return {
         "summary": run.summary,
         "spent": history.usd[-1] if history.usd else 0.0,
@@ -130,6 +130,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "problems": problems_of(run, findings),
         "curation": effective(read_log(run.folder)),
         "kind": "texts" if any(texts) else "images",
+        "noun": _noun(examples),
         "gallery": gallery,
         "carried": len(carried),
         "notices": _notices(findings, examples, carried, dataset, run),
@@ -147,6 +148,13 @@ def render(context: dict[str, Any]) -> str:
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:
     by_id = {example.id: example for example in dataset.examples} if dataset else {}
     return [by_id.get(name) for name in findings.ids]
+
+
+def _noun(examples: list[Example | None]) -> str:
+    """What the examples are."""
+    texts = any(example and example.text is not None for example in examples)
+    pictures = any(example and example.image is not None for example in examples)
+    return "texts and pictures" if texts and pictures else "texts" if texts else "images"
 
 
 def _carried(findings: Findings, digest: str) -> NDArray[np.intp]:

@@ -2,4 +2,4 @@
 
 from sources.pictures.audio import AUDIO, is_audio
 from sources.pictures.film import FilmError, animated_webp, evenly, frames_of_film, is_film
-from sources.pictures.images import FORMATS, is_image, open_image, opened, problem_of
+from sources.pictures.images import is_image, open_image, opened, problem_of
