@@ -43,7 +43,8 @@ class BrowserPictures:
         with self._lock:
             if (cached := self._cache.get((digest, size))) is not None:
                 return cached
-        example = Example(digest=digest, **{name: stored.get(name) for name in ("id", "text", "image", "home")})
+        about = {name: stored.get(name) for name in ("text", "image", "home")}
+        example = Example(stored["id"], digest, **about)
         media = _encoded(example, size) if example.image else None
         if media is not None and len(media.content) <= MAX_CACHE_BYTES:
             with self._lock:
