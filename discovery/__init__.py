@@ -1,6 +1,13 @@
 """The algorithm: pure Python and numpy, no I/O, no Prefect."""
 
-from discovery.metrics import LabelMatrix, g, interesting, interesting_and_distinct, matches_with_truth, none_bound
+from discovery.metrics import (
+    LabelMatrix,
+    g,
+    interest_and_distinctness,
+    interesting_and_distinct,
+    matches_with_truth,
+    none_bound,
+)
 from discovery.questions import (
     UNKNOWN,
     Comparison,

@@ -32,17 +32,21 @@ def distinct(labels: Labels, kept: Iterable[Labels], difference: float = DIFFERE
 
 
 def interesting_and_distinct(matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> list[bool]:
-    """For each feature whether it counts: of several that are much the same, the one found first does.
+    """For each feature whether it counts: of several that are much the same, the one found first does."""
+    return [all(marks) for marks in interest_and_distinctness(matrix, difference)]
 
-    A feature is compared with the earlier ones that count, not with all."""
+
+def interest_and_distinctness(
+    matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE
+) -> list[tuple[bool, bool]]:
+    """For each feature whether it is interesting, and whether it is distinct from the earlier ones that are both."""
     kept: list[Labels] = []
-    flags = []
+    marks = []
     for labels in matrix:
-        counts = interesting(labels, difference) and distinct(labels, kept, difference)
-        flags.append(counts)
-        if counts:
+        marks.append((interesting(labels, difference), distinct(labels, kept, difference)))
+        if all(marks[-1]):
             kept.append(labels)
-    return flags
+    return marks
 
 
 def g(matrix: LabelMatrix | Sequence[Labels], n: int) -> float:

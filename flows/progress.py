@@ -35,6 +35,7 @@ def recorded_run(
     return run
 
 
+UNUSABLE = "unusable"  # the status of an enrichment of which most answers were
 _UNFINISHED = {"running", "failed", "waiting", "oracle-unavailable", "stopped: oracle-unavailable", "stopped: budget"}
 
 
@@ -46,10 +47,17 @@ def retry_time(store: Store, run_id: str, scopes: Sequence[str], *, on_request: 
     at = [run.run_id for run in latest].index(run_id)
     began = latest[at].started_at
     for run in latest[at + 1 :]:
-        if run.status not in _UNFINISHED or (on_request and not run.settings.get("retry_unusable")):
+        # Prefect tries a flow run that failed again at once, in which case nothing is paid for a second time either.
+        tried_again = run.status == UNUSABLE and _flow_run(run.run_id) == _flow_run(run_id)
+        if not (run.status in _UNFINISHED or tried_again) or (on_request and not run.settings.get("retry_unusable")):
             break
         began = min(began, run.started_at)
     return began
+
+
+def _flow_run(run_id: str) -> str:
+    """The flow run of an enrichment, whose attempts at a table bear its version."""
+    return run_id.rpartition("-")[0]
 
 
 def recording(

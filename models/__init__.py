@@ -6,6 +6,7 @@ from models.oracle import (
     NO_QUESTION,
     Answer,
     AnswersPending,
+    AnswersUnusable,
     BudgetExhausted,
     Compare,
     Connects,

@@ -5,6 +5,7 @@ OracleError
 │   ├── ServerAway      nothing is wrong with what was given: the server is down, overloaded or out of credit
 │   ├── OracleLost      that happened in mid-run: what was found so far is written
 │   └── ExampleChanged  an image is gone, or has changed since the data set was read
+├── AnswersUnusable     most of what it answered was refused or unreadable; what was found is written
 ├── BudgetExhausted     the next question might cost more than is left
 └── AnswersPending      people have yet to answer; run again later"""
 
@@ -70,6 +71,13 @@ class OracleLost(OracleUnavailable):
 
 class ExampleChanged(OracleUnavailable):
     """Asked without the examples that have changed, the oracle answers."""
+
+
+class AnswersUnusable(OracleError):
+    @classmethod
+    def leaving(cls, written: Path, message: str) -> AnswersUnusable:
+        remedy = "choose another model or other parameters, or ask the same again with --retry-unusable"
+        return cls(f"{message}; the replies and what was found are in {written}: {remedy}")
 
 
 class BudgetExhausted(OracleError):

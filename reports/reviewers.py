@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN, majority_labels
 from discovery.statistics import dawid_skene, krippendorff_alpha, why_not
-from reports.run import defuse
+from reports.run import defuse, quoting_of
 
 COLUMNS = (
     *("id", "question", "queue", "kind", "feature", "definition", "examples", "purpose", "state", "by", "role"),
@@ -46,7 +46,8 @@ def _cells(row: Mapping[str, Any]) -> list[Any]:
 
 def _line(cells: Iterable[Any]) -> str:
     written = io.StringIO()
-    csv.writer(written, lineterminator="\n").writerow([_storable(defuse(cell)) for cell in cells])
+    row = [_storable(defuse(cell)) for cell in cells]
+    csv.writer(written, lineterminator="\n", quoting=quoting_of(row)).writerow(row)
     return written.getvalue()
 
 

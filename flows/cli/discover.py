@@ -17,8 +17,11 @@ from flows.settings import micro_of
 from models import in_usd
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flows.discover import RunForecast
     from reports import Run
+    from reports.run import RunSummary
     from store import Cost, Store
 
 
@@ -106,27 +109,36 @@ def _print_features(run: Run) -> None:
     table = Table(title=f"{summary.dataset.name}: features in order of discovery", title_justify="left")
     for heading in ("#", "feature", "from", "positives", "interesting", "distinct"):
         table.add_column(heading, justify="right" if heading in ("#", "positives") else "left")
-    examples = summary.dataset.compared
     for row in run.features.itertuples():
         marks = ["yes" if bool(value) else "no" for value in (row.interesting, row.distinct)]
-        table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{examples}", *marks)
+        table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{row.labelled}", *marks)
     out.print(table)
     for row in run.features.itertuples():
-        if getattr(row, "twin", "") and isinstance(row.twin, str):
-            out.print(f"{row.name}: {row.twin}, by what it selects or by its words")
-    out.print(
-        f"{summary.features} features, {summary.interesting_distinct} interesting and distinct, from "
-        f"{summary.queries} queries; g {summary.g:.3f}; stopped because of {summary.stopped_because}",
+        if row.twin:
+            out.print(f"{row.name}: {row.twin!s}, by what it selects or by its words")
+    for line in _result_lines(summary):
+        out.print(line)
+    out.print(f"written to {run.folder}")
+
+
+def _result_lines(summary: RunSummary) -> Iterator[str]:
+    from reports.drawing import plural
+
+    yield (
+        f"{plural(summary.features, 'feature')}, {summary.interesting_distinct} interesting and distinct, from "
+        f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}; stopped because of "
+        f"{summary.stopped_because}"
     )
     if truth := summary.truth:
         accuracy = truth.mean_balanced_accuracy
-        out.print(
-            f"truth: {truth.matched} of {truth.of} attributes matched"
-            + (f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""),
+        yield f"truth: {truth.matched} of {truth.of} attributes matched" + (
+            f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""
         )
-    out.print(
-        f"{summary.paid_calls:,} calls paid, {summary.cached_calls:,} from the store, "
-        f"{in_usd(micro_of(summary.cost_usd))}; written to {run.folder}",
+    yield from summary.unusable.lines() if summary.unusable else []
+    in_all = summary.cost_usd if summary.total_usd is None else summary.total_usd
+    yield (
+        f"{plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "
+        f"{in_usd(micro_of(summary.cost_usd))}; this run in all {in_usd(micro_of(in_all))}"
     )
 
 
@@ -173,6 +185,6 @@ def _print_costs(rows: list[Cost]) -> None:
     if calls := sum(row.unknown_calls for row in rows):
         most = in_usd(sum(row.unknown for row in rows), 6)
         results().print(
-            f"the cost of requests for {calls:,} calls is not known: at most {most} more; "
+            f"the cost of requests for {calls:,} questions is not known: at most {most} more; "
             "`python -m flows store settle` books what the bill shows"
         )

@@ -32,14 +32,14 @@ def explain(error: Exception) -> tuple[int, str]:
         return BAD_INPUT, line
     from discovery import StrategyError
     from flows.prefect_api import ServerError
-    from models import AnswersPending, OracleError, OracleLost, ServerAway
+    from models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
     from reports.run import RunError
     from sources import DatasetError
     from store import StoreError, StoreUnavailable
 
     if isinstance(error, AnswersPending):
         return WAITING, line
-    if isinstance(error, OracleLost | ServerAway | ServerError | StoreUnavailable):
+    if isinstance(error, AnswersUnusable | OracleLost | ServerAway | ServerError | StoreUnavailable):
         return FAILED, line
     if isinstance(error, StrategyError | OracleError | RunError | DatasetError | StoreError):
         return BAD_INPUT, line

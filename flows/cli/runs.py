@@ -36,6 +36,7 @@ def report(
     budget: Annotated[str | None, option("USD", "with --target: USD that a tagging run made for it may cost")] = None,
     by: Annotated[str | None, option("COLUMN", "compare the groups that this column of the data set makes")] = None,
     against: Annotated[str | None, option("RUN", "compare with another run, by features of the same names")] = None,
+    plain: Annotated[bool, flag("leave out what earlier reports of the run were asked for")] = False,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
 ) -> None:
@@ -53,6 +54,7 @@ def report(
         budget=budget,
         by=by,
         against=_run_of(against) if against else None,
+        plain=plain,
         display=terminal_display(),
     )
     output.print(describe(page), page_lines(page))

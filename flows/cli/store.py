@@ -53,9 +53,10 @@ def settle(
     because: Annotated[str | None, option("TEXT", "how you know; kept with each settlement")] = None,
     output: StoreOutput = STORE,
 ) -> None:
-    """List calls whose cost is not known, or book what the provider's bill shows for them."""
+    """List questions whose cost is not known, or book what the provider's bill shows for them."""
     from flows.settings import micro, read_usd
     from models import in_usd
+    from reports.drawing import plural
 
     if (run is None) is not all or (at is not None and nothing):
         raise UsageError("store settle: give a RUN or --all, and at most one of --at and --nothing")
@@ -69,19 +70,19 @@ def settle(
     with _existing(output.store) as opened:
         found = opened.settlements.unsettled(which)
         lines = [
-            f"{one.name} {one.run_id[:8]}, {one.oracle}, {one.kind}: {one.calls:,} calls, "
+            f"{one.name} {one.run_id[:8]}, {one.oracle}, {one.kind}: {plural(one.calls, 'question')}, "
             f"at most {in_usd(one.micro, 6)}"
             for one in found
         ]
         data: dict[str, Any] = {"unknown": [one._asdict() for one in found]}
         if settles:
             done = opened.settlements.settle(which, cost, because or "")
-            lines.append(f"{done.calls:,} calls settled at {in_usd(cost, 6)}, kept with the reason")
+            lines.append(f"{plural(done.calls, 'question')} settled at {in_usd(cost, 6)}, kept with the reason")
             data["settled"] = done._asdict()
         elif found:
             lines.append("settle them by the provider's bill: store settle … --at USD or --nothing, --because TEXT")
         else:
-            lines.append("the cost of every call is known")
+            lines.append("the cost of every question is known")
     output.print(data, lines)
 
 

@@ -35,6 +35,7 @@ from models import (
 )
 from models.people import WaitingOracle, recorded_by
 from reports import Run
+from reports.drawing import plural
 from reports.page import picture_of
 from reports.run import RunSummary
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
@@ -78,6 +79,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[An
     picture = picture_of(run, run.findings)
     history.tell(publish, key, outcome.features(), f"Features of {name}", picture=picture, link=link)
     outcome.progress.raise_if_lost(prepared.folder)
+    outcome.raise_if_unusable(prepared.folder)
     return outcome.summary().to_json()
 
 
@@ -119,7 +121,8 @@ def run_discovery(
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
-        outcome = Outcome(settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
+        about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
+        outcome = Outcome(*about, in_all=store.costs.totals_of_scope(prepared.scope))
         outcome.write(prepared.folder)
         run.status = f"stopped: {progress.stopped}"
     return outcome
@@ -141,7 +144,7 @@ def _loop(
 
 def _detail(progress: Progress) -> str:
     return (
-        f"{len(progress.findings)} features, {progress.interesting_distinct} interesting and distinct, "
+        f"{plural(len(progress.findings), 'feature')}, {progress.interesting_distinct} interesting and distinct, "
         f"g {progress.g:.3f}, unresolved {progress.unresolved:.1%}"
     )
 

@@ -5,20 +5,35 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discovery import UNKNOWN, Comparison, Labels, interesting, matches_with_truth, none_bound, normalised
+from discovery import UNKNOWN, Comparison, Labels, interest_and_distinctness, matches_with_truth, none_bound, normalised
 from flows.discover.loop import Finding, Progress, StopReason
 from flows.discover.settings import DiscoverSettings
-from models import MICRO, Answer, Ballot, Compare, Recorded
+from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Recorded
 from models.people import RecordedCrowd
-from reports.run import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TruthScore, write_run
+from reports.run import (
+    COMPARISON,
+    LABEL,
+    DatasetSummary,
+    OracleSummary,
+    RunSummary,
+    SkippedExample,
+    TruthScore,
+    UnusableAnswers,
+    UnusableTally,
+    write_run,
+)
 from sources import Dataset
+
+if TYPE_CHECKING:
+    from store.ledger import Totals
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
 
@@ -34,8 +49,11 @@ class Outcome:
     seconds: float  # that the run took, waiting included
     finished_at: str
     rest: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
+    in_all: Totals | None = None  # what all calls of this run have paid together
 
     def features(self) -> list[dict[str, Any]]:
+        findings = self.progress.findings
+        marks = interest_and_distinctness([finding.labels for finding in findings])
         return [
             {
                 "order": order,
@@ -44,15 +62,24 @@ class Outcome:
                 "question": finding.comparison.kind.value,
                 "examples": " ".join(self._ids(finding)),
                 "positives": int((labels == 1).sum()),
-                "interesting": interesting(finding.labels),
-                "distinct": flag,
+                "labelled": int((labels != UNKNOWN).sum()),
+                "interesting": interesting,
+                "distinct": distinct,
                 "consistent": finding.consistent,
                 "twin": str(finding.twin or ""),
-                "cost_usd": finding.cost / MICRO,
+                "cost_usd": cost / MICRO,
             }
-            for order, (finding, flag, labels) in enumerate(
-                zip(self.progress.findings, self.progress.flags, self._all_labels(), strict=True), start=1
+            for order, (finding, (interesting, distinct), labels, cost) in enumerate(
+                zip(findings, marks, self._all_labels(), self._costs(), strict=True), start=1
             )
+        ]
+
+    def _costs(self) -> list[int]:
+        """Of each feature, the labels of the examples that were not compared included."""
+        rest = [sum(vote.cost for vote in ballot.answers) for ballot in self.rest]
+        return [
+            finding.cost + (rest[order] if order < len(rest) else 0)
+            for order, finding in enumerate(self.progress.findings)
         ]
 
     def labels(self) -> dict[str, Labels]:
@@ -97,6 +124,8 @@ class Outcome:
         parts: dict[str, Any] = {}
         if self.recorded.in_doubt:
             parts["unknown_usd"] = self.recorded.in_doubt / MICRO
+        if self.in_all is not None:
+            parts |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
@@ -110,15 +139,32 @@ class Outcome:
             )
         if self.dataset.truth is not None:
             parts["truth"] = self._against_truth(self.dataset.truth.matrix)
-        return parts
+        return parts | {"unusable": self.unusable}
+
+    @cached_property
+    def unusable(self) -> UnusableAnswers:
+        tally = UnusableTally()
+        for answer in self._answers():
+            by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
+            kind = COMPARISON if isinstance(answer.question, Compare) else LABEL
+            tally.count(by, kind, answer.verdict.value, answer.note)
+        return tally.summary(contradicted=sum(not finding.consistent for finding in self.progress.findings))
+
+    def raise_if_unusable(self, written: Path) -> None:
+        """Call it once what was found is written."""
+        if self.unusable.too_many:
+            raise AnswersUnusable.leaving(written, self.unusable.lines()[0])
 
     def answers(self) -> Iterator[dict[str, Any]]:
+        return map(self._row, self._answers())
+
+    def _answers(self) -> Iterator[Answer]:
         for _, answer in self.progress.asked:
-            yield self._row(answer)
+            yield answer
         for finding in self.progress.findings:
-            yield from map(self._row, sorted(finding.ballot.answers, key=_place))
+            yield from sorted(finding.ballot.answers, key=_place)
         for ballot in self.rest:
-            yield from map(self._row, sorted(ballot.answers, key=_place))
+            yield from sorted(ballot.answers, key=_place)
 
     def write(self, folder: Path) -> None:
         write_run(

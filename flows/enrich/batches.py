@@ -30,6 +30,7 @@ from models import (
     connect,
     take_over_probe,
 )
+from reports.run import LABEL, UnusableTally
 from sources import Dataset, Example, Quarantined, find_truth, name_of, read_whole_truth, vanished
 from store import Store
 
@@ -53,8 +54,10 @@ class BatchLabels:
         self.paid_calls = 0
         self.cached_calls = 0
         self.cost: Money = 0
+        self.unusable = UnusableTally()
 
-    def count(self, answer: Answer) -> None:
+    def count(self, answer: Answer, by: str) -> None:
+        self.unusable.count(by, LABEL, answer.verdict.value, answer.note)
         if answer.cached:
             self.cached_calls += 1
         else:
@@ -145,7 +148,7 @@ class Labeller:
 
         def count(answer: Answer) -> None:
             with lock:
-                found.count(answer)
+                found.count(answer, str(recorded.identity))
 
         labelled = self._label(recorded, batch, count, found)
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept

@@ -22,10 +22,11 @@ from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
-from flows.progress import SILENT, Display, recorded_run, retry_time
+from flows.progress import SILENT, UNUSABLE, Display, recorded_run, retry_time
 from flows.runs import read_features
 from models import (
     AnswersPending,
+    AnswersUnusable,
     Feature,
     Oracle,
     OracleLost,
@@ -152,6 +153,8 @@ def enrich_with(
         raise changes.failure
     if isinstance(changes.stopped, AnswersPending):
         raise changes.stopped
+    if changes.mostly_unusable:
+        raise AnswersUnusable.leaving(folder, changes.unusable.summary().lines()[0])
     return summary
 
 
@@ -220,7 +223,7 @@ class _Job:
                 changes.use_totals(store.costs.totals(run_id))
             seconds = round(time.monotonic() - started, 1)
             summary = _write(self.folder, work, before, summarise(settings, self.features, work, before, seconds))
-            run.status = summary.stopped_because
+            run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 
     def _scopes(self, meaning: Meaning) -> list[str]:

@@ -17,7 +17,8 @@ from flows.settings import micro_of
 from models import MICRO, Feature, OracleUnavailable, in_usd
 from reports import Meaning
 from reports.analysis import Share, drift_of
-from reports.run import RunError, SkippedExample, replace_file
+from reports.drawing import plural
+from reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
 SUMMARY = "enrich.json"
 
@@ -52,6 +53,7 @@ class EnrichSummary(BaseModel):
     message: str
     seconds: float
     finished_at: str
+    unusable: UnusableAnswers | None = None  # missing from older ones
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -76,7 +78,7 @@ class EnrichSummary(BaseModel):
         """The summary in words."""
         counted = {kind: getattr(self, kind.value) for kind in ChangeKind}
         changes = ", ".join(f"{count:,} {kind.value}" for kind, count in counted.items() if count)
-        lines = [f"{changes or 'nothing new'}, {self.unchanged:,} unchanged; {self.rows:,} rows"]
+        lines = [f"{changes or 'nothing new'}, {self.unchanged:,} unchanged; {plural(self.rows, 'row')}"]
         if self.gone:
             are = "row is" if self.gone == 1 else "rows are"
             lines.append(f"{self.gone:,} {are} no longer in the data set; their labels were kept")
@@ -93,13 +95,14 @@ class EnrichSummary(BaseModel):
             if one["moved"]:
                 shares = f"{one['before']:.0%} → {one['now']:.0%}"
                 lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
+        lines += self.unusable.lines() if self.unusable else []
         if self.message:
             lines.append(self.message)
         if self.unknown_calls:
-            sent = f"{self.unknown_calls:,} calls were sent and never answered"
+            sent = f"{plural(self.unknown_calls, 'question')} sent and never answered"
             lines.append(f"{sent}: at most {in_usd(micro_of(self.unknown_usd), at_most=True)}")
-        calls = f"{self.paid_calls:,} calls paid, {self.cached_calls:,} from the store"
-        return [*lines, f"{calls}, {in_usd(micro_of(self.cost_usd))}"]
+        paid = f"{plural(self.paid_calls, 'question')} paid, {self.cached_calls:,} from the store"
+        return [*lines, f"{paid}, {in_usd(micro_of(self.cost_usd))}"]
 
 
 def summarise(
@@ -134,6 +137,7 @@ def summarise(
         message=str(changes.failure or changes.stopped or ""),
         seconds=seconds,
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        unusable=changes.unusable.summary(),
     )
 
 

@@ -17,6 +17,7 @@ from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from models import Feature, Money, OracleError
 from reports import GrowingTable
+from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
 from store.ledger import Totals
@@ -49,12 +50,20 @@ class Changes:
     unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
     unknown: Money = 0  # the most that those may have cost
     remarks: list[str] = field(default_factory=list)  # on how the data set was read
+    unusable: UnusableTally = field(default_factory=UnusableTally)
+    new_labels: int = 0  # asked of what is added or changed
+    new_unknown: int = 0  # of these, without a usable answer
     stopped: OracleError | None = None
     failure: Exception | None = None
 
     @property
     def complete(self) -> bool:
         return self.stopped is None and self.failure is None
+
+    @property
+    def mostly_unusable(self) -> bool:
+        """Of what is new: a few old labels that are refused every night are no failure."""
+        return self.complete and 2 * self.new_unknown > self.new_labels
 
     def count(self, kind: ChangeKind, name: str) -> None:
         self.counts[kind] += 1
@@ -239,6 +248,7 @@ class Enrichment:
         self.changes.cached_calls += labelled.cached_calls
         self.changes.cost += labelled.cost
         self.changes.stopped = self.changes.stopped or labelled.stopped
+        self.changes.unusable.add(labelled.unusable)
         for one in labelled.left_out:
             self.changes.skip(one)
         for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):
@@ -260,6 +270,8 @@ class Enrichment:
         changes.rows.append(row)
         if kind in (ChangeKind.ADDED, ChangeKind.CHANGED):
             changes.new_content.append(row)
+            changes.new_labels += len(columns)
+            changes.new_unknown += int((labels == UNKNOWN).sum())
 
     def _count_flips(self, row: int, columns: tuple[int, ...], labels: Labels) -> None:
         for column, label in zip(columns, labels.tolist(), strict=True):

@@ -21,6 +21,7 @@ from models import MICRO, Ballot, Feature, Label, Panel, Question, Recorded, Ver
 from models.people import RecordedCrowd, recorded_by
 from reports import Run
 from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, undo
+from reports.drawing import plural
 from reports.run import RunError
 from sources import printable
 from store import ActiveRun
@@ -68,9 +69,11 @@ def _change(run: Run, request: CurationRequest, change: Change, again: Relabelli
     """Show what the change keeps and costs, and make it if that is confirmed."""
     lines = change.explained() if request.ask else [line for line in change.explained() if not line.startswith("asks")]
     if again:
-        lines.append(f"that is {again.calls:,} calls at most and {in_usd(again.cost, at_most=True)} at most")
+        lines.append(
+            f"that is {plural(again.calls, 'question')} at most and {in_usd(again.cost, at_most=True)} at most"
+        )
     elif change.asks and not request.ask:
-        lines += [f"leaves {len(ask.ids):,} labels of {ask.feature!r} empty" for ask in change.asks if ask.ids]
+        lines += [f"leaves {plural(len(ask.ids), 'label')} of {ask.feature!r} empty" for ask in change.asks if ask.ids]
     data = _described(change, again)
     if not request.confirmed and not _confirmed(lines):
         return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])

@@ -17,7 +17,7 @@ from models import OracleError, connect, in_usd
 from reports import Run
 from reports.analysis import read_column
 from reports.export import export_run, formats_named
-from reports.page import Page, dataset_of, write_page
+from reports.page import Page, check_tagging, dataset_of, write_page
 from sources import DatasetError
 
 
@@ -52,17 +52,19 @@ def report(
     budget: str | None = None,
     by: str | None = None,
     against: Run | None = None,
+    plain: bool = False,
     display: Display = SILENT,
 ) -> Page:
     allowed = budget_of(budget)
     read, _ = dataset_of(run, dataset)
+    if tagging is not None:
+        check_tagging(run, tagging)
     if target is not None:
         read_column(read, target, run.findings.ids)  # what is wrong with it is said before anything is asked
         tagging = tagging or tagging_control(run, dataset, allowed, display)
+    sections: dict[str, Any] = {"target": target, "tagging": tagging, "by": by, "against": against, "plain": plain}
     with display.waiting("writing the report"):
-        return write_page(
-            run, dataset=read or dataset, path=out, target=target, tagging=tagging, by=by, against=against
-        )
+        return write_page(run, dataset=read or dataset, path=out, **sections)
 
 
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:

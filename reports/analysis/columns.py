@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MANY_VALUES = 12  # different numbers from which a column is a quantity
 MOST_CLASSES = 20
 FEWEST_ROWS = 5  # of a class that takes part
+MOST_LISTED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,7 @@ class MetadataColumn:
     values: NDArray[Any]  # of these rows: numbers, or names of classes
     is_number: bool
     left_out: list[str]  # what does not take part, and why
+    pooled: str = ""  # which rare classes are one
 
 
 def read_column(dataset: Dataset | None, name: str, ids: list[str]) -> MetadataColumn:
@@ -56,22 +58,39 @@ def in_halves(column: MetadataColumn) -> MetadataColumn:
 
 
 def _classes(name: str, series: pd.Series[Any]) -> MetadataColumn:
+    """The most frequent values are classes of their own; the others are one together, if that has enough examples."""
     texts = np.array(["" if _is_missing(value) else _text(value) for value in series], dtype=object)
     found, counts = np.unique(texts[texts != ""].astype(str), return_counts=True)
-    if len(found) > MOST_CLASSES and (counts >= FEWEST_ROWS).sum() > MOST_CLASSES:
-        raise RunError(f"column {name!r} has {len(found)} different values: name one with at most {MOST_CLASSES}")
-    kept = [str(value) for value, count in zip(found, counts, strict=True) if count >= FEWEST_ROWS]
+    ranked = [str(found[place]) for place in np.argsort(-counts, kind="stable")]
+    of = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    frequent = [value for value in ranked if of[value] >= FEWEST_ROWS]
+    kept = frequent if len(frequent) <= MOST_CLASSES else frequent[: MOST_CLASSES - 1]
+    others = [value for value in ranked if value not in set(kept)]
+    told, pooled = _missing(int((texts == "").sum())), ""
+    if others and sum(of[value] for value in others) >= FEWEST_ROWS and kept:
+        pool = _free_name(f"other ({len(others)} values)", kept)
+        texts[np.isin(texts, others)] = pool
+        pooled = f"{len(others):,} rarer values as {pool!r}: {_listed(others, of)}"
+        kept = [*kept, pool]
+    elif others:
+        told.append(f"values with fewer than {FEWEST_ROWS} examples: {_listed(others, of)}")
     if len(kept) < 2:
         raise RunError(
             f"column {name!r} has {len(kept)} values that {FEWEST_ROWS} examples or more share, and two are needed: "
             "name another column"
         )
     rows = np.flatnonzero(np.isin(texts, kept))
-    rare = [f"{str(value)!r} ({count})" for value, count in zip(found, counts, strict=True) if count < FEWEST_ROWS]
-    skipped = [f"values with fewer than {FEWEST_ROWS} examples: {', '.join(rare[:8])}" + " …" * (len(rare) > 8)]
-    return MetadataColumn(
-        name, rows, texts[rows].astype(str), False, _missing(int((texts == "").sum())) + skipped * bool(rare)
-    )
+    return MetadataColumn(name, rows, texts[rows].astype(str), False, told, pooled)
+
+
+def _listed(values: list[str], of: dict[str, int]) -> str:
+    return ", ".join(f"{value!r} ({of[value]})" for value in values[:MOST_LISTED]) + " …" * (len(values) > MOST_LISTED)
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "*"
+    return name
 
 
 def _as_numbers(series: pd.Series[Any]) -> NDArray[np.float64] | None:

@@ -51,6 +51,7 @@ class GroupsResult:
     groups: list[tuple[str, int]]
     differences: list[Difference]  # the surest first
     left_out: list[str]
+    pooled: str = ""
 
     @property
     def tests(self) -> int:
@@ -73,7 +74,7 @@ def compare_groups(findings: Findings, dataset: Dataset | None, name: str) -> Gr
             if found is not None:
                 differences.append(_with_examples(found, feature.labels, inside, outside))
     groups = [(group, len(rows)) for group, rows in members.items()]
-    return GroupsResult(name, groups, _corrected(differences), column.left_out)
+    return GroupsResult(name, groups, _corrected(differences), column.left_out, column.pooled)
 
 
 def compare_runs(findings: Findings, name: str, other: Findings, other_name: str) -> GroupsResult:

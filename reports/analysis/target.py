@@ -54,6 +54,7 @@ class TargetResult:
     draws: int
     carriers: list[Carrier]
     left_out: list[str]
+    pooled: str = ""
 
     @property
     def useful(self) -> bool:
@@ -91,11 +92,12 @@ def predict_target(
         draws=DRAWS,
         carriers=_carriers(x, target, names_of(findings.found)),
         left_out=column.left_out,
+        pooled=column.pooled,
     )
 
 
 def _labelled_only(column: MetadataColumn, findings: Findings) -> MetadataColumn:
-    labelled = findings.compared[column.rows]
+    labelled = findings.labelled[column.rows]
     told = [f"{int((~labelled).sum()):,} examples without labels"] if not labelled.all() else []
     return replace(column, rows=column.rows[labelled], values=column.values[labelled], left_out=column.left_out + told)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
+from reports.drawing import plural
 from reports.run import Findings, Found, RunError, Tally, names_of
 
 
@@ -34,8 +35,8 @@ class Change:
 
     def explained(self) -> list[str]:
         """Line by line: what is kept, what must be asked again, what goes."""
-        lines = [f"keeps {count:,} labels of {name!r}" for name, count in self.kept.items()]
-        lines += [f"asks {len(ask.ids):,} labels of {ask.feature!r} again" for ask in self.asks if ask.ids]
+        lines = [f"keeps {plural(count, 'label')} of {name!r}" for name, count in self.kept.items()]
+        lines += [f"asks {plural(len(ask.ids), 'label')} of {ask.feature!r} again" for ask in self.asks if ask.ids]
         lines += [f"takes {name!r} out of reports, exports and enrichments" for name in self.gone]
         return lines
 

@@ -14,7 +14,19 @@ import numpy as np
 
 from discovery import majority_labels
 from reports.curation.changes import Change, plan
-from reports.run import CURATION, Findings, Found, RunError, RunFolder, read_findings, replace_file
+from reports.run import (
+    COMPLEMENT,
+    CURATION,
+    SAME,
+    Findings,
+    Found,
+    RunError,
+    RunFolder,
+    names_of,
+    read_findings,
+    replace_file,
+    twins_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +126,19 @@ def _applied(findings: Findings, log: list[Entry], folder: Path) -> Findings:
         rows = {name: row for row, name in enumerate(findings.ids)}
         found = [_filled(feature, entry.asked.get(feature.name, {}), rows) for feature in after.found]
         findings = replace(after, found=found)
-    return findings
+    return _with_twins(findings) if effective(log) else findings
+
+
+def _with_twins(findings: Findings) -> Findings:
+    """A change may have given a feature a twin or taken it; what discover found is kept while the other is there."""
+    names = names_of(findings.found)
+    twins = twins_of(names, list(findings.matrix[:, findings.working]))
+    kept = {start + name for name in names for start in (SAME, COMPLEMENT)}
+    found = [
+        replace(feature, twin=twin or (feature.twin if feature.twin in kept else ""))
+        for feature, twin in zip(findings.found, twins, strict=True)
+    ]
+    return replace(findings, found=found)
 
 
 def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int]) -> Found:

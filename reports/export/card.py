@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from discovery import UNKNOWN
 from reports.curation import effective, read_log
-from reports.drawing import percent, usd
+from reports.drawing import percent, plural, usd
 from reports.finished_run import Run
 from reports.run import Findings
 
@@ -35,9 +34,9 @@ def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
     parts = [
         f"---\n{yaml}\n---",
         f"# {plain(name)} with discovered features",
-        f"{len(findings.found)} features of {len(findings.ids):,} examples. Each was named by an oracle that was shown "
-        "a few examples and asked what sets them apart; then every example was labelled with it: 1 has it, 0 lacks it, "
-        "empty is unknown.",
+        f"{plural(len(findings.found), 'feature')} of {plural(len(findings.ids), 'example')}. Each was named by an "
+        "oracle that was shown a few examples and asked what sets them apart; then every example was labelled with it: "
+        "1 has it, 0 lacks it, empty is unknown.",
         "## Features",
         _features(findings),
         "## Where the labels come from",
@@ -52,10 +51,11 @@ def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
 def _features(findings: Findings) -> str:
     lines = ["| feature | definition | have it | unknown | doubtful labels |", "|---|---|---|---|---|"]
     for feature in findings.found:
-        yes, known = int((feature.labels == 1).sum()), int((feature.labels != UNKNOWN).sum())
+        known = feature.labelled
+        doubtful = f"{int(feature.doubtful.sum()):,}" if feature.doubt_is_known else "not known"
         lines.append(
-            f"| {plain(feature.name)} | {plain(feature.definition)} | {percent(yes / max(known, 1))} "
-            f"| {len(findings.ids) - known:,} | {int(feature.doubtful.sum()):,} |"
+            f"| {plain(feature.name)} | {plain(feature.definition)} | {percent(feature.positives / max(known, 1))} "
+            f"| {len(findings.ids) - known:,} | {doubtful} |"
         )
     return "\n".join(lines)
 
@@ -72,7 +72,7 @@ def _provenance(run: Run) -> str:
         "its parameters": parameters or "none",
         "version of the prompts": oracle.prompts or "none: the oracle reads no prompts",
         "how questions were chosen": f"{settings['strategy']}, seed {settings['seed']}",
-        "questions": f"{summary.queries:,}, then {settings['votes']} votes per label at most, the majority counts",
+        "questions": f"{summary.queries:,}, then at most {plural(settings['votes'], 'vote')} per label, by majority",
         "cost": f"{usd(spent / 1_000_000)} in all",
         "finished": summary.finished_at,
         "run": summary.run_id,
@@ -88,20 +88,32 @@ def _curation(run: Run) -> str:
     )
 
 
+def _doubt(findings: Findings) -> str:
+    """How many labels are doubtful, of those of which it is known."""
+    judged = [feature for feature in findings.found if feature.doubt_is_known]
+    if not judged:
+        return "Each label is one vote: which of them are doubtful is not known. Several votes (`--votes 3`) tell."
+    doubtful, known = sum(int(one.doubtful.sum()) for one in judged), sum(one.labelled for one in judged)
+    others = len(findings.found) - len(judged)
+    return (
+        f"{doubtful:,} of {known:,} labels are doubtful: a third of the votes or more went the other way, or the "
+        "votes did not decide. `export --to doubtful` lists them."
+        + (f" Of {plural(others, 'feature')} with one vote per label it is not known." if others else "")
+    )
+
+
 def _limits(run: Run) -> str:
     summary, findings = run.summary, run.findings
-    doubtful = sum(int(feature.doubtful.sum()) for feature in findings.found)
-    known = sum(int((feature.labels != UNKNOWN).sum()) for feature in findings.found)
+    labelled = int(findings.labelled.sum())
     lines = [
         "Labels are the oracle's answers; no person checked them unless it says so above.",
-        f"{doubtful:,} of {known:,} labels are doubtful: a third of the votes or more went the other way, or the "
-        "votes did not decide. `export --to doubtful` lists them.",
+        _doubt(findings),
         "The features are those that came up while telling examples apart. Nothing says that they are complete, and a "
         "feature of one single example cannot come up in a question about two of three.",
         "Features are correlated; a share says nothing about any other data set.",
     ]
-    if summary.dataset.compared < summary.dataset.examples:
-        lines.append(f"Only {summary.dataset.compared:,} of {summary.dataset.examples:,} examples were labelled.")
+    if findings.found and labelled < len(findings.ids):
+        lines.append(f"Only {labelled:,} of {len(findings.ids):,} examples were labelled.")
     if summary.oracle.kind == "simulated":
         lines.append(
             "The oracle is a simulated crowd that answers from known attributes: these labels are for testing."

@@ -13,7 +13,7 @@ from reports.export.card import card_of
 from reports.export.huggingface import write_imagefolder, write_parquet_with_content
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
-from reports.run import RunError, check_replaceable, check_writable, defused, replace_file
+from reports.run import RunError, check_replaceable, check_writable, replace_file, write_csv
 from sources import Dataset, Example
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Export:
 
 def _csv(name: str, table: Callable[[Export], pd.DataFrame]) -> Callable[[Export], Path]:
     def write(export: Export) -> Path:
-        made = defused(table(export))
-        return _file(export.folder / name, lambda file: made.to_csv(file, index=False))
+        made = table(export)
+        return _file(export.folder / name, lambda file: write_csv(file, made))
 
     return write
 

@@ -10,7 +10,7 @@ from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.tables import column_names
 from reports.finished_run import Run
-from reports.run import RunError, defused, replaced_folder
+from reports.run import RunError, replaced_folder, write_csv
 from sources import Example, opened
 
 SUFFIX = {
@@ -41,7 +41,8 @@ def write_imagefolder(run: Run, examples: dict[str, Example], folder: Path, *, m
             (building / names[-1]).write_bytes(content)
         table.insert(0, "file_name", names)
         if metadata == "csv":
-            defused(table).to_csv(building / "metadata.csv", index=False)
+            with (building / "metadata.csv").open("w", encoding="utf-8", newline="") as file:
+                write_csv(file, table)
         else:
             table.to_parquet(building / "metadata.parquet", index=False)
         (building / "README.md").write_text(card_of(run), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,11 +11,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from discovery import SAME_LABELS, UNKNOWN, Kind, find_twin, interesting, interesting_and_distinct
+from discovery import UNKNOWN, Kind
 from reports.drawing import share_bar
-from reports.page.correlations import correlations
 from reports.page.truth import AgainstTruth, MatchedAttribute
-from reports.run import MICRO, Findings, Found, names_of
+from reports.run import COMPLEMENT, MICRO, SAME, AnsweredComparison, Findings, Found
 from sources import Example
 
 CANDIDATE_PAIRS = 200
@@ -71,6 +71,12 @@ ASKED_FOR = {
     Kind.GROUPS: "What do clearly more of one group have than of the other?",
     Kind.TAG: "What is there to say about this one?",
 }
+
+
+def kinds_asked(comparisons: Sequence[AnsweredComparison]) -> list[tuple[str, int]]:
+    """The kinds of question that were asked, in words, and how often; the most frequent first."""
+    counts = Counter(asked.kind for asked in comparisons)
+    return [(ASKED_FOR.get(kind, kind.value), count) for kind, count in counts.most_common()]
 
 
 @dataclass(frozen=True)
@@ -158,36 +164,21 @@ class Exhibition:
     truth: AgainstTruth | None
 
     def all(self) -> list[Exhibit]:
-        counting = interesting_and_distinct(self.findings.matrix[:, self._compared])
-        return [self._exhibit(number, counts) for number, counts in enumerate(counting)]
+        return [self._exhibit(number, *marks) for number, marks in enumerate(self.findings.marks)]
 
     @cached_property
-    def _compared(self) -> NDArray[np.bool_]:
-        return self.findings.compared
+    def _labelled(self) -> NDArray[np.bool_]:
+        return self.findings.labelled
 
     @cached_property
     def _in_page(self) -> NDArray[np.int8]:
         return self.findings.matrix[:, self.carried]
 
-    @cached_property
-    def _twins(self) -> list[tuple[str, str]]:
-        """For each feature a word and the earlier feature that it repeats or inverts, or two empty ones."""
-        names, labels = names_of(self.findings.found), list(self.findings.matrix[:, self._compared])
-        likeness = np.abs(correlations(np.array(labels))) if labels else np.empty((0, 0))
-        twins = []
-        for n, name in enumerate(names):
-            alike = bool(
-                (likeness[n, :n] >= SAME_LABELS).any()
-            )  # else only words can tell, and labels are not looked at
-            twins.append(find_twin(name, labels[n] if alike else None, names[:n], labels[:n]))
-        words = {"same": "the same as", "complement": "the opposite of"}
-        return [(words[twin.kind], names[twin.other]) if twin else ("", "") for twin in twins]
-
-    def _exhibit(self, number: int, counts: bool) -> Exhibit:
+    def _exhibit(self, number: int, interesting: bool, distinct: bool) -> Exhibit:
         found = self.findings.found[number]
         tally, labels = found.tally, found.labels
-        yes, no = int((labels == 1).sum()), int((labels == 0).sum())
-        unknown = int((labels[self._compared] == UNKNOWN).sum())
+        yes, no = found.positives, found.labelled - found.positives
+        unknown = int((labels[self._labelled] == UNKNOWN).sum())
         several = tally.yes + tally.no >= 2
         having, lacking = _question(found, self.gallery)
         return Exhibit(
@@ -208,7 +199,7 @@ class Exhibition:
             unanimous=int((several & (np.minimum(tally.yes, tally.no) == 0)).sum()),
             abstained=int(tally.abstained.sum()),
             doubtful_labels=int(found.doubtful.sum()),
-            marks=_marks(found, interesting(labels[self._compared]), counts, self._twins[number]),
+            marks=_marks(found, interesting, distinct),
             truth=self.truth.matches[number] if self.truth else None,
         )
 
@@ -244,13 +235,15 @@ def _question(found: Found, gallery: Gallery) -> tuple[list[CardExample], list[C
     )
 
 
-def _marks(found: Found, is_interesting: bool, counts: bool, twin: tuple[str, str]) -> list[tuple[str, str]]:
-    marks = [("good", "interesting") if is_interesting else ("plain", "rare or nearly always")]
-    relation, other = twin
-    if relation:
-        marks.append(("plain", f"{relation} “{other}”"))
-    elif is_interesting:
-        marks.append(("good", "distinct") if counts else ("plain", "much like an earlier one"))
+TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
+
+
+def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
+    marks = [("good", "interesting") if interesting else ("plain", "rare or nearly always")]
+    marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
+    for start, words in TWIN_WORDS.items():
+        if found.twin.startswith(start):
+            marks.append(("plain", f"{words} “{found.twin.removeprefix(start)}”"))
     if found.is_doubtful:
         marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))
     if found.made:

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports.drawing import Series, curve, data_url
-from reports.run import MICRO, Findings, RunError, RunFolder
+from reports.run import MICRO, Findings, RunError, RunFolder, RunSummary
 
 Number = TypeVar("Number", int, float)
 
+ROUNDING = 0.0000005  # half a micro-dollar
 RECENT_QUESTIONS = 10  # from which the present rate is estimated
 
 
@@ -40,7 +41,8 @@ class Outlook:
 
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
-    counts = dict(zip(table["name"], table["distinct"].astype(bool), strict=True))
+    both = table["interesting"].astype(bool) & table["distinct"].astype(bool)  # earlier versions: distinct meant both
+    counts = dict(zip(table["name"], both, strict=True))
     seen: set[str] = set()
     new, counting, costs = [], [], []
     for asked in findings.comparisons:
@@ -63,6 +65,24 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
         g=[float(value) for value in curve[: len(new)]],
         usd=[total / MICRO for total in accumulate(costs)],
     )
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """In US dollars."""
+
+    total: float  # paid by all calls of this run
+    earlier: bool  # some of it before the last call
+    reused: float  # what answers that other runs had paid for cost these
+
+
+def cost_of(summary: RunSummary, history: RunHistory) -> RunCost:
+    """Of runs of earlier versions only what the answers cost is known."""
+    worth, paid = history.usd[-1] if history.usd else 0.0, float(summary.cost_usd)
+    if summary.total_usd is None:
+        return RunCost(max(worth, paid), paid + ROUNDING < worth, 0.0)
+    total = float(summary.total_usd)
+    return RunCost(total, paid + ROUNDING < total, worth - total if worth > total + ROUNDING else 0.0)
 
 
 def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> Outlook | None:

@@ -16,11 +16,12 @@ from reports.curation import CuratedRun, effective, read_log
 from reports.drawing import render_template
 from reports.page.browser_data import browser_data, script_json, thumbnails
 from reports.page.correlations import correlations, heat_map, strongest
-from reports.page.feature_cards import Exhibition, Gallery
-from reports.page.history import curves_of, history_of, outlook_of
+from reports.page.feature_cards import Exhibition, Gallery, kinds_asked
+from reports.page.history import cost_of, curves_of, history_of, outlook_of
 from reports.page.problems import problems_of
+from reports.page.sections import Sections, check_tagging
 from reports.page.truth import AgainstTruth, against_truth
-from reports.run import Findings, names_of, replace_file
+from reports.run import Findings, RunError, names_of, replace_file
 from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
@@ -64,23 +65,53 @@ def write_page(
     tagging: CuratedRun | None = None,
     by: str | None = None,
     against: CuratedRun | None = None,
+    plain: bool = False,
 ) -> Page:
     """Write the report of a run.
 
     `dataset` says where the data set is now, if not where the run found it. `target` is a column to predict from the
-    features, with `tagging` for a control; `by` a column whose groups are compared, or `against` another run."""
+    features, with `tagging` for a control; `by` a column whose groups are compared, or `against` another run. What was
+    asked for in an earlier report of the run is in this one too, unless it is `plain`."""
+    asked = Sections(target=target, tagging=_path(tagging), by=by, against=_path(against))
+    if tagging is not None:
+        check_tagging(run, tagging)
+    kept = Sections() if plain else Sections.read(run.folder)
     read, problem = dataset_of(run, dataset)
     context = page_context(run, read)
     context["notices"] = [notice for notice in (problem, *context["notices"]) if notice]
-    if target is not None:
-        context["target"] = predict_target(run.findings, read, target, tagging.findings if tagging else None)
-    if by is not None:
-        context["groups"] = compare_groups(run.findings, read, by)
-    elif against is not None:
-        context["groups"] = compare_runs(run.findings, _name(run), against.findings, _name(against))
+    sections = asked.over(kept)
+    for name, analyse, wanted in (("target", _target, target), ("groups", _groups, by or against)):
+        try:
+            context[name] = analyse(run, read, sections)
+        except RunError as error:
+            if wanted is not None:
+                raise
+            context["notices"].append(f"A section that the report had before is left out: {error}")
     written = path or run.folder / "report.html"
     replace_file(written, lambda file: file.write(render(context)))
+    if plain or sections != kept:
+        sections.write(run.folder)
     return Page(written, context["target"], context["groups"])
+
+
+def _path(run: CuratedRun | None) -> str | None:
+    return str(run.folder.resolve()) if run else None
+
+
+def _target(run: CuratedRun, dataset: Dataset | None, sections: Sections) -> TargetResult | None:
+    if sections.target is None:
+        return None
+    tagging = CuratedRun(Path(sections.tagging)) if sections.tagging else None
+    return predict_target(run.findings, dataset, sections.target, tagging.findings if tagging else None)
+
+
+def _groups(run: CuratedRun, dataset: Dataset | None, sections: Sections) -> GroupsResult | None:
+    if sections.by is not None:
+        return compare_groups(run.findings, dataset, sections.by)
+    if sections.against is None:
+        return None
+    against = CuratedRun(Path(sections.against))
+    return compare_runs(run.findings, _name(run), against.findings, _name(against))
 
 
 def _name(run: CuratedRun) -> str:
@@ -110,11 +141,11 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     matrix = findings.matrix
     truth = _truth(findings, dataset)
     history = history_of(run, findings)
-    related = correlations(matrix[:, findings.compared])
+    related = correlations(matrix[:, findings.labelled])
     gallery = Gallery(findings.ids, examples, carried)
     return {
         "summary": run.summary,
-        "spent": history.usd[-1] if history.usd else 0.0,
+        "cost": cost_of(run.summary, history),
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
@@ -136,6 +167,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "notices": _notices(findings, examples, carried, dataset, run),
         "data": script_json(browser_data(findings, carried, texts, pictures)),
         "pictures": script_json(pictures if any(pictures) else []),
+        "asked_of": kinds_asked(findings.comparisons),
         "target": None,
         "groups": None,
     }
@@ -171,7 +203,7 @@ def _carried(findings: Findings, digest: str) -> NDArray[np.intp]:
         if name in row_of
     }
     shuffled = np.random.default_rng(int(digest[:8], 16)).permutation(n)
-    labelled = findings.compared
+    labelled = findings.labelled
     rest = sorted((int(row) for row in shuffled if int(row) not in needed), key=lambda row: not labelled[row])
     chosen = [*sorted(needed), *rest][:MOST_EXAMPLES]
     return np.array(sorted(chosen), np.intp)
@@ -195,7 +227,7 @@ def _notices(
     run: CuratedRun,
 ) -> list[str]:
     """What the reader must know before believing the page."""
-    notices = []
+    notices = run.summary.unusable.lines() if run.summary.unusable else []
     if len(carried) < len(findings.ids):
         notices.append(
             f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "

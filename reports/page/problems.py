@@ -48,7 +48,7 @@ def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
 
 
 def _features(findings: Findings) -> list[FeatureProblems]:
-    compared = findings.compared
+    compared = findings.labelled
     affected = []
     for order, found in enumerate(findings.found, start=1):
         refused, unreadable = (int(found.tally.cast[side].sum()) for side in (2, 3))

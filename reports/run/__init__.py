@@ -1,9 +1,12 @@
 """The run folder: written whole or not at all, read and checked."""
 
 from reports.run.answers import AnsweredComparison, Tally
-from reports.run.csv_cells import defuse, defused, restore
+from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
 from reports.run.files import RunError, check_replaceable, check_writable, replace_file, replaced_folder
 from reports.run.findings import MICRO, Findings, Found, names_of, read_findings
 from reports.run.folder import CURATION, RunFolder, write_run
+from reports.run.json_parts import JsonPart, Number
 from reports.run.summary import NAME as RUN_JSON
-from reports.run.summary import DatasetSummary, JsonPart, Number, OracleSummary, RunSummary, SkippedExample, TruthScore
+from reports.run.summary import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TruthScore
+from reports.run.twins import COMPLEMENT, SAME, twins_of
+from reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableTally

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +28,15 @@ def defused(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_csv(file: IO[str], table: pd.DataFrame) -> None:
-    """Without what a spreadsheet would run. A lone carriage return is quoted, which Python's own writer forgets."""
+    """Without what a spreadsheet would run, and with lone carriage returns quoted."""
     made = defused(table)
     texts = made.select_dtypes(exclude="number")
-    alone = any("\r" in str(name) for name in made.columns) or any("\r" in str(cell) for cell in texts.to_numpy().flat)
-    made.to_csv(file, index=False, quoting=csv.QUOTE_ALL if alone else csv.QUOTE_MINIMAL)
+    made.to_csv(file, index=False, quoting=quoting_of([*made.columns, *texts.to_numpy().flat]))
+
+
+def quoting_of(cells: Iterable[Any]) -> Literal[0, 1]:
+    """For Python's writers: everything is quoted where a cell holds a carriage return, of which one row became two."""
+    return csv.QUOTE_ALL if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
 
 
 def restored(table: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, interesting, interesting_and_distinct
+from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, interest_and_distinctness
 from reports.run.answers import AnsweredComparison, Tally, read_answers
 from reports.run.files import RunError
 from reports.run.folder import FEATURE_COLUMNS, RunFolder
@@ -37,6 +37,16 @@ class Found:
     question: str
     examples: str
     made: str = ""  # how curation made it what it is
+    twin: str = ""  # "same as …" or "complement of …" an earlier feature
+
+    @property
+    def positives(self) -> int:
+        return int((self.labels == 1).sum())
+
+    @property
+    def labelled(self) -> int:
+        """Examples whose label is known: what positives are counted over."""
+        return int((self.labels != UNKNOWN).sum())
 
     @property
     def cost(self) -> int:
@@ -55,9 +65,14 @@ class Found:
         return doubtful
 
     @property
+    def doubt_is_known(self) -> bool:
+        """One vote without a probability says nothing of how sure a label is."""
+        tally = self.tally
+        return bool((tally.yes + tally.no >= 2).any() or (~np.isnan(tally.probability)).any())
+
+    @property
     def is_doubtful(self) -> bool:
-        labelled = max(int((self.labels != UNKNOWN).sum()), 1)
-        return not self.consistent or int(self.doubtful.sum()) > DOUBTFUL_SHARE * labelled
+        return not self.consistent or int(self.doubtful.sum()) > DOUBTFUL_SHARE * max(self.labelled, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +83,7 @@ class Findings:
     found: list[Found]
     comparisons: list[AnsweredComparison]
     label_costs: dict[str, int]  # micro-dollars, by the name under which a feature was discovered
+    working: NDArray[np.bool_]  # the examples that the discovery compared: in a large data set a random subset
 
     @property
     def matrix(self) -> NDArray[np.int8]:
@@ -77,10 +93,15 @@ class Findings:
         return np.stack([feature.labels for feature in self.found])
 
     @property
-    def compared(self) -> NDArray[np.bool_]:
-        """The examples that the discovery labelled: in a large data set a random subset."""
-        compared: NDArray[np.bool_] = (self.matrix != UNKNOWN).any(axis=0)
-        return compared
+    def labelled(self) -> NDArray[np.bool_]:
+        """The examples with a label of any feature."""
+        labelled: NDArray[np.bool_] = (self.matrix != UNKNOWN).any(axis=0)
+        return labelled
+
+    @property
+    def marks(self) -> list[tuple[bool, bool]]:
+        """Of each feature whether it is interesting, and whether distinct, on the examples that were compared."""
+        return interest_and_distinctness(self.matrix[:, self.working])
 
     def tree(self, *, tolerance: float = 0.1, support: int = 4) -> FeatureTree:
         """Which features lie below which. `tolerance` is the share of exceptions allowed because labels err, `support`
@@ -89,14 +110,14 @@ class Findings:
             raise RunError(f"--tolerance {tolerance:g} is not a share of exceptions: give one from 0 to below 0.5")
         if support < 1:
             raise RunError(f"--support {support} is not a number of examples: give 1 or more")
-        labels = self.matrix[:, self.compared]
+        labels = self.matrix[:, self.labelled]
         return feature_tree(labels, names_of(self.found), tolerance=tolerance, support=support)
 
     def feature_table(self) -> pd.DataFrame:
         """The columns of features.csv."""
         import pandas as pd
 
-        flags = interesting_and_distinct(self.matrix[:, self.compared])
+        marked = zip(self.found, self.marks, strict=True)
         rows = [
             (
                 order,
@@ -104,13 +125,15 @@ class Findings:
                 feature.definition,
                 feature.question,
                 feature.examples,
-                int((feature.labels == 1).sum()),
-                interesting(feature.labels[self.compared]),
-                flag,
+                feature.positives,
+                feature.labelled,
+                interesting,
+                distinct,
                 feature.consistent,
+                feature.twin,
                 feature.cost / MICRO,
             )
-            for order, (feature, flag) in enumerate(zip(self.found, flags, strict=True), start=1)
+            for order, (feature, (interesting, distinct)) in enumerate(marked, start=1)
         ]
         return pd.DataFrame(rows, columns=list(FEATURE_COLUMNS))
 
@@ -149,11 +172,14 @@ def _read_findings(run: RunFolder) -> Findings:
             consistent=str(row.consistent) == "True",
             question=str(row.question),
             examples=str(row.examples),
+            twin=str(row.twin),
         )
         for row in table.itertuples(index=False)
     ]
     costs = {name: tally.cost for name, tally in answers.tallies.items()}
-    return Findings(ids, found, answers.comparisons, costs)
+    compared = run.summary.dataset.compared_ids
+    working = np.ones(len(ids), np.bool_) if compared is None else np.isin(np.array(ids, object), compared)
+    return Findings(ids, found, answers.comparisons, costs, working)
 
 
 def names_of(found: Sequence[Found]) -> list[str]:

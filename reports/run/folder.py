@@ -12,16 +12,18 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery import UNKNOWN
 from reports.run.csv_cells import restored, write_csv
 from reports.run.files import RunError, replace_file
 from reports.run.summary import RunSummary
+from reports.run.twins import twins_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
-    *("positives", "interesting", "distinct", "consistent", "cost_usd"),
+    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 FEATURE_ID = "id (feature)"
@@ -48,9 +50,22 @@ class RunFolder:
             table = pd.read_csv(path, keep_default_na=False, dtype=kinds)
             if missing := kinds.keys() - table.columns:
                 raise KeyError(f"no column {min(missing)}")
-            return restored(table)
+            return self._completed(restored(table))
 
         return self._read("features.csv", read)
+
+    def _completed(self, table: pd.DataFrame) -> pd.DataFrame:
+        """With the columns that earlier versions did not write."""
+        if "labelled" not in table.columns:
+            known = self.found_labels.notna().sum()
+            place = list(table.columns).index("positives") + 1
+            table.insert(place, "labelled", [int(known[name]) for name in table["name"]])
+        if "twin" not in table.columns:
+            compared, names = self.summary.dataset.compared_ids, [str(name) for name in table["name"]]
+            labels = self.found_labels if compared is None else self.found_labels.loc[compared]
+            twins = twins_of(names, [np.asarray(labels[name].fillna(UNKNOWN), np.int8) for name in names])
+            table.insert(len(table.columns) - 1, "twin", twins)
+        return table
 
     @cached_property
     def found_labels(self) -> pd.DataFrame:
@@ -65,7 +80,8 @@ class RunFolder:
 
     def __repr__(self) -> str:
         run = self.summary
-        return f"<Run {self.folder}: {run.features} features from {run.queries} queries, {run.cost_usd} USD>"
+        found = f"{run.features} feature{'' if run.features == 1 else 's'}"
+        return f"<Run {self.folder}: {found}, queries: {run.queries}, {run.cost_usd} USD>"
 
 
 def write_run(

@@ -6,18 +6,14 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationError
+from pydantic import AfterValidator, ValidationError
 
 from reports.run.files import RunError, replace_file
+from reports.run.json_parts import JsonPart, Number
+from reports.run.unusable import UnusableAnswers
 
 NAME = "run.json"
 SETTINGS = {"dataset": str, "strategy": str, "votes": int, "seed": int}  # those that a report needs
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("Input should be a number")
-    return value  # an int stays an int, so that it is written as it was read
 
 
 def _settings(value: dict[str, Any]) -> dict[str, Any]:
@@ -25,18 +21,6 @@ def _settings(value: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value.get(name), bool) or not isinstance(value.get(name), kind):
             raise ValueError(f"{name} should be of type {kind.__name__}")
     return value
-
-
-Number = Annotated[float, PlainValidator(_number)]
-
-
-class JsonPart(BaseModel):
-    """A JSON object of ours: keys of newer versions are kept, and fields that were not set are not written."""
-
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-
-    def to_json(self) -> dict[str, Any]:
-        return self.model_dump(exclude_unset=True)
 
 
 class SkippedExample(JsonPart):
@@ -84,9 +68,11 @@ class RunSummary(JsonPart):
     g_curve: list[Number]
     unresolved: Number
     stopped_because: str
-    cost_usd: Number
+    cost_usd: Number  # paid by this call; `total_usd` by all calls of this run together
     paid_calls: int
     cached_calls: int
+    total_usd: Number | None = None
+    total_paid_calls: int | None = None
     seconds: Number | None = None
     finished_at: str = "unknown"
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
@@ -95,6 +81,7 @@ class RunSummary(JsonPart):
     people: dict[str, Any] | None = None
     nones_prove: str = ""
     truth: TruthScore | None = None
+    unusable: UnusableAnswers | None = None
 
     @classmethod
     def read(cls, folder: Path) -> RunSummary:

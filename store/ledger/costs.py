@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, exists, func, literal_column, or_, select, true
+from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, or_, select, true
 
 from store.ledger.books import COUNTED
 from store.ledger.runs import RunRepository
-from store.schema import PAID, PROBE, charges, cost_totals, runs
+from store.schema import PAID, PROBE, charges, cost_totals, runs, scopes, storable
 from store.transactions import reads
 
 
@@ -63,23 +63,30 @@ _PAID_AGAIN = (
 )
 
 
+def _sum(connection: Connection, chosen: ColumnElement[bool]) -> Totals:
+    total = Totals()
+    for row in connection.execute(select(cost_totals).where(chosen)):
+        total = Totals(
+            total.paid_calls + (row.paid_calls if row.kind != PROBE else 0),
+            total.cached_calls + row.cached_calls,
+            total.paid + row.paid,
+            total.unknown_calls + row.unknown_calls,
+            total.unknown + row.unknown,
+        )
+    return total
+
+
 class Costs(RunRepository):
     @reads
     def totals(self, connection: Connection, run_id: str) -> Totals:
         """What one run has paid and used so far, all its attempts together."""
-        rows = connection.execute(
-            select(cost_totals).where(cost_totals.c.run == self._runs.find(connection, run_id).run)
-        )
-        total = Totals()
-        for row in rows:
-            total = Totals(
-                total.paid_calls + (row.paid_calls if row.kind != PROBE else 0),
-                total.cached_calls + row.cached_calls,
-                total.paid + row.paid,
-                total.unknown_calls + row.unknown_calls,
-                total.unknown + row.unknown,
-            )
-        return total
+        return _sum(connection, cost_totals.c.run == self._runs.find(connection, run_id).run)
+
+    @reads
+    def totals_of_scope(self, connection: Connection, scope: str) -> Totals:
+        """The same of all runs of a scope: what a run that was repeated or resumed has cost in all."""
+        within = select(runs.c.id).join(scopes, scopes.c.id == runs.c.scope).where(scopes.c.scope == storable(scope))
+        return _sum(connection, cost_totals.c.run.in_(within))
 
     @reads
     def lines(self, connection: Connection, run: str | None = None) -> list[Cost]:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery.metrics import g_curve, interesting, interesting_and_distinct
+from discovery.metrics import g_curve, interest_and_distinctness, interesting_and_distinct
 from reports.finished_run import Run
 from reports.run.folder import write_run
 from reports.run.summary import RunSummary
+from reports.run.twins import twins_of
 
 HOSTILE = (
     '<script>document.title="owned"</script>',
@@ -49,7 +50,7 @@ def make_run(
     rng = np.random.default_rng(seed)
     meanings = [*definitions, *[""] * (len(names) - len(definitions))]
     questions = [_question(row, ids, rng) for row in matrix]
-    flags = interesting_and_distinct(matrix)
+    marks, twins = interest_and_distinctness(matrix), twins_of(names, list(matrix))
     features = [
         {
             "order": order,
@@ -58,13 +59,15 @@ def make_run(
             "question": "two-of-three",
             "examples": " ".join(question["examples"]),
             "positives": int((row == 1).sum()),
-            "interesting": interesting(row),
-            "distinct": flag,
+            "labelled": int((row >= 0).sum()),
+            "interesting": interesting,
+            "distinct": distinct,
             "consistent": True,
+            "twin": twin,
             "cost_usd": price * len(ids) * votes / 1e6,
         }
-        for order, (name, meaning, row, question, flag) in enumerate(
-            zip(names, meanings, matrix, questions, flags, strict=True), start=1
+        for order, (name, meaning, row, question, (interesting, distinct), twin) in enumerate(
+            zip(names, meanings, matrix, questions, marks, twins, strict=True), start=1
         )
     ]
     compared = [

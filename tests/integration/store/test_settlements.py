@@ -75,11 +75,11 @@ def test_the_command_lists_what_is_unknown_books_the_bill_and_wants_a_reason(
     lose(store, ["a", "b"], PRICE // 4)
     command = ["store", "settle", "run-1", "--store", store_url]
     assert main(command) == 0
-    assert "2 calls, at most" in capsys.readouterr().out
+    assert "2 questions, at most" in capsys.readouterr().out
     assert main([*command, "--nothing"]) == 2
     assert "--because" in capsys.readouterr().err
     assert main([*command, "--at", "0.000003", "--because", "invoice 4711"]) == 0
-    assert "2 calls settled at 0.000003 USD" in capsys.readouterr().out
+    assert "2 questions settled at 0.000003 USD" in capsys.readouterr().out
     assert store.runs.spent(SCOPE) == (3, 0)
     assert main(command) == 0
-    assert capsys.readouterr().out == "the cost of every call is known\n"
+    assert capsys.readouterr().out == "the cost of every question is known\n"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from discovery import Kind
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from reports.finished_run import Run
+from reports.page.feature_cards import ASKED_FOR
 from tests.support.run_folders import HOSTILE
 
 ROOT = Path(__file__).parents[4]
@@ -72,8 +74,61 @@ def test_report_writes_the_page(folder: Path, capsys: pytest.CaptureFixture[str]
     assert (folder / "other.html").exists()
 
 
+def tagged(folder: Path, out: Path, **changed: str) -> Path:
+    """A tagging run on the run's data set, or on another."""
+    settings = Run(folder).summary.settings | {"strategy": "tagging", "queries": 40, "out": str(out)} | changed
+    run_discovery(prepare(DiscoverSettings.model_validate(settings)), run_id=f"tagging {out}")
+    return out
+
+
+def test_a_report_written_again_keeps_its_sections(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def sections() -> list[str]:
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        return [part for part in ("target", "groups", "features", "browse") if f'<section id="{part}"' in page]
+
+    other = str(shutil.copytree(folder, folder.parent / "other"))
+    tagging = str(tagged(folder, folder.parent / "tagging"))
+    said(capsys, "report", str(folder), "--target", "type", "--tagging", tagging)
+    said(capsys, "report", str(folder), "--against", other)
+    assert sections() == ["target", "groups", "features", "browse"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.index('id="target"') < page.index('id="groups"') < page.index('id="features"')
+    assert "no tagging run was given" not in page
+    said(capsys, "features", str(folder), "rename", str(Run(folder).features["name"][0]), "new name", "--yes")
+    assert "type: balanced accuracy" in said(capsys, "report", str(folder))
+    Run(folder).report()
+    assert sections() == ["target", "groups", "features", "browse"]
+    shutil.rmtree(other)
+    said(capsys, "report", str(folder))
+    assert sections() == ["target", "features", "browse"]
+    assert "had before is left out" in (folder / "report.html").read_text(encoding="utf-8")
+    said(capsys, "report", str(folder), "--plain")
+    assert sections() == ["features", "browse"]
+    said(capsys, "report", str(folder))
+    assert sections() == ["features", "browse"]
+
+
+def test_only_a_tagging_run_of_the_same_examples_is_a_control(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = ["report", str(folder), "--target", "type", "--tagging"]
+    assert "is a run with --strategy auto" in error(capsys, *wanted, str(folder))
+    fewer = folder.parent / "fewer.csv"
+    pd.read_csv(Run(folder).summary.settings["dataset"]).head(50).to_csv(fewer, index=False)
+    pd.read_csv(ROOT / "datasets" / "zoo" / "truth.csv").head(50).to_csv(folder.parent / "truth.csv", index=False)
+    elsewhere = tagged(folder, folder.parent / "fewer", dataset=str(fewer))
+    assert "is about other examples" in error(capsys, *wanted, str(elsewhere))
+
+
+def test_how_it_was_made_tells_of_the_questions_that_were_asked(folder: Path) -> None:
+    kinds = Run(folder).summary.settings["strategy"], [one.kind for one in Run(folder).findings.comparisons]
+    page = Run(folder).report().path.read_text(encoding="utf-8")
+    made = page[page.index('id="made"') :]
+    asked = {Kind(kind): [*kinds[1]].count(kind) for kind in set(kinds[1])}
+    for kind, words in ASKED_FOR.items():
+        assert (f'<span class="number">{asked[kind]}</span> {words}' in made) if kind in asked else (words not in made)
+
+
 def test_a_target_is_predicted_against_three_controls(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tagging = shutil.copytree(folder, folder.parent / "tagging")
+    tagging = tagged(folder, folder.parent / "tagging")
     printed = said(capsys, "report", str(folder), "--target", "type", "--tagging", str(tagging), "--json")
     target = json.loads(printed)["target"]
     scores = {one["name"]: one["estimate"]["value"] for one in target["contenders"]}
@@ -153,7 +208,7 @@ def test_a_change_is_shown_first_and_done_only_when_sure(folder: Path, capsys: p
     shown = said(capsys, "features", str(folder), "merge", first, second)
     conflict = int((before[first] != before[second]).fillna(False).sum())
     assert f"asks {conflict} labels of {first!r} again" in shown
-    assert f"{3 * conflict:,} calls at most and {0.003 * conflict:.4f} USD at most" in shown
+    assert f"{3 * conflict:,} questions at most and {0.003 * conflict:.4f} USD at most" in shown
     assert "nothing was changed" in shown
     pd.testing.assert_frame_equal(Run(folder).labels, before)
     assert "done" in said(capsys, "features", str(folder), "merge", first, second, "--yes")

@@ -56,7 +56,7 @@ def test_the_cost_is_what_the_answers_cost_also_when_a_repetition_paid_nothing(t
     run = make_run(tmp_path / "run", texts, IDS, ["a"], random_matrix(1, 30, unknown=0), price=10_000, divided=0)
     page = written(run)
     assert "$0.61" in page  # one comparison and two votes on each of 30 examples
-    assert "$0.00 by the last run" in page
+    assert "$0.00 by the last call" in page
 
 
 def test_a_feature_that_contradicts_its_question_or_divides_its_voters_is_doubtful(tmp_path: Path, texts: str) -> None:

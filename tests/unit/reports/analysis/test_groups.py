@@ -59,7 +59,7 @@ def findings_of(**labels: list[int]) -> Findings:
         for name, row in labels.items()
     ]
     n = len(next(iter(labels.values())))
-    return Findings([f"e{row}" for row in range(n)], found, [], {})
+    return Findings([f"e{row}" for row in range(n)], found, [], {}, np.ones(n, np.bool_))
 
 
 def test_two_data_sets_are_compared_by_the_features_they_have_in_common() -> None:

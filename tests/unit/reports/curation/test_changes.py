@@ -32,6 +32,7 @@ def findings() -> Findings:
         ],
         [],
         {},
+        np.ones(N, np.bool_),
     )
 
 
@@ -114,7 +115,7 @@ def test_an_impossible_change_says_why(action: str, arguments: dict[str, object]
     st.lists(st.sampled_from([-1, 0, 1]), min_size=N, max_size=N),
 )
 def test_merging_never_makes_a_label_up(a: list[int], b: list[int]) -> None:
-    both = Findings([f"e{row}" for row in range(N)], [found("a", a), found("b", b)], [], {})
+    both = Findings([f"e{row}" for row in range(N)], [found("a", a), found("b", b)], [], {}, np.ones(N, np.bool_))
     change = plan(both, "merge", {"names": ["a", "b"]})
     asked = set(change.asks[0].ids)
     for row, (one, other, label) in enumerate(zip(a, b, change.after.found[0].labels.tolist(), strict=True)):

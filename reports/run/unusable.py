@@ -1,0 +1,111 @@
+"""Answers that nothing can be made of: how many, by which oracle, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from reports.run.json_parts import JsonPart
+
+MOST_REASONS = 12  # told one by one, the most frequent first
+COMPARISON, LABEL = "comparison", "label"
+
+
+class UnusableReason(JsonPart):
+    by: str
+    kind: str  # of the questions: comparison or label
+    verdict: str  # refused or unreadable
+    reason: str
+    answers: int
+
+
+class UnusableAnswers(JsonPart):
+    """Of the comparisons and votes on labels that were answered, those that were refused or unreadable. A comparison is
+    contradicted where the labels of its examples do not show what its answer said."""
+
+    comparisons: int
+    labels: int
+    unusable_comparisons: int
+    unusable_labels: int
+    contradicted: int = 0
+    reasons: list[UnusableReason]
+
+    @property
+    def total(self) -> int:
+        return self.unusable_comparisons + self.unusable_labels
+
+    @property
+    def too_many(self) -> bool:
+        """More than half of the comparisons, or of the votes on labels."""
+        return 2 * self.unusable_comparisons > self.comparisons or 2 * self.unusable_labels > self.labels
+
+    def lines(self) -> list[str]:
+        """In words; nothing where all is well."""
+        lines = []
+        if self.total:
+            lines.append(
+                f"{self.total:,} of {self.comparisons + self.labels:,} answers could not be used: {self.why()}"
+            )
+        if self.contradicted:
+            answers = "answer to a comparison is" if self.contradicted == 1 else "answers to comparisons are"
+            lines.append(f"{self.contradicted:,} {answers} contradicted by the labels of the same examples")
+        return lines
+
+    def why(self) -> str:
+        oracles = list(dict.fromkeys(reason.by for reason in self.reasons))
+        return "; ".join(
+            ", ".join(
+                f"{one.answers:,} {one.kind}{'' if one.answers == 1 else 's'} {one.verdict}"
+                + (f" ({one.reason})" if one.reason != one.verdict else "")
+                for one in self.reasons
+                if one.by == oracle
+            )
+            + f", by {oracle}"
+            for oracle in oracles
+        )
+
+
+class UnusableTally:
+    """Counts answers one by one; two tallies can be added."""
+
+    def __init__(self) -> None:
+        self.comparisons = 0
+        self.labels = 0
+        self._unusable: Counter[tuple[str, str, str, str]] = Counter()
+
+    def count(self, by: str, kind: str, verdict: str, note: str) -> None:
+        """`note` says why, where the verdict is refused or unreadable."""
+        if kind == LABEL:
+            self.labels += 1
+        else:
+            self.comparisons += 1
+        if verdict in ("refused", "unreadable"):
+            self._unusable[by, kind, verdict, " ".join(note.split()) or verdict] += 1
+
+    def add(self, other: UnusableTally) -> None:
+        self.comparisons += other.comparisons
+        self.labels += other.labels
+        self._unusable += other._unusable
+
+    def summary(self, contradicted: int = 0) -> UnusableAnswers:
+        of_kind: Counter[str] = Counter()
+        for (_, kind, _, _), answers in self._unusable.items():
+            of_kind[kind] += answers
+        return UnusableAnswers(
+            comparisons=self.comparisons,
+            labels=self.labels,
+            unusable_comparisons=of_kind[COMPARISON],
+            unusable_labels=of_kind[LABEL],
+            contradicted=contradicted,
+            reasons=self._reasons(),
+        )
+
+    def _reasons(self) -> list[UnusableReason]:
+        """The most frequent ones; the others together, by oracle, kind and verdict."""
+        ranked = sorted(self._unusable.items(), key=lambda item: (-item[1], item[0]))
+        told = Counter(dict(ranked[:MOST_REASONS]))
+        for (by, kind, verdict, _), answers in ranked[MOST_REASONS:]:
+            told[by, kind, verdict, "for other reasons"] += answers
+        return [
+            UnusableReason(by=by, kind=kind, verdict=verdict, reason=reason, answers=answers)
+            for (by, kind, verdict, reason), answers in told.items()
+        ]

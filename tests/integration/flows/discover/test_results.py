@@ -1,0 +1,200 @@
+"""What a run says of itself: counts, marks, costs and unusable answers, the same in every place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from discovery import interest_and_distinctness
+from flows.__main__ import main
+from flows.discover import flow
+from flows.discover.flow import _discover, run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.prefect_api import History
+from models import AnswersUnusable
+from reports import Run
+from reports.export.card import card_of
+from reports.page.page import page_context
+from reports.run import RunSummary
+from store import Store
+
+ROOT = Path(__file__).parents[4]
+ZOO = str(ROOT / "datasets" / "zoo")
+
+
+def discovered(folder: Path, run_id: str = "one", **settings: Any) -> Run:
+    wanted: dict[str, Any] = {"dataset": ZOO, "oracle": "simulated?price=0.001", "queries": 12, "seed": 1}
+    made = DiscoverSettings(**wanted | {"store": str(folder / "store.sqlite"), "out": str(folder / "run")} | settings)
+    run_discovery(prepare(made), run_id=run_id)
+    return Run(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def subset(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that compared 60 of the 101 animals and labelled the others at the end."""
+    return discovered(tmp_path_factory.mktemp("subset"), elicit_on=60, label_rest=True)
+
+
+def without_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_flow: Any, _settings: Any, work: Callable[[History], Any], *_labels: str, **_named: Any) -> Any:
+        return work(lost())
+
+    monkeypatch.setattr(flow, "run_as_flow", run)
+
+
+def lost() -> History:
+    history = History()
+    history.lost = True
+    return history
+
+
+def test_positives_are_counted_over_what_was_labelled(subset: Run) -> None:
+    table, labels = pd.read_csv(subset.folder / "features.csv"), subset.labels
+    assert table["labelled"].tolist() == [101] * len(table)
+    for row in table.itertuples():
+        known = labels[row.name].dropna()
+        assert (row.positives, row.labelled) == (known.sum(), len(known))
+    cards = {one.found.name: one for one in page_context(subset, None)["exhibits"]}
+    assert {name: (one.yes, one.yes + one.no) for name, one in cards.items()} == {
+        str(row.name): (row.positives, row.labelled) for row in table.itertuples()
+    }
+
+
+def test_a_run_on_a_subset_counts_what_it_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_prefect(monkeypatch)
+    arguments = ["discover", ZOO, "--oracle", "simulated", "--queries", "4", "--elicit-on", "23", "--out", "run"]
+    monkeypatch.chdir(tmp_path)
+    assert main([*arguments, "--store", "s.sqlite"]) == 0
+    assert Run(Path("run")).features["labelled"].tolist() == [23] * len(Run(Path("run")).features)
+
+
+def test_the_terminal_counts_as_features_csv_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_prefect(monkeypatch)
+    command = ["discover", ZOO, "--oracle", "simulated?price=0.001", "--queries", "1", "--elicit-on", "60"]
+    command += ["--label-rest", "--out", str(tmp_path / "run"), "--store", str(tmp_path / "s.sqlite")]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    row = pd.read_csv(tmp_path / "run" / "features.csv").iloc[0]
+    assert f" {row.positives}/101 " in printed
+    assert "1 feature, 1 interesting and distinct, from 1 query;" in printed
+    assert "102 questions paid, 0 from the store, 0.1020 USD; this run in all 0.1020 USD" in printed
+    assert main(command) == 0
+    assert "0 questions paid, 102 from the store, 0.0000 USD; this run in all 0.1020 USD" in capsys.readouterr().out
+
+
+def test_distinct_is_what_the_documentation_says(tmp_path: Path) -> None:
+    run = discovered(tmp_path, queries=30)
+    table = pd.read_csv(run.folder / "features.csv")
+    marks = interest_and_distinctness(run.findings.matrix)
+    assert list(zip(table["interesting"], table["distinct"], strict=True)) == marks
+    plain = table[~table["interesting"]]
+    assert plain["distinct"].any(), "features that nearly all lack differ from most others in a tenth"
+    assert run.summary.interesting_distinct == sum(all(one) for one in marks)
+    assert page_context(run, None)["history"].counting[-1] == run.summary.interesting_distinct
+
+
+def test_features_csv_has_the_twins(tmp_path: Path) -> None:
+    truth = pd.read_csv(Path(ZOO) / "truth.csv")
+    truth.insert(2, "no such hair", 1 - truth[truth.columns[1]])
+    shutil.copy(Path(ZOO) / "animals.csv", tmp_path)
+    truth.to_csv(tmp_path / "truth.csv", index=False)
+    run = discovered(tmp_path, dataset=str(tmp_path), queries=40, strategy="random-triple")
+    table = pd.read_csv(run.folder / "features.csv", keep_default_na=False).set_index("name")
+    pair = [name for name in (truth.columns[1], "no such hair") if name in table.index]
+    assert len(pair) == 2
+    earlier, later = sorted(pair, key=list(table.index).index)
+    assert table.loc[later, "twin"] == f"complement of {earlier}"
+    marks = {one.found.name: one.marks for one in page_context(run, None)["exhibits"]}
+    assert ("plain", f"the opposite of “{earlier}”") in marks[later]
+
+
+def test_what_features_cost_includes_the_rest_and_adds_up_to_the_run(subset: Run) -> None:
+    table = pd.read_csv(subset.folder / "features.csv")
+    each = 0.001 * (101 + 1)  # a vote on every example, and the question
+    assert table["cost_usd"].tolist() == pytest.approx([each] * len(table))
+    asked = 0.001 * sum(one.feature is None or one.feature not in set(table["name"]) for one in _comparisons(subset))
+    repeated = 0.001 * subset.summary.repeated_names
+    assert table["cost_usd"].sum() + asked + repeated == pytest.approx(subset.summary.total_usd)
+    with Store.open(str(subset.folder.parent / "store.sqlite")) as store:
+        assert store.costs.totals("one").paid == round(1e6 * float(subset.summary.total_usd or 0))
+
+
+def _comparisons(run: Run) -> list[Any]:
+    return list(run.findings.comparisons)
+
+
+def test_a_repetition_keeps_what_the_run_cost_in_all(tmp_path: Path) -> None:
+    first = discovered(tmp_path).summary
+    again = discovered(tmp_path, run_id="two").summary
+    assert first.total_usd == first.cost_usd > 0
+    assert (again.cost_usd, again.paid_calls) == (0, 0)
+    assert (again.total_usd, again.total_paid_calls) == (first.cost_usd, first.paid_calls)
+    assert page_context(Run(tmp_path / "run"), None)["cost"].total == first.cost_usd
+
+
+def test_a_card_of_one_vote_labels_says_that_doubt_is_unknown(tmp_path: Path) -> None:
+    one = card_of(discovered(tmp_path / "one", queries=4))
+    assert "which of them are doubtful is not known" in one
+    assert "0 of" not in one
+    three = card_of(discovered(tmp_path / "three", queries=4, votes=3))
+    assert "0 of 404 labels are doubtful" in three
+
+
+def test_an_old_run_folder_is_read_with_the_columns_it_lacks(tmp_path: Path) -> None:
+    run = discovered(tmp_path, queries=6)
+    table = pd.read_csv(run.folder / "features.csv", keep_default_na=False)
+    table["distinct"] &= table["interesting"]
+    table.drop(columns=["labelled", "twin"]).to_csv(run.folder / "features.csv", index=False)
+    summary = json.loads((run.folder / "run.json").read_text())
+    for name in ("total_usd", "total_paid_calls", "unusable"):
+        del summary[name]
+    (run.folder / "run.json").write_text(json.dumps(summary))
+    old = Run(run.folder)
+    assert old.features["labelled"].tolist() == [101] * len(table)
+    assert old.features["twin"].tolist() == table["twin"].tolist()
+    context = page_context(old, None)
+    assert context["history"].counting[-1] == old.summary.interesting_distinct
+    assert context["cost"].total == pytest.approx(old.summary.cost_usd)
+
+
+@pytest.mark.parametrize("refuse", [0.2, 1.0])
+def test_unusable_answers_are_told_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refuse: float
+) -> None:
+    without_prefect(monkeypatch)
+    command = ["discover", ZOO, "--oracle", f"simulated?refuse={refuse}", "--queries", "6", "--seed", "3"]
+    status = main([*command, "--out", str(tmp_path / "run"), "--store", str(tmp_path / "s.sqlite")])
+    printed = capsys.readouterr()
+    summary = RunSummary.read(tmp_path / "run")
+    answers = (tmp_path / "run" / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    verdicts = [json.loads(line)["answer"]["verdict"] for line in answers]
+    assert summary.unusable is not None
+    assert summary.unusable.total == verdicts.count("refused") > 0
+    line = summary.unusable.lines()[0]
+    assert f"{summary.unusable.total:,} of {len(verdicts):,} answers could not be used" in line
+    assert "by simulated:" in line
+    assert line in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    if refuse < 0.5:
+        assert status == 0
+        assert line in " ".join(printed.out.split())
+    else:
+        assert status == 1
+        assert printed.err.strip().splitlines()[-1].startswith(f"error: {line}")
+        assert "--retry-unusable" in printed.err
+
+
+def test_from_python_a_run_without_usable_answers_raises_once_its_folder_is_written(tmp_path: Path) -> None:
+    where = {"store": str(tmp_path / "s.sqlite"), "out": str(tmp_path / "run")}
+    prepared = prepare(DiscoverSettings(dataset=ZOO, oracle="simulated?refuse=1", queries=3, **where))
+    with pytest.raises(AnswersUnusable, match="3 of 3 answers could not be used"):
+        _discover(prepared, lost())
+    assert Run(tmp_path / "run").summary.features == 0

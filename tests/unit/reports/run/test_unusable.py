@@ -1,0 +1,63 @@
+"""Unusable answers are counted by oracle and reason, and told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flows.cli.errors import explain
+from models import AnswersUnusable
+from reports.run.unusable import MOST_REASONS, UnusableTally
+
+
+def tally(usable: int, **unusable: int) -> UnusableTally:
+    made = UnusableTally()
+    for _ in range(usable):
+        made.count("openai:m", "label", "yes", "")
+    for reason, times in unusable.items():
+        for _ in range(times):
+            made.count("openai:m", "label", "refused", reason)
+    return made
+
+
+def test_counts_are_told_by_oracle_and_reason() -> None:
+    made = tally(90, declined=6)
+    made.count("openai:m", "comparison", "unreadable", "an empty\nreply")
+    made.count("vlm:n", "label", "unreadable", "")
+    summary = made.summary(contradicted=1)
+    assert (summary.comparisons, summary.labels) == (1, 97)
+    assert (summary.unusable_comparisons, summary.unusable_labels, summary.total) == (1, 7, 8)
+    assert summary.lines() == [
+        "8 of 98 answers could not be used: 6 labels refused (declined), 1 comparison unreadable (an empty reply), "
+        "by openai:m; 1 label unreadable, by vlm:n",
+        "1 answer to a comparison is contradicted by the labels of the same examples",
+    ]
+
+
+def test_nothing_is_said_where_all_is_well() -> None:
+    assert tally(10).summary().lines() == []
+
+
+def test_more_than_half_of_either_kind_is_too_many() -> None:
+    assert not tally(50, declined=50).summary().too_many
+    assert tally(49, declined=50).summary().too_many
+    few = tally(1000)
+    few.count("m", "comparison", "refused", "")
+    assert few.summary().too_many
+    assert not UnusableTally().summary().too_many
+
+
+def test_tallies_are_added_and_rare_reasons_are_told_together() -> None:
+    whole, part = tally(5, a=2), tally(5, **{f"reason {number}": 1 for number in range(40)})
+    whole.add(part)
+    reasons = whole.summary().reasons
+    assert len(reasons) == MOST_REASONS + 1
+    assert sum(one.answers for one in reasons) == whole.summary().total == 42
+    assert reasons[-1].reason == "for other reasons"
+
+
+def test_a_run_of_which_most_is_unusable_ends_with_status_1_and_the_remedy() -> None:
+    status, line = explain(AnswersUnusable.leaving(Path("runs/x"), tally(0, declined=3).summary().lines()[0]))
+    assert status == 1
+    assert "3 of 3 answers could not be used" in line
+    assert "runs/x" in line
+    assert "--retry-unusable" in line
