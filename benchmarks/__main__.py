@@ -27,6 +27,7 @@ BENCHMARKS = {
     "Local vision-language models": ["benchmarks.local_vlm"],
     "Comparing two oracles": ["benchmarks.compare"],
     "Enriching": ["benchmarks.enrichment"],
+    "The file of vectors": ["benchmarks.vectors"],
 }
 # the matrices are not part of the project: they are given by path
 FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices", "What is attainable"}

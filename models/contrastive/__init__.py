@@ -1,4 +1,5 @@
 """CLIP and SigLIP models."""
 
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from models.contrastive.vector_file import VectorFile, Vectors
 from models.contrastive.vocabulary import TEMPLATES, Phrase, read

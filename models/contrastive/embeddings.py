@@ -1,13 +1,11 @@
 """Images and phrases as unit vectors of one CLIP or SigLIP model, each computed once.
 
-The vectors of images are cached between runs, in one file per model."""
+The vectors of images are cached between runs, per model."""
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.contrastive.vector_file import VectorFile, Vectors
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
@@ -23,46 +22,6 @@ from sources import Example, open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Vector = NDArray[np.float32]
-ROUNDING = 1e-3  # of the length of a unit vector
-
-
-class EmbeddingFile:
-    """A cache from digests to unit vectors of one model. What is no such vector counts as absent, a file that cannot be
-    read as empty; failures to write are ignored."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self, size: int) -> dict[str, Vector]:
-        """The vectors with `size` numbers each."""
-        try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                digests, vectors = kept["digests"], kept["vectors"]
-        except Exception:  # numpy and zipfile raise anything for a file that they did not write
-            return {}
-        if digests.ndim != 1 or digests.dtype.kind != "U" or vectors.dtype.kind != "f":
-            return {}
-        if vectors.shape != (len(digests), size):
-            return {}
-        with np.errstate(all="ignore"):
-            vectors = vectors.astype(np.float32)
-            usable = np.abs(np.linalg.norm(vectors, axis=1) - 1) < ROUNDING  # not true of NaN
-        return dict(zip(digests[usable].tolist(), vectors[usable], strict=True))
-
-    def add(self, new: Mapping[str, Vector]) -> None:
-        """Another process may add at the same time: the file is always whole, and at worst lacks some vectors."""
-        size = len(next(iter(new.values())))
-        every = self.read(size) | dict(new)
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
-                whole = Path(folder) / self.path.name
-                np.savez(whole, digests=np.array(list(every)), vectors=np.stack(list(every.values())))
-                whole.replace(self.path)
-
-
-Vectors = NDArray[np.float32]  # one unit vector per row
 BATCH = 64
 MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 
@@ -149,8 +108,9 @@ class Embeddings:
 
     def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
         self._files = files
-        self._kept = EmbeddingFile(folder / f"{version}.npz") if folder is not None else None
-        self._images: dict[str, NDArray[np.float32]] = {}
+        self._path = folder / version if folder is not None else None
+        self._kept: VectorFile | None = None
+        self._images: dict[str, NDArray[np.float32]] = {}  # those that could not be kept
         self._texts: dict[str, NDArray[np.float32]] = {}
         self._problems: dict[str, str | None] = {}
         self._embedder: Embedder | None = None
@@ -165,16 +125,30 @@ class Embeddings:
 
     def images(self, examples: Sequence[Example]) -> Vectors:
         with self._lock:
-            missing = {example.digest: example for example in examples if example.digest not in self._images}
-            if missing and self._kept is not None:
-                self._images |= self._kept.read(self.embedder.size)
-                missing = {digest: example for digest, example in missing.items() if digest not in self._images}
+            vectors, there = self._find([example.digest for example in examples])
+            missing = {example.digest: example for example, known in zip(examples, there, strict=True) if not known}
             if missing:
                 new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
-                self._images |= new
                 if self._kept is not None:
                     self._kept.add(new)
-            return np.stack([self._images[example.digest] for example in examples])
+                    kept = self._kept.find(list(new))[1]
+                    new = {digest: new[digest] for digest, known in zip(list(new), kept, strict=True) if not known}
+                self._images |= new
+                vectors, _ = self._find([example.digest for example in examples])
+            return vectors
+
+    def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
+        size = self.embedder.size
+        if self._path is not None and self._kept is None:
+            self._kept = VectorFile(self._path, size)
+        if self._kept is not None:
+            vectors, there = self._kept.find(digests)
+        else:
+            vectors, there = np.zeros((len(digests), size), np.float32), np.zeros(len(digests), np.bool_)
+        for place in np.flatnonzero(~there).tolist() if self._images else ():
+            if digests[place] in self._images:
+                vectors[place], there[place] = self._images[digests[place]], True
+        return vectors, there
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
