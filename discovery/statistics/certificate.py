@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CUTS = 10
-FORGIVEN = 3  # disagreements that the first cut can about bear
+CUTS, STARTS = 10, 21
+FORGIVEN = 3  # disagreements that the first cut can bear
 FEWEST_COVERED = 0.6  # by the first cut: always predicting the commoner answer would lose more than 1 - FOUND there
 SPREAD = 3.0  # standard deviations of how many of a sample lie above a cut
 FOUND = 0.5
@@ -48,13 +48,22 @@ class Promise:
 
     def cuts(self, population: int, sampled: int) -> list[int]:
         """How many of the ranking each cut covers, the surest first; no more than these two numbers decides it."""
-        least = FORGIVEN + 1
-        while binomial_tail(FORGIVEN, least, 1 - self.agree) > self.delta:
-            least += 1
-        if sampled < least:
-            return []
-        shares = np.linspace(max(FEWEST_COVERED, least / sampled), 1.0, CUTS)
-        return sorted({ceil(share * population) for share in shares.tolist()})
+        for share in np.linspace(FEWEST_COVERED, 1.0, STARTS).tolist():
+            first, about = ceil(share * population), floor(share * sampled)
+            allowed = self.allowed(first, population, sampled)
+            if allowed >= 0 and hypergeometric_tail(FORGIVEN, first, allowed + 1, about) <= self.delta:
+                return sorted({ceil(one * population) for one in np.linspace(share, 1.0, CUTS).tolist()})
+        return []
+
+    def most_sampled(self, cut: int, population: int, sampled: int) -> int:
+        """How many of the sample lie above a cut at most, but for mischance: then the cut fails."""
+        share = cut / population
+        return min(sampled, ceil(sampled * share + SPREAD * sqrt(sampled * share * (1 - share))))
+
+    def allowed(self, cut: int, population: int, sampled: int) -> int:
+        """Disagreements above a cut that cannot break the promise outside the sample. The hypothesis that is tested
+        must not depend on the sample, so it is as if as many of it lay above the cut as ever may."""
+        return floor((1 - self.agree) * (cut - self.most_sampled(cut, population, sampled)) + 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +123,9 @@ class Audit:
         )
 
     def _agrees(self, one: Certificate, promise: Promise) -> bool:
-        """The hypothesis must not depend on how many of the sample lie above the cut: nearly always at most `most`."""
-        share, size = one.covered / self.population, len(self.places)
-        most = min(size, ceil(size * share + SPREAD * sqrt(size * share * (1 - share))))
-        allowed = floor((1 - promise.agree) * (one.covered - most) + 1e-9)
-        if one.sampled > most or allowed < 0:
+        sizes = one.covered, self.population, len(self.places)
+        allowed = promise.allowed(*sizes)
+        if one.sampled > promise.most_sampled(*sizes) or allowed < 0:
             return False
         return hypergeometric_tail(one.disagreed, one.covered, allowed + 1, one.sampled) <= promise.delta
 

@@ -36,7 +36,7 @@ class Embedder:
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
         self.name = files.name
-        with _explained(f"model {files.name!r} cannot be loaded"):
+        with explained(f"model {files.name!r} cannot be loaded"):
             source = {"revision": files.revision} if files.revision else {}
             config = transformers.AutoConfig.from_pretrained(files.location, **source)
             if not (hasattr(config, "text_config") and hasattr(config, "vision_config")):
@@ -70,7 +70,7 @@ class Embedder:
     def texts(self, texts: Sequence[str]) -> Vectors:
         """SigLIP pools the last position, so every text is padded to the full length."""
         parts = [np.empty((0, 0), np.float32)]
-        for batch in _batches(texts):
+        for batch in batches(texts):
             padding = "max_length" if self.sigmoid else True
             encoded = self._tokenizer(
                 batch, padding=padding, max_length=self._length, truncation=True, return_tensors="pt"
@@ -82,9 +82,9 @@ class Embedder:
 
     def images(self, examples: Sequence[Example]) -> Vectors:
         parts = [np.empty((0, 0), np.float32)]
-        for batch in _batches(examples):
-            for pictures in _opened(batch):
-                with _explained(f"model {self.name!r} cannot take the pictures"):
+        for batch in batches(examples):
+            for pictures in opened_pictures(batch):
+                with explained(f"model {self.name!r} cannot take the pictures"):
                     encoded = self._pixels(images=pictures, return_tensors="pt")
                 parts.append(self._vectors(self._model.get_image_features, encoded))
         return np.concatenate(parts[1:] or parts)
@@ -92,7 +92,7 @@ class Embedder:
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch
 
-        with torch.inference_mode(), _explained(f"model {self.name!r} fails"):
+        with torch.inference_mode(), explained(f"model {self.name!r} fails"):
             output = features(**encoded)
             pooled = output if isinstance(output, torch.Tensor) else output.pooler_output
             unit: Vectors = torch.nn.functional.normalize(pooled, dim=-1).float().numpy()
@@ -164,12 +164,12 @@ class Embeddings:
             return self._problems[text]
 
 
-def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+def batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), BATCH):
         yield list(items[start : start + BATCH])
 
 
-def _opened(batch: Sequence[Example]) -> Iterator[list[Image]]:
+def opened_pictures(batch: Sequence[Example]) -> Iterator[list[Image]]:
     """The pictures of a batch, in parts where they are so large that they would fill the memory."""
     pictures, pixels = [], 0
     for example in batch:
@@ -190,7 +190,7 @@ def _not_contrastive(name: str, kind: str) -> OracleUnavailable:
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def explained(what: str) -> Iterator[None]:
     try:
         yield
     except OracleError:

@@ -15,6 +15,7 @@ from discovery import UNKNOWN, Labels
 Floats = NDArray[np.float64]
 STRENGTHS = (0.03, 0.3, 3.0)  # inverse strengths of the penalty that cross-validation chooses among
 FOLDS = 3
+TRUSTED = 5.0  # a cheaper model's answer is penalised so much less than a number of the vector
 FEWEST = 3  # examples with each answer; with fewer the share of yes is all that is known
 
 
@@ -61,6 +62,7 @@ def _fit_one(vectors: NDArray[np.float32], labels: Labels, first: Floats | None)
     middle, spread = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
     # One number for all of a vector: directions in which vectors vary little say little.
     spread[:size] = np.sqrt(np.mean(spread[:size] ** 2)) if size else spread[:size]
+    spread[size:] /= TRUSTED
     weights, bias = _regression((inputs - middle) / spread, answers)
     weights = weights / spread
     bias -= float(weights @ middle)

@@ -106,7 +106,7 @@ def test_cuts_depend_on_the_sizes_alone_and_end_with_the_whole() -> None:
 def test_a_shared_cut_is_one_that_every_feature_has_passed() -> None:
     promise = Promise(0.95)
     rng = np.random.default_rng(0)
-    good, poor = world(0, 3_000, 0.0, 0.01, 0.3), world(1, 3_000, 0.0, 0.09, 0.3)
+    good, poor = world(0, 3_000, 0.0, 0.01, 0.3), world(1, 3_000, -0.1, 0.1, 0.3)
     passed = [draw(rng, *one, 300).passed(promise) for one in (good, poor)]
     assert 0 < shared_cut(passed) < 3_000
     assert shared_cut([*passed, []]) == 0
