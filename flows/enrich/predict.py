@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discovery.statistics import Promise
 from flows.enrich.settings import EnrichSettings
 from models import Feature, digest_of
-from models.predicted import Classifiers, NoVectors, Pool, PredictedLabels, VectorSource, embedder_of, label_pool
+from models.predicted import Classifiers, LabelPool, NoVectors, PredictedLabels, VectorSource, embedder_of, label_pool
 from reports.run import replace_file
 from sources import Example, Quarantined, vanished
 
@@ -95,7 +95,7 @@ class Predictor:
         order = random_order(examples, self.settings.seed)
         odds = first(examples, features) if first is not None else None
         whole_rows = examples[0].image is not None
-        pool = Pool(source.vectors(examples), order, len(features), whole_rows, odds)
+        pool = LabelPool(source.vectors(examples), order, len(features), whole_rows, odds)
         if kept is not None and kept.weights.shape != (pool.features, pool.vectors.shape[1]):
             kept = None
         result = label_pool(pool, ask, self.promise, kept)

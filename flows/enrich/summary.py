@@ -121,8 +121,8 @@ class EnrichSummary(BaseModel):
             )
         here = [one for one in self.certificates if one["version"] == self.version]
         asked = [one["feature"] for one in here if one["certificate"] is None]
-        if asked and any(one["predicted_labels"] for one in self.predictions):
-            lines.append("not certified, and asked in full: " + ", ".join(asked))
+        if asked and not all(one["too_small"] for one in self.predictions):
+            lines.append("not certified, and therefore asked: " + ", ".join(asked))
         return lines
 
 

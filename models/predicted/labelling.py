@@ -27,7 +27,7 @@ WORTH_IT = 0.5  # of the pool at most may be asked before anything is predicted
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class LabelPool:
     """Examples that want labels. `whole_rows`: one request carries all features of an example and is paid for the
     example, so that an example is asked about everything or nothing."""
 
@@ -60,7 +60,7 @@ def sizes(pool: int, promise: Promise) -> tuple[int, int]:
     return max(FEWEST_LEARNED, min(pool // 40, 2_000)), promise.sample_size(pool)
 
 
-def label_pool(pool: Pool, ask: Ask, promise: Promise, kept: Classifiers | None = None) -> PredictedLabels:
+def label_pool(pool: LabelPool, ask: Ask, promise: Promise, kept: Classifiers | None = None) -> PredictedLabels:
     """`kept` are classifiers of an earlier pool: they are used if a sample of this one certifies as much as they are
     worth, and learned anew if it does not."""
     asking = _Asking(pool, ask)
@@ -86,7 +86,7 @@ class _Audited:
 
 
 class _Asking:
-    def __init__(self, pool: Pool, ask: Ask) -> None:
+    def __init__(self, pool: LabelPool, ask: Ask) -> None:
         self._pool, self._ask = pool, ask
         shape = (pool.size, pool.features)
         self.labels = np.full(shape, UNKNOWN, np.int8)
@@ -119,8 +119,8 @@ class _Asking:
         return chosen
 
     def _largest(self, doubt: Floats, count: int) -> Cells:
-        """By whole examples, or feature by feature. Ties must not go by the random order: the sample is drawn by it from
-        who is left."""
+        """By whole examples, or feature by feature. Ties must not go by the random order: by it the sample is drawn
+        from who is left."""
         chosen = np.zeros_like(self.asked)
         if self._pool.whole_rows:
             doubt = np.broadcast_to(doubt.sum(axis=1, keepdims=True), doubt.shape)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from discovery.statistics import Promise
-from models.predicted import Pool, PredictedLabels, label_pool
+from models.predicted import LabelPool, PredictedLabels, label_pool
 from models.predicted.labelling import Table
 
 PROMISE = Promise(0.9)
@@ -48,7 +48,7 @@ def test_predictions_agree_as_promised_and_the_rest_is_the_oracles(whole_rows: b
     outcomes: list[bool] = []
     for seed in range(6):
         oracle = Oracle(truth)
-        pool = Pool(vectors, np.random.default_rng(seed).permutation(1_500), 2, whole_rows)
+        pool = LabelPool(vectors, np.random.default_rng(seed).permutation(1_500), 2, whole_rows)
         result = label_pool(pool, oracle, PROMISE)
         assert np.array_equal(result.predicted, ~oracle.asked)
         assert (result.labels == truth)[oracle.asked].all()
@@ -67,7 +67,9 @@ def test_ties_in_the_ranking_do_not_tell_who_will_be_sampled() -> None:
     first = np.where(said == 1, 2.0, -2.0)
     outcomes: list[bool] = []
     for seed in range(16):
-        pool = Pool(np.empty((1_500, 0), np.float32), np.random.default_rng(seed).permutation(1_500), 1, False, first)
+        pool = LabelPool(
+            np.empty((1_500, 0), np.float32), np.random.default_rng(seed).permutation(1_500), 1, False, first
+        )
         outcomes += broken(label_pool(pool, Oracle(truth), PROMISE), truth, PROMISE)
     assert sum(outcomes) <= 4  # about 1 expected at most
 
@@ -77,12 +79,12 @@ def test_what_cannot_be_learned_is_asked_in_full() -> None:
     vectors, truth = world(1, 900, 0.0, (0.5, 0.5))
     truth[:, 1] = rng.integers(0, 2, 900)
     oracle = Oracle(truth)
-    result = label_pool(Pool(vectors, rng.permutation(900), 2, whole_rows=False), oracle, PROMISE)
+    result = label_pool(LabelPool(vectors, rng.permutation(900), 2, whole_rows=False), oracle, PROMISE)
     assert result.certificates[1] is None
     assert oracle.asked[:, 1].all()
     assert result.predicted[:, 0].any()
     everything = Oracle(truth)
-    label_pool(Pool(vectors, rng.permutation(900), 2, whole_rows=True), everything, PROMISE)
+    label_pool(LabelPool(vectors, rng.permutation(900), 2, whole_rows=True), everything, PROMISE)
     assert everything.asked.all()
 
 
@@ -90,7 +92,7 @@ def test_an_oracle_that_does_not_answer_disagrees() -> None:
     vectors, truth = world(0, 900, 0.0, (0.5,))
     truth[np.random.default_rng(0).random(900) < 0.3] = UNKNOWN
     result = label_pool(
-        Pool(vectors, np.random.default_rng(1).permutation(900), 1, whole_rows=False), Oracle(truth), PROMISE
+        LabelPool(vectors, np.random.default_rng(1).permutation(900), 1, whole_rows=False), Oracle(truth), PROMISE
     )
     assert result.certificates == [None]
 
@@ -99,11 +101,11 @@ def test_classifiers_that_are_kept_ask_for_an_audit_only_and_are_learned_anew_wh
     vectors, truth = world(0, 1_500, 0.0, (0.5, 0.3))
     order = np.random.default_rng(0).permutation(1_500)
     first = Oracle(truth)
-    kept = label_pool(Pool(vectors, order, 2, whole_rows=True), first, PROMISE).classifiers
+    kept = label_pool(LabelPool(vectors, order, 2, whole_rows=True), first, PROMISE).classifiers
     again = Oracle(truth)
-    result = label_pool(Pool(vectors, order, 2, whole_rows=True), again, PROMISE, kept)
+    result = label_pool(LabelPool(vectors, order, 2, whole_rows=True), again, PROMISE, kept)
     assert not result.learned_anew
     assert again.asked.sum() < first.asked.sum()
-    other = label_pool(Pool(vectors[:, ::-1].copy(), order, 2, whole_rows=True), Oracle(truth), PROMISE, kept)
+    other = label_pool(LabelPool(vectors[:, ::-1].copy(), order, 2, whole_rows=True), Oracle(truth), PROMISE, kept)
     assert other.learned_anew
     assert other.predicted.any()
