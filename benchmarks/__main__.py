@@ -22,6 +22,7 @@ BENCHMARKS = {
     "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],
     "What is attainable": ["benchmarks.attainable"],
     "Parts of the strategies": ["benchmarks.ablation"],
+    "Start": ["benchmarks.start"],
     "Overhead of the pipeline": ["benchmarks.pipeline"],
     "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
     "Local vision-language models": ["benchmarks.local_vlm"],

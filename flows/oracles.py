@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 from flows.oracle_specs import OracleSpec, shown
 from flows.settings import OPENAI_SERVER, Environment, micro, parse_usd
 from models import Money, Oracle, OracleError
-from models.openai import Remembered
 
 if TYPE_CHECKING:
     from sources import Dataset
@@ -147,7 +146,7 @@ def _contrastive(spec: BuildContext) -> Oracle:
 
 def _openai(spec: BuildContext) -> Oracle:
     from models import parse_price, read_prices
-    from models.openai import OpenAIConfig, OpenAIOracle
+    from models.openai import OpenAIConfig, OpenAIOracle, Remembered
 
     environment = spec.environment
     url = spec.parameters.get("base_url") or environment.openai_base_url

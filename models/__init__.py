@@ -23,6 +23,7 @@ from models.oracle import (
     Question,
     ServerAway,
     Verdict,
+    check_ahead,
     connect,
     digest_of,
     in_usd,

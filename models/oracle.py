@@ -318,6 +318,16 @@ class ProbesServer(Connects, Protocol):
 
 
 @runtime_checkable
+class ChecksAhead(Protocol):
+    """An oracle that can tell at once, and free of charge, that it will not answer."""
+
+    def check(self, examples: Sequence[Example]) -> None:
+        """Raises OracleError where it cannot answer about such examples, or where its server is away or refuses the
+        key. What takes more than a moment to find out is left to the first question."""
+        ...
+
+
+@runtime_checkable
 class AsksAnew(Protocol):
     """An oracle that may find an earlier reply to a question again, as in a provider's batch."""
 
@@ -330,6 +340,12 @@ def connect(oracle: Oracle) -> None:
     """Make the identity of any oracle known; does nothing for oracles without a server."""
     if isinstance(oracle, Connects):
         oracle.connect()
+
+
+def check_ahead(oracle: Oracle, examples: Sequence[Example]) -> None:
+    """Raises OracleError where the oracle can tell that it will not answer; silent for oracles that cannot tell."""
+    if isinstance(oracle, ChecksAhead):
+        oracle.check(examples)
 
 
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))

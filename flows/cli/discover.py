@@ -33,6 +33,7 @@ def discover(settings: DiscoverSettings, output: Output) -> None:
         from flows.discover import prepare
 
         prepared = prepare(settings, terminal_display())
+        prepared.check_oracle()
     from flows.discover import run_flow
 
     run = run_flow(prepared)

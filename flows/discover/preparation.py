@@ -15,7 +15,20 @@ from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, micro_of, open_store
-from models import MICRO, Compare, Connects, Feature, Label, Money, Oracle, ProbesServer, Question, connect, in_usd
+from models import (
+    MICRO,
+    Compare,
+    Connects,
+    Feature,
+    Label,
+    Money,
+    Oracle,
+    ProbesServer,
+    Question,
+    check_ahead,
+    connect,
+    in_usd,
+)
 from models.people import MixedCrowd
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
@@ -104,6 +117,10 @@ class Prepared:
             if given[name] not in (None, before.get(name)):
                 return f"without --{name.replace('_', '-')} {given[name]}"
         return "with the rest labelled" if before.get("label_rest") and not self.settings.label_rest else ""
+
+    def check_oracle(self) -> None:
+        """Raises OracleError where the oracle can tell at once that it will not answer."""
+        check_ahead(self.oracle, self.compared)
 
     @cached_property
     def rows(self) -> list[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import gc
 import json
 import os
 import signal
@@ -112,8 +113,10 @@ def create_app(activity: Activity) -> App:
     from prefect.server.api.server import create_app as create_prefect
     from prefect.settings import get_current_settings
 
-    origins = get_current_settings().server.api.cors_allowed_origins.split(",")
-    return OwnOriginsOnly(create_prefect(), origins, activity)
+    app = create_prefect()
+    gc.freeze()
+    gc.enable()
+    return OwnOriginsOnly(app, get_current_settings().server.api.cors_allowed_origins.split(","), activity)
 
 
 def end_with_parent(parent: int) -> None:
@@ -170,6 +173,7 @@ class EndWhenIdle(threading.Thread):
 
 
 def main() -> None:
+    gc.disable()  # while modules are imported, whose objects stay: it starts a quarter faster
     own, parent, *background = sys.argv[1:]
     if background:
         detach(Path(background[2]) / "note.json")

@@ -71,6 +71,10 @@ class PreparedFlow(Flow[..., Any]):
         super().__init__(run, name=name, flow_run_name=run_name, description=about, persist_result=False)
         self._template = template
 
+    def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """What Prefect shows; its own way imports FastAPI, which takes longer than to find the server."""
+        return {name: value.model_dump(mode="json") for name, value in parameters.items()}
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _unchanged, (self._template,)
 

@@ -107,6 +107,9 @@ class ContrastiveOracle:
             answers.append(self._answer(question, verdict, probability=likely, raw=prompt))
         return answers
 
+    def check(self, examples: Sequence[Example]) -> None:
+        _pictures(examples)
+
     def _compare(self, question: Compare) -> Answer:
         shown = [*question.examples, *question.without]
         _pictures(shown)

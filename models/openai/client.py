@@ -23,6 +23,7 @@ from store import Rate, Store
 
 REPLY_BYTES = 16_000_000  # of a reply, decompressed: a usual one has a few thousand
 FILE_BYTES = 400_000_000  # of a file with the results of a batch
+GREETING_SECONDS = 2.0
 GRACE_SECONDS = 0.25  # so that httpx's own time-outs come first: they tell a connection from a reply
 KEPT_HEADERS = (b"retry-after", b"retry-after-ms", b"location", b"x-request-id")
 PAUSE_CHECK_SECONDS = 1.0  # between two looks at whether another process was asked to pause
@@ -261,6 +262,22 @@ class Client:
 
     async def close(self) -> None:
         await self.sdk.close()
+
+    async def greet(self) -> None:
+        """Raises OracleUnavailable where nothing listens, or where the key is refused. Nothing else that a server says,
+        or does not say in time, tells whether it will answer questions: it may not even list its models."""
+        import httpx2
+        import openai
+
+        try:
+            await self.sdk.with_options(timeout=GREETING_SECONDS).get("/models", cast_to=httpx2.Response)
+        except openai.AuthenticationError as error:
+            raise _fault_or_raise(error, self.config) from None
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ConnectError):
+                raise ServerAway(str(fault_of(error, self.config))) from None
+        except (openai.APIError, Fault):
+            return
 
     async def fetch(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from types import TracebackType
 from typing import Any
 
@@ -30,6 +31,7 @@ from models.oracle import (
     Question,
 )
 from models.prompting import VERSION, ImageUrls
+from sources import Example
 from store import Store
 
 
@@ -64,6 +66,19 @@ class OpenAIOracle:
     def connect(self) -> None:
         """Probe the server, unless what it can do is remembered; the probe is booked."""
         self._opened()
+
+    def check(self, examples: Sequence[Example]) -> None:  # noqa: ARG002
+        """A free request, unless what the server can do is remembered: stored answers can be had without it."""
+        if not self.is_probed():
+            with closing(Background("openai-check")) as background:
+                background.start(self._greet()).result()
+
+    async def _greet(self) -> None:
+        client = Client(self.config)
+        try:
+            await client.greet()
+        finally:
+            await client.close()
 
     def is_probed(self) -> bool:
         return self._known_abilities() is not None

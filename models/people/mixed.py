@@ -17,10 +17,12 @@ from models.oracle import (
     OracleIdentity,
     Question,
     Verdict,
+    check_ahead,
     connect,
     digest_of,
 )
 from models.recorded import Recorded
+from sources import Example
 
 Cell = tuple[str, str, str]  # a feature (name and definition) and an example
 
@@ -65,6 +67,10 @@ class MixedCrowd:
     def connect(self) -> None:
         for member in self.members:
             connect(member)
+
+    def check(self, examples: Sequence[Example]) -> None:
+        for member in self.members:
+            check_ahead(member, examples)
 
     @cached_property
     def identity(self) -> OracleIdentity:

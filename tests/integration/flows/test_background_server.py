@@ -40,6 +40,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)  # no file of the clone has its say
+    for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING"):  # of the server that other tests share
+        monkeypatch.delenv(name, raising=False)
     for name, value in prefect_environment().items():
         monkeypatch.setenv(name, value)
     yield state_folder()
