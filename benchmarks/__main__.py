@@ -29,6 +29,7 @@ BENCHMARKS = {
     "Comparing two oracles": ["benchmarks.compare"],
     "Enriching": ["benchmarks.enrichment"],
     "The file of vectors": ["benchmarks.vectors"],
+    "Predicted labels": ["benchmarks.certificate"],
 }
 # the matrices are not part of the project: they are given by path
 FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices", "What is attainable"}

@@ -34,7 +34,8 @@ def test_the_commands_of_the_page_work(
 
 def test_every_option_is_on_a_page() -> None:
     pages = "".join(
-        (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("enrich.md", "scaling.md", "discover.md")
+        (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for name in ("enrich.md", "predicted.md", "scaling.md", "discover.md")
     )
     for command in ("enrich", "rediscover"):
         for option in {*options_of(command), "--json"}:
