@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Labels = NDArray[np.int8]  # one value per example: 1 has it, 0 lacks it, UNKNOWN
 UNKNOWN = -1
-CLEARLY = 3 / 8  # least difference of two groups in the share that has a feature, for it to answer a group question
+CLEARLY = 1 / 2  # least difference of two groups in the share that has a feature, for it to answer a group question
 
 
 class Kind(StrEnum):

@@ -2,7 +2,6 @@
 
 from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, krippendorff_alpha, pair_columns, vote_columns
 from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
-from discovery.statistics.certificate import Audit, Certificate, Promise, shared_cut
 from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
 from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
 from discovery.statistics.escalation import (
@@ -19,3 +18,4 @@ from discovery.statistics.escalation import (
 from discovery.statistics.intervals import Z_95, Estimate, Interval, Resamples, estimates, refitted, share, wilson
 from discovery.statistics.matching import ALIKE, best_matches, distinct_selections, order_agreement
 from discovery.statistics.ppi import Corrected, corrected_share
+from discovery.statistics.ridge import fit_ridge

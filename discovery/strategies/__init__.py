@@ -2,3 +2,4 @@
 
 from discovery.strategies.adaptive import adaptive_triple
 from discovery.strategies.registry import STRATEGIES, make_strategy
+from discovery.strategies.targeted import Targeted, target_outputs

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.questions import UNKNOWN, Comparison, Kind, Labels, Strategy, StrategyError
+from discovery.statistics import fit_ridge
 
 Floats = NDArray[np.float64]
 GROUP = 8  # examples on each side
 UNGUIDED = 4
 CONSIDERED = 0.6  # share of the examples, drawn anew for each question, among which the worst predicted are chosen
-STRENGTHS = np.logspace(-1, 3, 9)
 TRIES = 20  # at groups that were not asked before
 FEWEST = 2  # examples of a group
 
@@ -37,29 +37,6 @@ def target_outputs(values: NDArray[np.intp] | Floats, classes: int) -> Floats:
     outputs = np.stack([values == place for place in wanted], axis=1).astype(np.float64)
     outputs[values < 0] = np.nan
     return outputs
-
-
-def left_out_residuals(labels: Floats, outputs: Floats) -> Floats:
-    """What a ridge regression on the columns of `labels` leaves unexplained of each row, fitted without that row.
-
-    NaN in `labels` counts as the column's mean. The strength is the one with the smallest sum of squares."""
-    n = len(outputs)
-    centred: Floats = outputs - outputs.mean(axis=0)
-    if not labels.size:
-        return np.asarray(centred * n / max(n - 1, 1), np.float64)
-    known = ~np.isnan(labels)
-    mean = np.where(known, labels, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    x = np.where(known, labels - mean, 0.0)
-    u, s, _ = np.linalg.svd(x / np.maximum(x.std(axis=0), 1e-9), full_matrices=False)
-    projected = u.T @ centred
-    best, smallest = centred, np.inf
-    for strength in STRENGTHS:
-        shrunk = s**2 / (s**2 + strength)
-        leverage = np.minimum((u**2 @ shrunk) + 1 / n, 0.999)
-        residuals = (centred - u @ (shrunk[:, None] * projected)) / (1 - leverage)[:, None]
-        if (total := float((residuals**2).sum())) < smallest:
-            best, smallest = residuals, total
-    return best
 
 
 class Targeted:
@@ -106,7 +83,7 @@ class Targeted:
         self._unguided.know(feature, labels)
 
     def _groups(self) -> Comparison | None:
-        residuals = left_out_residuals(self._matrix(), self._outputs)
+        residuals = fit_ridge(self._matrix(), self._outputs).left_out
         for _ in range(TRIES):
             output = self._output(residuals)
             left, right = self._sides(residuals[:, output], self._outputs[:, output])

@@ -130,6 +130,8 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
         f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}; stopped because of "
         f"{summary.stopped_because}"
     )
+    if summary.target:
+        yield str(summary.target)
     if truth := summary.truth:
         accuracy = truth.mean_balanced_accuracy
         yield f"truth: {truth.matched} of {truth.of} attributes matched" + (

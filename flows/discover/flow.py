@@ -31,9 +31,9 @@ from models import (
     Panel,
     connect,
     in_usd,
+    sentence_closeness,
 )
 from models.people import WaitingOracle, recorded_by
-from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
 from reports.page import picture_of
@@ -122,7 +122,8 @@ def run_discovery(
             display.say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
-        outcome = Outcome(*about, in_all=store.costs.totals_of_scope(prepared.scope))
+        totals = store.costs.totals_of_scope(prepared.scope)
+        outcome = Outcome(*about, in_all=totals, target=prepared.target)
         outcome.write(prepared.folder)
         run.status = f"stopped: {progress.stopped}"
     return outcome
@@ -136,7 +137,7 @@ def _loop(
 ) -> Loop:
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
-    strategy = settings.make_strategy(len(prepared.compared))
+    strategy = prepared.make_strategy()
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, settings.voters)
     asking = (partial(compare, panel), partial(label, panel))
     return Loop(strategy, prepared.compared, limits, *asking, sentence_closeness())

@@ -135,6 +135,10 @@ class Progress:
         if self.stopped is StopReason.UNAVAILABLE:
             raise OracleLost.leaving(written, self.message)
 
+    def asked_until(self, finding: Finding) -> int:
+        """By how many questions a feature was found."""
+        return next(n for n, (_, answer) in enumerate(self.asked, start=1) if answer is finding.answer)
+
     @property
     def g(self) -> float:
         return self.g_curve[-1] if self.g_curve else 1.0

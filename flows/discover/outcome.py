@@ -16,6 +16,7 @@ import numpy as np
 from discovery import UNKNOWN, Comparison, Labels, interest_and_distinctness, matches_with_truth, none_bound, normalised
 from flows.discover.loop import Finding, Progress, StopReason
 from flows.discover.settings import DiscoverSettings
+from flows.discover.target import DiscoveryTarget
 from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Recorded
 from models.people import RecordedCrowd
 from reports.run import (
@@ -25,6 +26,7 @@ from reports.run import (
     OracleSummary,
     RunSummary,
     SkippedExample,
+    TargetScore,
     TruthScore,
     UnusableAnswers,
     UnusableTally,
@@ -50,6 +52,7 @@ class Outcome:
     finished_at: str
     rest: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
     in_all: Totals | None = None  # what all calls of this run have paid together
+    target: DiscoveryTarget | None = None
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.findings
@@ -137,6 +140,8 @@ class Outcome:
                 f"{progress.nones_in_a_row} NONEs in a row: with 95 % confidence at most {share:.1%} of the "
                 "unresolved triples still yield a feature"
             )
+        if self.target is not None:
+            parts["target"] = self._target_score(self.target)
         if self.dataset.truth is not None:
             parts["truth"] = self._against_truth(self.dataset.truth.matrix)
         return parts | {"unusable": self.unusable}
@@ -205,6 +210,12 @@ class Outcome:
         match = matches_with_truth(np.stack(found), truth.T)
         accuracy = round(match.mean_balanced_accuracy, 6)
         return TruthScore(matched=match.matched, of=truth.shape[1], mean_balanced_accuracy=accuracy)
+
+    def _target_score(self, target: DiscoveryTarget) -> TargetScore:
+        progress = self.progress
+        after = [progress.asked_until(finding) for finding in progress.findings]
+        scored = target.score(self._all_labels(), after, progress.queries, self.settings.seed)
+        return TargetScore(column=target.column, classes=list(target.classes), **asdict(scored))
 
     def _row(self, answer: Answer) -> dict[str, Any]:
         question = answer.question

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from discovery import Kind
-from flows.discover.settings import DECIDING, DiscoverSettings
+from discovery import Kind, Strategy
+from discovery.strategies import Targeted
+from flows.discover.settings import AIMED, DECIDING, DiscoverSettings
+from flows.discover.target import DiscoveryTarget, read_target
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
@@ -68,6 +70,7 @@ class Prepared:
     store: Store
     out: Path | None = None
     display: Display = SILENT
+    target: DiscoveryTarget | None = None
 
     @property
     def kind(self) -> str:
@@ -108,8 +111,8 @@ class Prepared:
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
         if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
             return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
-        for name in DECIDING:
-            if name in before and before[name] != given[name]:
+        for name in (*DECIDING, *AIMED):
+            if before.get(name, given[name] if name in DECIDING else None) != given[name]:
                 return f"with {name.replace('_', '-')} {before[name]}"
         if kept.queries > self.settings.queries:
             return f"with {kept.queries} queries, and this one asks {self.settings.queries}"
@@ -140,6 +143,13 @@ class Prepared:
         """The examples that are not compared."""
         compared = set(self.rows)
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
+
+    def make_strategy(self) -> Strategy:
+        """Raises StrategyError where that is impossible."""
+        strategy = self.settings.make_strategy(len(self.rows))
+        if self.target is None or self.settings.unguided:
+            return strategy
+        return Targeted(strategy, self.target.outputs(self.rows), np.random.default_rng([self.settings.seed, 1]))
 
     def estimate(self) -> RunForecast:
         """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
@@ -218,10 +228,10 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     settings, dataset, store, oracle = _read(settings, display, purpose)
     out = Path(settings.out) if settings.out else None
     check_writable(out or RUNS)
-    prepared = Prepared(settings, dataset, oracle, store, out, display)
+    prepared = Prepared(settings, dataset, oracle, store, out, display, read_target(settings, dataset))
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
-    settings.make_strategy(len(prepared.rows))
+    prepared.make_strategy()
     return prepared
 
 

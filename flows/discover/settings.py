@@ -62,6 +62,9 @@ OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 DECIDING = ("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY)
 
 
+AIMED = ("target", "between", "hold_out_by", "unguided")  # decide too, where they are given
+
+
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -89,6 +92,16 @@ class DiscoverSettings(OracleSettings):
     delta: float | None = Field(None, gt=0, lt=1, description="adaptive-hybrid: allowed probability to miss a feature")
     parts: str | None = Field(
         None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
+    )
+    target: str | None = Field(None, description="find features that predict this column of the data set")
+    between: str | None = Field(
+        None, description="find features that tell two values of a column apart, as in kind=cat,dog"
+    )
+    hold_out_by: str | None = Field(
+        None, description="with a target: test on whole groups of this column, or on the last ones by time or number"
+    )
+    unguided: bool = Field(
+        False, description="with a target: choose questions without it, as a control, and score it all the same"
     )
     elicit_on: int | None = Field(
         None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
@@ -140,7 +153,8 @@ class DiscoverSettings(OracleSettings):
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 
     def _deciding(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", include=set(DECIDING))
+        aimed = self.model_dump(mode="json", include=set(AIMED), exclude_defaults=True)
+        return self.model_dump(mode="json", include=set(DECIDING)) | aimed
 
     @property
     def limits(self) -> str:

@@ -66,6 +66,23 @@ def out_of_fold(x: Matrix, target: Target, seed: int) -> Matrix:
     return hits
 
 
+def ranking_score(decided: Matrix, target: Target) -> float:
+    """R² of numbers; of classes the area under the ROC curve of each against the others, averaged over the classes
+    that occur together with others: 0.5 is chance."""
+    if target.is_number:
+        spread = float(((target.values - target.values.mean()) ** 2).sum())
+        return 1 - float(((target.values - decided[:, 0]) ** 2).sum()) / spread if spread else 0.0
+    from scipy.stats import rankdata
+
+    areas = []
+    for place in range(len(target.classes)):
+        inside = target.values == place
+        if 0 < inside.sum() < len(inside):
+            below = rankdata(decided[:, place])[inside].sum() - inside.sum() * (inside.sum() + 1) / 2
+            areas.append(below / (inside.sum() * (~inside).sum()))
+    return float(np.mean(areas)) if areas else 0.5
+
+
 def _model(target: Target, strength: float | None = None) -> Any:
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV

@@ -14,6 +14,7 @@ from discovery import UNKNOWN
 from reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
 from reports.curation import CuratedRun, effective, read_log
 from reports.drawing import render_template
+from reports.page.aim import aim_of
 from reports.page.browser_data import browser_data, script_json, thumbnails
 from reports.page.correlations import correlations, heat_map, strongest
 from reports.page.feature_cards import Exhibition, Gallery, kinds_asked
@@ -146,6 +147,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     return {
         "summary": run.summary,
         "cost": cost_of(run.summary, history),
+        "aim": aim_of(run.folder, run.summary),
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),

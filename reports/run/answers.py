@@ -124,7 +124,8 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
 
 def _asked(question: dict[str, Any], answer: dict[str, Any]) -> AnsweredComparison:
     name, definition = answer["feature"] or (None, "")
-    if not all(0 <= place < len(question["examples"]) for place in answer["shown"]):
+    shown_of = len(question["examples"]) + len(question["without"])
+    if not all(0 <= place < shown_of for place in answer["shown"]):
         raise ValueError(f"shown {answer['shown']} are not among the examples")
     return AnsweredComparison(
         kind=Kind(question["kind"]),

@@ -13,6 +13,7 @@ from reports.run.json_parts import JsonPart, Number
 from reports.run.unusable import UnusableAnswers
 
 NAME = "run.json"
+LEVEL = 0.05  # of the test whether a target is predicted
 SETTINGS = {"dataset": str, "strategy": str, "votes": int, "seed": int}  # those that a report needs
 
 
@@ -52,6 +53,31 @@ class TruthScore(JsonPart):
     mean_balanced_accuracy: Number | None
 
 
+class TargetScore(JsonPart):
+    """How well the features predict the target on held-out examples; the curves have one score per question."""
+
+    column: str
+    classes: list[str]  # none of a number
+    measure: str
+    trained_on: int
+    held_out: int
+    score: Number
+    p: Number  # how often shuffled held-out values would score as high
+    curve: list[Number]
+    random: list[Number]
+    shuffled: list[Number]
+
+    @property
+    def predicts(self) -> bool:
+        return self.p <= LEVEL
+
+    def __str__(self) -> str:
+        figures = f"{self.measure} {self.score:.2f} on {self.held_out:,} held-out examples, p {self.p:.3f}"
+        if self.predicts:
+            return f"target {self.column}: predicted, {figures}"
+        return f"target {self.column}: the features found do not predict it ({figures})"
+
+
 class RunSummary(JsonPart):
     """Fields are in the order of the file. Those with a default are missing from older or from some runs."""
 
@@ -80,6 +106,7 @@ class RunSummary(JsonPart):
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None
     nones_prove: str = ""
+    target: TargetScore | None = None
     truth: TruthScore | None = None
     unusable: UnusableAnswers | None = None
 

@@ -150,9 +150,9 @@ def test_a_group_must_have_it_as_a_whole() -> None:
 def test_of_two_groups_clearly_more_of_one_must_have_it_either_way() -> None:
     examples = [Example(name, digest=name, text=name) for name in "abcdefghijklmnop"]
     asked = Compare(Kind.GROUPS, tuple(examples[:8]), tuple(examples[8:]))
-    assert parse_feature(reply(have=["A", "B", "C"], lack=[]), asked).shown == (0, 1, 2)
-    assert parse_feature(reply(have=["A", "I", "J", "K", "P"], lack=[]), asked).shown == (0, 8, 9, 10, 15)
-    assert "clearly more" in problem(reply(have=["A", "B"], lack=[]), asked)
+    assert parse_feature(reply(have=["A", "B", "C", "D"], lack=[]), asked).shown == (0, 1, 2, 3)
+    assert parse_feature(reply(have=["A", "I", "J", "K", "L", "P"], lack=[]), asked).shown == (0, 8, 9, 10, 11, 15)
+    assert "clearly more" in problem(reply(have=["A", "B", "C"], lack=[]), asked)
     assert "clearly more" in problem(reply(have=[], lack=[]), asked)
 
 
