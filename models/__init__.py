@@ -30,5 +30,4 @@ from models.oracle import (
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, take_over_probe
-from models.sentences import sentence_closeness
 from models.voting import Ballot, Elicited, Labelled, Panel, Poll, SheetWriter

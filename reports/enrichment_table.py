@@ -26,6 +26,11 @@ TABLE, PREVIOUS = "labels.parquet", "labels.previous.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
 OWN_COLUMNS = ("id", "digest", "version")
 GROUP_ROWS = 65_536
+PREDICTED = np.dtype([("version", np.int32), ("chance", np.float16)])  # version 0: not predicted
+CHANCE, VERSION = (
+    " (probability)",
+    " (predicted in)",
+)  # of the columns that say which labels of a feature were predicted
 
 
 @dataclass(frozen=True)
@@ -45,16 +50,24 @@ class Meaning:
     columns: tuple[Column, ...] = ()
     oracle: dict[str, Any] = field(default_factory=dict)
     votes: int = 1
+    certificates: tuple[dict[str, Any], ...] = ()  # of predicted labels, by feature and version
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
     def means_the_same_as(self, other: Meaning) -> bool:
-        return replace(self, version=other.version) == other
+        return replace(self, version=other.version, certificates=other.certificates) == other
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRow:
+    labels: Labels
+    version: int
+    predicted: NDArray[np.void] | None
 
 
 class GrowingTable:
@@ -69,7 +82,8 @@ class GrowingTable:
         self.labels = np.full((len(self.ids), len(self.meaning.columns)), UNKNOWN, np.int8)
         self._used = len(self.ids)
         self._by_digest: tuple[NDArray[np.uint64], NDArray[np.intp]] | None = None
-        self._replaced: dict[str, tuple[Labels, int]] = {}  # contents that were overwritten, with labels and version
+        self._predicted: NDArray[np.void] | None = None  # made when a label is predicted
+        self._replaced: dict[str, KnownRow] = {}  # contents that were overwritten
 
     def __len__(self) -> int:
         return self._used
@@ -95,13 +109,64 @@ class GrowingTable:
             place += 1
         return None
 
-    def known_content(self, digest: str) -> tuple[Labels, int] | None:
+    def known_content(self, digest: str) -> KnownRow | None:
         """The labels of a content that the version that was read has under any name, and in which version they were
         given: also where two files have swapped their names, and one of the rows is overwritten already."""
         row = self.row_with(digest)
         if row is None:
             return self._replaced.get(digest)
-        return self.labels[row].copy(), int(self.versions[row])
+        return self._copied(row)
+
+    def _copied(self, row: int) -> KnownRow:
+        predicted = None if self._predicted is None else self._predicted[row].copy()
+        return KnownRow(self.labels[row].copy(), int(self.versions[row]), predicted)
+
+    def restore(self, row: int, known: KnownRow) -> None:
+        """The labels of the same content under another name, and where they come from."""
+        self.labels[row] = known.labels
+        if known.predicted is not None:
+            self._made_predicted()[row] = known.predicted
+
+    def is_predicted(self, row: int) -> NDArray[np.bool_]:
+        """Of the columns of a row."""
+        if self._predicted is None:
+            return np.zeros(self.labels.shape[1], np.bool_)
+        return np.asarray(self._predicted["version"][row] > 0)
+
+    def set_asked(self, row: int, columns: NDArray[np.intp], labels: Labels) -> None:
+        """Labels of the oracle, which replace predicted ones; where it gave none a predicted one stays."""
+        if self._predicted is not None:
+            taken = (labels != UNKNOWN) | ~self.is_predicted(row)[columns]
+            columns, labels = columns[taken], labels[taken]
+            self._predicted[row, columns] = np.zeros((), PREDICTED)
+        self.labels[row, columns] = labels
+
+    def set_predicted(self, row: int, columns: NDArray[np.intp], labels: Labels, chances: NDArray[np.float64]) -> None:
+        """Predicted labels, only where the oracle has given none."""
+        if ((self.labels[row, columns] != UNKNOWN) & ~self.is_predicted(row)[columns]).any():
+            raise ValueError("a predicted label must not replace the oracle's")
+        self.labels[row, columns] = labels
+        marks = self._made_predicted()
+        marks["version"][row, columns] = self.meaning.version
+        marks["chance"][row, columns] = chances
+
+    def _made_predicted(self) -> NDArray[np.void]:
+        if self._predicted is None:
+            self._predicted = np.zeros(self.labels.shape, PREDICTED)
+        return self._predicted
+
+    def use_marks(self, marks: NDArray[np.void]) -> None:
+        self._predicted = marks
+
+    @property
+    def predicted_count(self) -> int:
+        return 0 if self._predicted is None else int((self._predicted["version"][: self._used] > 0).sum())
+
+    def marks(self, column: int) -> NDArray[np.void] | None:
+        """Of a column with predicted labels: in which version each was predicted, and how probable yes was."""
+        if self._predicted is None or not (self._predicted["version"][: self._used, column] > 0).any():
+            return None
+        return self._predicted[:, column]
 
     def column_labels(self, name: str) -> Labels:
         column: Labels = self.labels[: self._used, self.meaning.names.index(name)]
@@ -118,8 +183,10 @@ class GrowingTable:
             self._used += 1
             self.labels[row] = UNKNOWN
         elif self.digest(row) != digest:
-            self._replaced[self.digest(row)] = self.labels[row].copy(), int(self.versions[row])
+            self._replaced[self.digest(row)] = self._copied(row)
             self.labels[row] = UNKNOWN
+            if self._predicted is not None:
+                self._predicted[row] = np.zeros((), PREDICTED)
         self.digests[row] = np.frombuffer(bytes.fromhex(digest), np.uint8)
         self.versions[row] = version
         return row
@@ -127,12 +194,16 @@ class GrowingTable:
     def define(self, meaning: Meaning) -> None:
         """Take over another meaning; columns that mean the same in both keep their labels."""
         labels = np.full((len(self.labels), len(meaning.columns)), UNKNOWN, np.int8)
+        predicted = None if self._predicted is None else np.zeros(labels.shape, PREDICTED)
         same_voter = (meaning.oracle, meaning.votes) == (self.meaning.oracle, self.meaning.votes)
         for place, column in enumerate(meaning.columns):
             old = self.meaning.column(column.name)
             if same_voter and old is not None and old.definition == column.definition:
-                labels[:, place] = self.labels[:, self.meaning.names.index(column.name)]
-        self.labels, self.meaning = labels, meaning
+                before = self.meaning.names.index(column.name)
+                labels[:, place] = self.labels[:, before]
+                if predicted is not None and self._predicted is not None:
+                    predicted[:, place] = self._predicted[:, before]
+        self.labels, self.meaning, self._predicted = labels, meaning, predicted
 
     def _grow(self) -> None:
         if self._used < len(self.versions):
@@ -141,6 +212,8 @@ class GrowingTable:
         self.digests = np.concatenate([self.digests, np.zeros((more, 32), np.uint8)])
         self.versions = np.concatenate([self.versions, np.zeros(more, np.int32)])
         self.labels = np.concatenate([self.labels, np.full((more, self.labels.shape[1]), UNKNOWN, np.int8)])
+        if self._predicted is not None:
+            self._predicted = np.concatenate([self._predicted, np.zeros((more, self.labels.shape[1]), PREDICTED)])
 
 
 def read_table(folder: Path) -> GrowingTable:
@@ -180,6 +253,9 @@ def read_file(path: Path) -> GrowingTable:
         table.digests = np.concatenate([part[1] for part in parts])
         table.versions = np.concatenate([part[2] for part in parts])
         table.labels = np.concatenate([part[3] for part in parts])
+        if any(part[4] is not None for part in parts):
+            marks = [np.zeros(part[3].shape, PREDICTED) if part[4] is None else part[4] for part in parts]
+            table.use_marks(np.concatenate(marks))
     return table
 
 
@@ -208,13 +284,16 @@ def write_file(file: Any, table: GrowingTable, rows: Sequence[int] | None = None
     import pyarrow.parquet as pq
 
     chosen = np.arange(len(table)) if rows is None else np.asarray(rows, np.intp)
-    schema = _schema(table.meaning)
+    marked = [column for column in range(len(table.meaning.columns)) if table.marks(column) is not None]
+    schema = _schema(table.meaning, marked)
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in _batches(table, chosen, schema):
+        for batch in _batches(table, chosen, schema, marked):
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
 
 
-def _batches(table: GrowingTable, rows: NDArray[np.intp], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(
+    table: GrowingTable, rows: NDArray[np.intp], schema: pa.Schema, marked: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for start in range(0, len(rows), GROUP_ROWS):
@@ -226,14 +305,23 @@ def _batches(table: GrowingTable, rows: NDArray[np.intp], schema: pa.Schema) -> 
             pa.array(table.versions[part], pa.int32()),
             *(pa.array(column, pa.int8(), mask=column == UNKNOWN) for column in labels.T),
         ]
+        for column in marked:
+            marks = table.marks(column)
+            if marks is not None:
+                asked = marks["version"][part] == 0
+                arrays.append(pa.array(marks["chance"][part].astype(np.float32), pa.float32(), mask=asked))
+                arrays.append(pa.array(marks["version"][part], pa.int32(), mask=asked))
         yield pa.record_batch(arrays, schema=schema)
 
 
-def _schema(meaning: Meaning) -> pa.Schema:
+def _schema(meaning: Meaning, marked: Sequence[int]) -> pa.Schema:
     import pyarrow as pa
 
     own = [pa.field("id", pa.string()), pa.field("digest", pa.string()), pa.field("version", pa.int32())]
     features = [pa.field(column_name(name), pa.int8()) for name in meaning.names]
+    for column in marked:
+        name = column_name(meaning.names[column])
+        features += [pa.field(name + CHANCE, pa.float32()), pa.field(name + VERSION, pa.int32())]
     return pa.schema([*own, *features], metadata={NOTE: json.dumps(asdict(meaning), ensure_ascii=False).encode()})
 
 
@@ -244,10 +332,14 @@ def column_name(feature: str) -> str:
 def _meaning(note: bytes) -> Meaning:
     said = json.loads(note)
     columns = tuple(Column(**column) for column in said["columns"])
-    return replace(Meaning(**said), columns=columns)
+    certificates = tuple(said.get("certificates", ()))
+    return replace(Meaning(**said), columns=columns, certificates=certificates)
 
 
-def _part(batch: pa.RecordBatch, meaning: Meaning) -> tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels]:
+_Part = tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels, "NDArray[np.void] | None"]
+
+
+def _part(batch: pa.RecordBatch, meaning: Meaning) -> _Part:
     import pyarrow as pa
 
     digests = np.frombuffer(bytes.fromhex("".join(batch.column("digest").to_pylist())), np.uint8).reshape(-1, 32)
@@ -255,4 +347,16 @@ def _part(batch: pa.RecordBatch, meaning: Meaning) -> tuple[list[str], NDArray[n
     for place, name in enumerate(meaning.names):
         column = batch.column(column_name(name)).fill_null(pa.scalar(UNKNOWN, pa.int8()))
         labels[:, place] = column.to_numpy(zero_copy_only=False)
-    return batch.column("id").to_pylist(), digests, batch.column("version").to_numpy(), labels
+    return batch.column("id").to_pylist(), digests, batch.column("version").to_numpy(), labels, _marks(batch, meaning)
+
+
+def _marks(batch: pa.RecordBatch, meaning: Meaning) -> NDArray[np.void] | None:
+    names = [column_name(name) for name in meaning.names]
+    marked = [place for place, name in enumerate(names) if name + VERSION in batch.schema.names]
+    if not marked:
+        return None
+    marks = np.zeros((batch.num_rows, len(names)), PREDICTED)
+    for place in marked:
+        marks["version"][:, place] = batch.column(names[place] + VERSION).fill_null(0).to_numpy(zero_copy_only=False)
+        marks["chance"][:, place] = batch.column(names[place] + CHANCE).fill_null(0.0).to_numpy(zero_copy_only=False)
+    return marks

@@ -31,9 +31,9 @@ from models import (
     Panel,
     connect,
     in_usd,
-    sentence_closeness,
 )
 from models.people import WaitingOracle, recorded_by
+from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
 from reports.page import picture_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,10 @@ from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
 from models import (
     Answer,
+    Ballot,
     ExampleChanged,
     Feature,
+    Label,
     Labelled,
     Money,
     Oracle,
@@ -49,6 +51,7 @@ class BatchLabels:
     def __init__(self, batch: Batch) -> None:
         self.labels: Labels = np.full((len(batch.examples), len(batch.features)), UNKNOWN, np.int8)
         self.known: NDArray[np.bool_] = np.zeros(len(batch.examples), np.bool_)
+        self.chances: NDArray[np.float64] = np.full(self.labels.shape, np.nan)  # of yes, where answers tell one
         self.left_out: list[Quarantined] = []
         self.stopped: OracleError | None = None
         self.paid_calls = 0
@@ -82,7 +85,7 @@ class Resources:
         self._display = display
         self._opening = threading.RLock()  # threads that come together must not load a model each
         self._opened: dict[str, tuple[Oracle, Store]] = {}
-        self._recorded: dict[str, Recorded] = {}  # by run
+        self._recorded: dict[tuple[str, str], Recorded] = {}  # by run and oracle
 
     def oracle_and_store(self, settings: EnrichSettings, purpose: str = "") -> tuple[Oracle, Store]:
         """Opened at the first call, which says by what purpose probes are counted."""
@@ -94,18 +97,19 @@ class Resources:
 
     def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Recorded:
         with self._opening:
-            if run_id not in self._recorded:
+            key = run_id, settings.oracle
+            if key not in self._recorded:
                 oracle, store = self.oracle_and_store(settings, scope)
                 take_over_probe(oracle, store, run_id)  # a process that is not the flow's probes at the run's expense
                 connect(oracle)
                 book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=settings.budget_micro)
-                self._recorded[run_id] = book(oracle, retry_unusable=retry_unusable)
-            return self._recorded[run_id]
+                self._recorded[key] = book(oracle, retry_unusable=retry_unusable)
+            return self._recorded[key]
 
     def answered(self, run_id: str) -> tuple[int, Money]:
         """How many answers this process has had for a run, and what they cost."""
-        recorded = self._recorded.get(run_id)
-        return (recorded.paid_calls + recorded.cached_calls, recorded.cost) if recorded else (0, 0)
+        of_run = [recorded for (run, _), recorded in list(self._recorded.items()) if run == run_id]
+        return sum(one.paid_calls + one.cached_calls for one in of_run), sum(one.cost for one in of_run)
 
     def close(self) -> None:
         for _, store in self._opened.values():
@@ -176,7 +180,22 @@ class Labeller:
         labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
         found.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
         found.known[places] = np.any(decided, axis=1)
+        if self.settings.agree is not None:
+            place_of = {batch.examples[place].id: row for row, place in enumerate(places)}
+            found.chances[places] = np.stack([_chances(ballot, place_of) for ballot in labelled.ballots], axis=1)
         return labelled
+
+
+def _chances(ballot: Ballot, place_of: Mapping[str, int]) -> NDArray[np.float64]:
+    """The mean probability of yes over the votes of each example that tell one; NaN where none does."""
+    sums, counts = np.zeros(len(place_of)), np.zeros(len(place_of))
+    for answer in ballot.answers:
+        if answer.probability is not None and isinstance(answer.question, Label):
+            place = place_of[answer.question.example.id]
+            sums[place] += answer.probability
+            counts[place] += 1
+    means: NDArray[np.float64] = np.divide(sums, counts, out=np.full(len(place_of), np.nan), where=counts > 0)
+    return means
 
 
 def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Labeller:

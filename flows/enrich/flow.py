@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from uuid import uuid4
 from prefect import flow
 
 from flows.enrich.batches import Labeller, Resources, default_folder
+from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary, summarise
@@ -24,6 +25,7 @@ from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import SILENT, UNUSABLE, Display, recorded_run, retry_time
 from flows.runs import read_features
+from flows.settings import Environment
 from models import (
     AnswersPending,
     AnswersUnusable,
@@ -55,7 +57,9 @@ def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any]
     # Rows of before count as asked for a new feature only if it is filled in for them.
     since = 0 if settings.backfill or not old.columns else version
     columns += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
-    return Meaning(version, tuple(columns), identity, settings.votes)
+    same = {column.name for column in columns if column.definition == (old.column(column.name) or column).definition}
+    certificates = tuple(one for one in old.certificates if one["feature"] in same)
+    return Meaning(version, tuple(columns), identity, settings.votes, certificates)
 
 
 def _continued(column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
@@ -210,6 +214,8 @@ class _Job:
                 self.submit,
                 backfill=settings.backfill,
                 in_flight=2 * settings.workers,
+                predictor=self._predictor(oracle.identity.to_json()),
+                cheap=self._cheap(labeller),
             )
             run.spending = changes = work.changes
             changes.cost = take_over_probe(oracle, store, run_id)
@@ -225,6 +231,18 @@ class _Job:
             summary = _write(self.folder, work, before, summarise(settings, self.features, work, before, seconds))
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
+
+    def _predictor(self, identity: dict[str, Any]) -> Predictor | None:
+        if self.settings.agree is None:
+            return None
+        return Predictor(self.settings, self.folder, Environment.read().cache / "embeddings", identity)
+
+    def _cheap(self, labeller: Labeller) -> Labeller | None:
+        """Who labels first, at the run's expense and within its budget."""
+        if self.settings.cheap is None:
+            return None
+        settings = self.settings.model_copy(update={"oracle": self.settings.cheap, "votes": 1})
+        return Labeller(settings, labeller.run_id, labeller.scope, self.resources, labeller.retry_unusable)
 
     def _scopes(self, meaning: Meaning) -> list[str]:
         """Of this version of the table, and of those before it: a run that is resumed may have left a partial table."""
@@ -247,11 +265,16 @@ def locked(folder: Path) -> Iterator[None]:
 def _write(folder: Path, work: Enrichment, before: Meaning, summary: EnrichSummary) -> EnrichSummary:
     """The table where something has changed, and the summary."""
     table, changes = work.table, work.changes
+    if work.predictor is not None:
+        new = [one for made in work.predictor.made for one in made.certificates(table.meaning.version)]
+        table.meaning = replace(table.meaning, certificates=(*table.meaning.certificates, *new))
     if changes.rows or (changes.complete and not before.means_the_same_as(table.meaning)):
         write_table(folder, table)
     else:
         summary = summary.model_copy(update={"version": before.version})
     summary.write(folder)
+    if work.predictor is not None and changes.complete:
+        work.predictor.save()
     return summary
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from flows.discover import SUBSET
-from flows.settings import OracleSettings, Usd
+from flows.settings import OracleSettings, OracleText, Usd
 from models import digest_of
 
 Runner = Literal["threads", "dask", "ray"]
@@ -20,6 +20,21 @@ class EnrichSettings(OracleSettings):
         description="a run folder, a CSV file with the columns name and definition, or by hand: 'name: definition; …'"
     )
     backfill: bool = Field(False, description="fill in features that are new to the table for old examples too")
+    agree: float | None = Field(
+        None,
+        ge=0.5,
+        lt=1,
+        description="predict labels where they are certified to agree with the oracle's on at least this share (0.95)",
+    )
+    delta: float = Field(0.05, gt=0, lt=0.5, description="with agree: how probable it may be that a certificate fails")
+    embedder: str | None = Field(
+        None,
+        description="with agree: a vision or sentence model by path or hub id, or contrastive[:MODEL] "
+        "(default: statistics of the texts or pictures)",
+    )
+    cheap: OracleText | None = Field(
+        None, description="with agree: a cheaper oracle that labels first; the other is asked where that is not enough"
+    )
     budget: Usd | None = Field(
         None, description="USD that one version of the table may cost, interrupted attempts included"
     )
@@ -29,6 +44,13 @@ class EnrichSettings(OracleSettings):
         None, description="address of a cluster that is there already (default: one of its own for this run)"
     )
     out: str | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
+
+    @model_validator(mode="after")
+    def _only_with_agree(self) -> EnrichSettings:
+        if self.agree is None and (self.embedder or self.cheap):
+            name = "embedder" if self.embedder else "cheap"
+            raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -48,6 +48,9 @@ class EnrichSummary(BaseModel):
     cost_usd: float
     unknown_calls: int
     unknown_usd: float
+    predicted_labels: int = 0  # of the whole table, earlier versions included
+    predictions: list[dict[str, Any]] = []  # of this run, one per group of examples with the same features
+    certificates: list[dict[str, Any]] = []  # of this run and of earlier ones, by feature and version
     stopped_because: str
     partial: bool
     message: str
@@ -96,6 +99,7 @@ class EnrichSummary(BaseModel):
                 shares = f"{one['before']:.0%} → {one['now']:.0%}"
                 lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
         lines += self.unusable.lines() if self.unusable else []
+        lines += self._lines_of_predictions()
         if self.message:
             lines.append(self.message)
         if self.unknown_calls:
@@ -104,6 +108,23 @@ class EnrichSummary(BaseModel):
         paid = f"{plural(self.paid_calls, 'question')} paid, {self.cached_calls:,} from the store"
         return [*lines, f"{paid}, {in_usd(micro_of(self.cost_usd))}"]
 
+    def _lines_of_predictions(self) -> list[str]:
+        lines = []
+        for made in self.predictions:
+            if made["too_small"]:
+                lines.append(f"{made['examples']:,} examples are too few to predict any: all were asked")
+                continue
+            share = made["asked_examples"] / made["examples"]
+            lines.append(
+                f"{made['predicted_labels']:,} labels predicted, {made['asked_labels']:,} asked "
+                f"({share:.0%} of the examples)"
+            )
+        here = [one for one in self.certificates if one["version"] == self.version]
+        asked = [one["feature"] for one in here if one["certificate"] is None]
+        if asked and not all(one["too_small"] for one in self.predictions):
+            lines.append("not certified, and therefore asked: " + ", ".join(asked))
+        return lines
+
 
 def summarise(
     settings: EnrichSettings, features: list[Feature], work: Enrichment, before: Meaning, seconds: float
@@ -111,6 +132,7 @@ def summarise(
     table, changes, names = work.table, work.changes, [feature.name for feature in features]
     columns = [table.meaning.names.index(name) for name in names]
     before_now = work.before, table.labels[changes.new_content]
+    predicted, version = work.predictor.made if work.predictor else [], table.meaning.version
     shares = [[Share.of(labels[:, column]) for column in columns] for labels in before_now]
     return EnrichSummary(
         settings=settings.model_dump(mode="json"),
@@ -132,6 +154,9 @@ def summarise(
         cost_usd=changes.cost / MICRO,
         unknown_calls=changes.unknown_calls,
         unknown_usd=changes.unknown / MICRO,
+        predicted_labels=table.predicted_count,
+        predictions=[made.to_json() for made in predicted],
+        certificates=[*table.meaning.certificates, *(c for made in predicted for c in made.certificates(version))],
         stopped_because=_why_stopped(changes),
         partial=not changes.complete,
         message=str(changes.failure or changes.stopped or ""),

@@ -12,10 +12,12 @@ from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
-from models import Feature, Money, OracleError
+from flows.enrich.predict import Predictor
+from models import ExampleChanged, Feature, Money, OracleError
 from reports import GrowingTable
 from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
@@ -113,7 +115,10 @@ class Enrichment:
         *,
         backfill: bool,
         in_flight: int,
+        predictor: Predictor | None = None,
+        cheap: Labeller | None = None,
     ) -> None:
+        self.predictor, self._cheap = predictor, cheap
         self.table = table
         self.changes = Changes()
         self.looked_at = 0
@@ -148,7 +153,12 @@ class Enrichment:
                 if changes.stopped is not None:
                     break
             for columns in list(self._queued):
-                self._send(columns)
+                if self.predictor is not None:
+                    self._predict(self.predictor, columns)
+                else:
+                    self._send(columns)
+        except _Stopped as stopped:
+            changes.stopped = stopped.error
         except (OracleError, StoreError, DatasetError) as error:
             changes.failure = error
         while self._in_flight:
@@ -192,9 +202,8 @@ class Enrichment:
         if known is None:
             self._enqueue(tuple(self._columns), example, ChangeKind.ADDED if row is None else ChangeKind.CHANGED)
             return
-        labels, version = known
-        moved = table.put(example.id, example.digest, version)
-        table.labels[moved] = labels
+        moved = table.put(example.id, example.digest, known.version)
+        table.restore(moved, known)
         self.changes.count(ChangeKind.RENAMED, example.id)
         self.changes.rows.append(moved)
         columns = self._missing(moved)
@@ -203,16 +212,19 @@ class Enrichment:
 
     def _missing(self, row: int) -> tuple[int, ...]:
         """The features of which a row has no label, though it should: those asked when it was labelled, or all."""
-        labels = self.table.labels[row]
+        missing = self.table.labels[row] == UNKNOWN
         if self._backfill:
-            return tuple(column for column in self._columns if labels[column] == UNKNOWN)
+            if self.predictor is None:  # asked to ask: what was predicted is not enough
+                missing = missing | self.table.is_predicted(row)
+            return tuple(column for column in self._columns if missing[column])
         version = self.table.versions[row]
-        return tuple(column for column in self._columns if labels[column] == UNKNOWN and self._since[column] <= version)
+        return tuple(column for column in self._columns if missing[column] and self._since[column] <= version)
 
     def _enqueue(self, columns: tuple[int, ...], example: Example, kind: ChangeKind) -> None:
         queued = self._queued.setdefault(columns, [])
         queued.append((example, kind))
-        if len(queued) * len(columns) * self._labeller.settings.votes >= MAX_QUESTIONS:
+        full = len(queued) * len(columns) * self._labeller.settings.votes >= MAX_QUESTIONS
+        if full and self.predictor is None:  # which needs to know the whole pool
             self._send(columns)
 
     def _send(self, columns: tuple[int, ...]) -> None:
@@ -255,7 +267,15 @@ class Enrichment:
             if labelled.known[place]:
                 self._apply_row(example, kind, oldest.columns, labelled.labels[place])
 
-    def _apply_row(self, example: Example, kind: ChangeKind, columns: tuple[int, ...], labels: Labels) -> None:
+    def _apply_row(
+        self,
+        example: Example,
+        kind: ChangeKind,
+        columns: tuple[int, ...],
+        labels: Labels,
+        chances: NDArray[np.float64] | None = None,
+    ) -> None:
+        """`chances` are numbers where a label is predicted."""
         table, changes = self.table, self.changes
         if kind is ChangeKind.FILLED and (labels == UNKNOWN).all():
             changes.unchanged += 1
@@ -265,7 +285,11 @@ class Enrichment:
         if kind is ChangeKind.CHANGED and row is not None:
             self._count_flips(row, columns, labels)
         row = table.put(example.id, example.digest, version)
-        table.labels[row, list(columns)] = labels
+        asked = np.ones(len(columns), np.bool_) if chances is None else np.isnan(chances)
+        chosen = np.array(columns)
+        table.set_asked(row, chosen[asked], labels[asked])
+        if chances is not None and not asked.all():
+            table.set_predicted(row, chosen[~asked], labels[~asked], chances[~asked])
         changes.count(kind, example.id)
         changes.rows.append(row)
         if kind in (ChangeKind.ADDED, ChangeKind.CHANGED):
@@ -273,9 +297,133 @@ class Enrichment:
             changes.new_labels += len(columns)
             changes.new_unknown += int((labels == UNKNOWN).sum())
 
+    def _predict(self, predictor: Predictor, columns: tuple[int, ...]) -> None:
+        """Label a pool, and take it over once all of it is known: a run that ends before leaves its answers in the
+        store, and the next one finds the same pool and draws the same sample."""
+        kinds = {example.id: kind for example, kind in self._queued[columns]}
+        examples = [example for example, _ in self._queued.pop(columns)]
+        features = [self._feature_of[column] for column in columns]
+        while True:
+            pool = _PoolBatches(self._labeller, self._submit, self.changes, examples, features, self._max_in_flight)
+            first = None
+            if self._cheap is not None:
+                cheap = _PoolBatches(self._cheap, self._submit, self.changes, examples, features, self._max_in_flight)
+                first = cheap.log_odds
+            try:
+                made = predictor.label(examples, features, pool.ask, first)
+                break
+            except ExampleChanged:
+                examples, gone = predictor.without_vanished(examples)
+                if not gone:
+                    raise
+                for one in gone:
+                    self.changes.skip(one)
+        skipped = {one.id for one in pool.left_out}
+        for row, example in enumerate(examples):
+            if example.id in skipped:
+                continue
+            self._apply_row(example, kinds[example.id], columns, made.result.labels[row], made.result.chances[row])
+
     def _count_flips(self, row: int, columns: tuple[int, ...], labels: Labels) -> None:
         for column, label in zip(columns, labels.tolist(), strict=True):
             old = int(self.table.labels[row, column])
             if UNKNOWN not in (old, label) and old != label:
                 name = self.table.meaning.names[column]
                 self.changes.flips[name] = self.changes.flips.get(name, 0) + 1
+
+
+class _Stopped(Exception):
+    """What stopped the asking of a pool: a budget, or people who have yet to answer."""
+
+    def __init__(self, error: OracleError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _PoolBatches:
+    """Asks cells of a pool in batches, those with the same features together."""
+
+    def __init__(
+        self,
+        labeller: Labeller,
+        submit: Submit,
+        changes: Changes,
+        examples: Sequence[Example],
+        features: Sequence[Feature],
+        in_flight: int,
+    ) -> None:
+        self._labeller, self._submit, self._changes = labeller, submit, changes
+        self._examples, self._features, self._in_flight = examples, features, in_flight
+        self.left_out: list[Quarantined] = []
+
+    def ask(self, cells: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """Raises _Stopped once all that was answered is in the store."""
+        return self._asked(cells)[0]
+
+    def log_odds(self, examples: Sequence[Example], features: Sequence[Feature]) -> NDArray[np.float64]:
+        """Of a labeller that answers first: by its probabilities, else as if it were right nine times out of ten."""
+        labels, chances = self._asked(np.ones((len(examples), len(features)), np.bool_))
+        plain = np.select([labels == 1, labels == 0], [0.9, 0.1], 0.5)
+        chances = np.clip(np.where(np.isnan(chances), plain, chances), 0.001, 0.999)
+        odds: NDArray[np.float64] = np.log(chances / (1 - chances))
+        return odds
+
+    def _asked(self, cells: NDArray[np.bool_]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        labels, chances = np.full(cells.shape, UNKNOWN, np.int8), np.full(cells.shape, np.nan)
+        waiting: deque[tuple[NDArray[np.intp], NDArray[np.intp], Batch, BatchFuture]] = deque()
+        stopped: OracleError | None = None
+
+        def take() -> None:
+            nonlocal stopped
+            rows, columns, batch, future = waiting.popleft()
+            found = self._result(batch, future)
+            labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
+            stopped = stopped or found.stopped
+
+        for rows, columns in self._groups(cells):
+            batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
+            waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
+            while len(waiting) > self._in_flight:
+                take()
+            if stopped is not None:
+                break
+        while waiting:
+            take()
+        if stopped is not None:
+            raise _Stopped(stopped)
+        return labels, chances
+
+    def _groups(self, cells: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        patterns, which = np.unique(cells, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            columns = np.flatnonzero(pattern)
+            rows = np.flatnonzero(which.reshape(-1) == number)
+            if not len(columns):
+                continue
+            at_once = max(1, MAX_QUESTIONS // (len(columns) * self._labeller.settings.votes))
+            for start in range(0, len(rows), at_once):
+                yield rows[start : start + at_once], columns
+
+    def _result(self, batch: Batch, future: BatchFuture) -> BatchLabels:
+        """Of a batch; one whose worker was lost is asked again, and what was answered is in the store."""
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return self._counted(future.result())
+            except BatchLost as lost:
+                self._counted(lost.found)
+                raise
+            except (OracleError, StoreError, DatasetError):
+                raise
+            except Exception:  # whatever ended a worker
+                future = self._submit(self._labeller, batch)
+        return self._counted(future.result())
+
+    def _counted(self, found: BatchLabels) -> BatchLabels:
+        changes = self._changes
+        changes.paid_calls += found.paid_calls
+        changes.cached_calls += found.cached_calls
+        changes.cost += found.cost
+        for one in found.left_out:
+            self.left_out.append(one)
+            changes.skip(one)
+        return found

@@ -1,4 +1,6 @@
 """CLIP and SigLIP models."""
 
+from models.contrastive.embeddings import Embedder, batches, explained, opened_pictures
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from models.contrastive.vector_file import VectorFile, Vectors
 from models.contrastive.vocabulary import TEMPLATES, Phrase, read

@@ -1,13 +1,11 @@
 """Images and phrases as unit vectors of one CLIP or SigLIP model, each computed once.
 
-The vectors of images are cached between runs, in one file per model."""
+The vectors of images are cached between runs, per model."""
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.contrastive.vector_file import VectorFile, Vectors
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
@@ -23,46 +22,6 @@ from sources import Example, open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Vector = NDArray[np.float32]
-ROUNDING = 1e-3  # of the length of a unit vector
-
-
-class EmbeddingFile:
-    """A cache from digests to unit vectors of one model. What is no such vector counts as absent, a file that cannot be
-    read as empty; failures to write are ignored."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self, size: int) -> dict[str, Vector]:
-        """The vectors with `size` numbers each."""
-        try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                digests, vectors = kept["digests"], kept["vectors"]
-        except Exception:  # numpy and zipfile raise anything for a file that they did not write
-            return {}
-        if digests.ndim != 1 or digests.dtype.kind != "U" or vectors.dtype.kind != "f":
-            return {}
-        if vectors.shape != (len(digests), size):
-            return {}
-        with np.errstate(all="ignore"):
-            vectors = vectors.astype(np.float32)
-            usable = np.abs(np.linalg.norm(vectors, axis=1) - 1) < ROUNDING  # not true of NaN
-        return dict(zip(digests[usable].tolist(), vectors[usable], strict=True))
-
-    def add(self, new: Mapping[str, Vector]) -> None:
-        """Another process may add at the same time: the file is always whole, and at worst lacks some vectors."""
-        size = len(next(iter(new.values())))
-        every = self.read(size) | dict(new)
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
-                whole = Path(folder) / self.path.name
-                np.savez(whole, digests=np.array(list(every)), vectors=np.stack(list(every.values())))
-                whole.replace(self.path)
-
-
-Vectors = NDArray[np.float32]  # one unit vector per row
 BATCH = 64
 MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 
@@ -77,7 +36,7 @@ class Embedder:
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
         self.name = files.name
-        with _explained(f"model {files.name!r} cannot be loaded"):
+        with explained(f"model {files.name!r} cannot be loaded"):
             source = {"revision": files.revision} if files.revision else {}
             config = transformers.AutoConfig.from_pretrained(files.location, **source)
             if not (hasattr(config, "text_config") and hasattr(config, "vision_config")):
@@ -111,7 +70,7 @@ class Embedder:
     def texts(self, texts: Sequence[str]) -> Vectors:
         """SigLIP pools the last position, so every text is padded to the full length."""
         parts = [np.empty((0, 0), np.float32)]
-        for batch in _batches(texts):
+        for batch in batches(texts):
             padding = "max_length" if self.sigmoid else True
             encoded = self._tokenizer(
                 batch, padding=padding, max_length=self._length, truncation=True, return_tensors="pt"
@@ -123,9 +82,9 @@ class Embedder:
 
     def images(self, examples: Sequence[Example]) -> Vectors:
         parts = [np.empty((0, 0), np.float32)]
-        for batch in _batches(examples):
-            for pictures in _opened(batch):
-                with _explained(f"model {self.name!r} cannot take the pictures"):
+        for batch in batches(examples):
+            for pictures in opened_pictures(batch):
+                with explained(f"model {self.name!r} cannot take the pictures"):
                     encoded = self._pixels(images=pictures, return_tensors="pt")
                 parts.append(self._vectors(self._model.get_image_features, encoded))
         return np.concatenate(parts[1:] or parts)
@@ -133,7 +92,7 @@ class Embedder:
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch
 
-        with torch.inference_mode(), _explained(f"model {self.name!r} fails"):
+        with torch.inference_mode(), explained(f"model {self.name!r} fails"):
             output = features(**encoded)
             pooled = output if isinstance(output, torch.Tensor) else output.pooler_output
             unit: Vectors = torch.nn.functional.normalize(pooled, dim=-1).float().numpy()
@@ -149,8 +108,9 @@ class Embeddings:
 
     def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
         self._files = files
-        self._kept = EmbeddingFile(folder / f"{version}.npz") if folder is not None else None
-        self._images: dict[str, NDArray[np.float32]] = {}
+        self._path = folder / version if folder is not None else None
+        self._kept: VectorFile | None = None
+        self._images: dict[str, NDArray[np.float32]] = {}  # those that could not be kept
         self._texts: dict[str, NDArray[np.float32]] = {}
         self._problems: dict[str, str | None] = {}
         self._embedder: Embedder | None = None
@@ -165,16 +125,30 @@ class Embeddings:
 
     def images(self, examples: Sequence[Example]) -> Vectors:
         with self._lock:
-            missing = {example.digest: example for example in examples if example.digest not in self._images}
-            if missing and self._kept is not None:
-                self._images |= self._kept.read(self.embedder.size)
-                missing = {digest: example for digest, example in missing.items() if digest not in self._images}
+            vectors, there = self._find([example.digest for example in examples])
+            missing = {example.digest: example for example, known in zip(examples, there, strict=True) if not known}
             if missing:
                 new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
-                self._images |= new
                 if self._kept is not None:
                     self._kept.add(new)
-            return np.stack([self._images[example.digest] for example in examples])
+                    kept = self._kept.find(list(new))[1]
+                    new = {digest: new[digest] for digest, known in zip(list(new), kept, strict=True) if not known}
+                self._images |= new
+                vectors, _ = self._find([example.digest for example in examples])
+            return vectors
+
+    def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
+        size = self.embedder.size
+        if self._path is not None and self._kept is None:
+            self._kept = VectorFile(self._path, size)
+        if self._kept is not None:
+            vectors, there = self._kept.find(digests)
+        else:
+            vectors, there = np.zeros((len(digests), size), np.float32), np.zeros(len(digests), np.bool_)
+        for place in np.flatnonzero(~there).tolist() if self._images else ():
+            if digests[place] in self._images:
+                vectors[place], there[place] = self._images[digests[place]], True
+        return vectors, there
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
@@ -190,12 +164,12 @@ class Embeddings:
             return self._problems[text]
 
 
-def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+def batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), BATCH):
         yield list(items[start : start + BATCH])
 
 
-def _opened(batch: Sequence[Example]) -> Iterator[list[Image]]:
+def opened_pictures(batch: Sequence[Example]) -> Iterator[list[Image]]:
     """The pictures of a batch, in parts where they are so large that they would fill the memory."""
     pictures, pixels = [], 0
     for example in batch:
@@ -216,7 +190,7 @@ def _not_contrastive(name: str, kind: str) -> OracleUnavailable:
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def explained(what: str) -> Iterator[None]:
     try:
         yield
     except OracleError:

@@ -15,7 +15,7 @@ from flows.runs.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe
-from reports.enrichment_table import Column, GrowingTable, Meaning, read_file, write_file
+from reports.enrichment_table import Column, GrowingTable, Meaning, read_file, read_table, write_file, write_table
 
 MEANING = Meaning(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 
@@ -93,10 +93,37 @@ def test_contents_that_have_swapped_their_names_are_both_known() -> None:
     for name, number in (("a", 2), ("b", 1)):
         known = table.known_content(digest(number))
         assert known is not None
-        labels, version = known
-        assert (labels.tolist(), version) == ([number - 1] * 2, number)
-        table.labels[table.put(name, digest(number), version)] = labels
+        assert (known.labels.tolist(), known.version) == ([number - 1] * 2, number)
+        table.restore(table.put(name, digest(number), known.version), known)
     assert table.known_content(digest(3)) is None
+
+
+def test_predicted_labels_are_marked_written_read_and_replaced_by_the_oracles_only(tmp_path: Path) -> None:
+    table, both = GrowingTable(MEANING), np.array([0, 1])
+    for number in (1, 2):
+        row = table.put(f"e{number}", digest(number), 3)
+        table.set_asked(row, both[:1], np.array([1], np.int8))
+    table.set_predicted(0, both[1:], np.array([0], np.int8), np.array([0.25]))
+    with pytest.raises(ValueError, match="must not replace the oracle's"):
+        table.set_predicted(0, both, np.array([0, 0], np.int8), np.array([0.1, 0.1]))
+    write_table(tmp_path, table)
+    kept = read_table(tmp_path)
+    assert [kept.is_predicted(row).tolist() for row in (0, 1)] == [[False, True], [False, False]]
+    assert kept.predicted_count == 1
+    marks = kept.marks(1)
+    assert marks is not None
+    assert (int(marks["version"][0]), float(marks["chance"][0])) == (3, 0.25)
+    renamed = kept.known_content(digest(1))
+    assert renamed is not None
+    kept.restore(kept.put("other name", digest(1), 4), renamed)
+    assert kept.is_predicted(2).tolist() == [False, True]
+    kept.set_asked(0, both, np.array([1, UNKNOWN], np.int8))  # refused: the predicted label stays
+    assert (kept.labels[0].tolist(), kept.is_predicted(0).tolist()) == ([1, 0], [False, True])
+    kept.set_asked(0, both, np.array([1, 1], np.int8))
+    assert (kept.labels[0].tolist(), kept.predicted_count) == ([1, 1], 1)
+    kept.put("e1", digest(9), 5)
+    kept.put("other name", digest(8), 5)
+    assert kept.predicted_count == 0
 
 
 def test_drift_is_newcombe_fisher_and_holm() -> None:

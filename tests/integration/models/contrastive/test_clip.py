@@ -168,14 +168,16 @@ def test_a_picture_is_embedded_once_for_all_runs(
     assert [answer.probability for answer in first] == [answer.probability for answer in second]
 
 
-def test_a_damaged_cache_file_is_made_anew(clip: Path, pictures: list[Example], tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["keys", "vectors"])
+def test_a_damaged_cache_file_is_made_anew(clip: Path, pictures: list[Example], tmp_path: Path, suffix: str) -> None:
     questions: list[Question] = [Label(Feature("snow"), pictures[0])]
     first = answers(ContrastiveOracle(clip, cache=tmp_path), questions)
-    (file,) = tmp_path.iterdir()
-    file.write_bytes(b"PK\x03\x04 no longer an archive")
-    assert answers(ContrastiveOracle(clip, cache=tmp_path), questions)[0].probability == first[0].probability
-    with np.load(file) as kept:
-        assert len(kept["digests"]) == 1
+    (file,) = tmp_path.glob(f"*.{suffix}")
+    whole = file.stat().st_size
+    for content in (b"", b"no longer what it was", b"\0" * whole, b"\xff" * (3 * whole)):
+        file.write_bytes(content)
+        again = answers(ContrastiveOracle(clip, cache=tmp_path), questions)
+        assert again[0].probability == pytest.approx(first[0].probability, abs=1e-5)
 
 
 def test_several_threads_may_ask_at_once(clip: Path, pictures: list[Example], tmp_path: Path) -> None:
@@ -256,50 +258,6 @@ def test_identity_holds_what_can_change_an_answer(clip: Path, tmp_path: Path) ->
         ContrastiveOracle(clip, vocabulary=WORDS, threshold=0.6).identity,
     ]
     assert base not in others
-
-
-def test_whatever_a_cache_file_holds_labels_stay_those_of_the_model(
-    clip: Path, pictures: list[Example], tmp_path: Path
-) -> None:
-    questions: list[Question] = [Label(Feature("snow"), picture) for picture in pictures[:4]]
-    first = [answer.probability for answer in answers(ContrastiveOracle(clip, cache=tmp_path), questions)]
-    (kept,) = tmp_path.glob("*.npz")
-    with np.load(kept) as file:
-        digests, good = file["digests"], file["vectors"]
-    size = good.shape[1]
-    one_bad = good.copy()
-    one_bad[1, 3] = np.nan
-    spoiled: dict[str, tuple[Any, Any]] = {
-        "NaN": (digests, np.full_like(good, np.nan)),
-        "one NaN": (digests, one_bad),
-        "infinite": (digests, good * np.inf),
-        "beyond float32": (digests, good.astype(np.float64) * 1e300),
-        "nothing": (digests, good * 0),
-        "too long": (digests, good * 1.5),
-        "too few numbers": (digests, good[:, : size // 2] / np.linalg.norm(good[:, : size // 2], axis=1)[:, None]),
-        "one number": (digests, np.ones((4, 1), np.float32)),
-        "flat": (digests, good.ravel()),
-        "deep": (digests, good[None]),
-        "texts": (digests, good.astype(str)),
-        "whole numbers": (digests, np.eye(4, size, dtype=np.int64)),
-        "complex": (digests, good.astype(complex)),
-        "digests in a square": (digests.reshape(2, 2), good),
-        "digests that are numbers": (np.arange(4), good),
-        "digests too few": (digests[:2], good),
-    }
-    for name, (names, vectors) in spoiled.items():
-        np.savez(kept, digests=names, vectors=vectors)
-        again = answers(ContrastiveOracle(clip, cache=tmp_path), questions)
-        assert [answer.probability for answer in again] == pytest.approx(first, abs=1e-5), name
-    for content in (
-        b"",
-        b"PK\x03\x04" + b"\0" * 40,
-        kept.read_bytes()[:-30],
-        b"\x93NUMPY\x01\0\xff\xff{" + b"(" * 9000,
-    ):
-        kept.write_bytes(content)
-        again = answers(ContrastiveOracle(clip, cache=tmp_path), questions)
-        assert [answer.probability for answer in again] == pytest.approx(first, abs=1e-5)
 
 
 def test_a_model_whose_vectors_are_not_numbers_is_one_line(clip: Path, pictures: list[Example], tmp_path: Path) -> None:

@@ -1,0 +1,133 @@
+"""Predicted labels in an enrichment: which cells of a pool are asked, and what becomes of the classifiers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery.statistics import Promise
+from flows.enrich.settings import EnrichSettings
+from models import Feature, digest_of
+from models.predicted import Classifiers, LabelPool, NoVectors, PredictedLabels, VectorSource, embedder_of, label_pool
+from reports.run import replace_file
+from sources import Example, Quarantined, vanished
+
+PREDICTOR = "predictor.npz"
+Cells = NDArray[np.bool_]
+Table = NDArray[np.int8]
+FirstAnswers = Callable[[Sequence[Example], Sequence[Feature]], NDArray[np.float64]]  # log-odds of a cheaper model
+
+
+def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:
+    """Of contents and names, and of nothing else: examples that are added or gone do not shuffle the others."""
+    ranks = [hashlib.sha256(f"{seed}\n{one.digest}\n{one.id}".encode("utf-8", "surrogatepass")) for one in examples]
+    return np.array(sorted(range(len(examples)), key=lambda row: ranks[row].digest()), np.intp)
+
+
+@dataclass
+class Prediction:
+    """What was predicted for one pool."""
+
+    features: list[Feature]
+    result: PredictedLabels
+    embedder: str
+    examples: int
+    by: str  # who answered first: a cheaper model, or nobody
+
+    def to_json(self) -> dict[str, Any]:
+        asked = ~self.result.predicted
+        return {
+            "examples": self.examples,
+            "asked_examples": int(asked.any(axis=1).sum()),
+            "asked_labels": int(asked.sum()),
+            "predicted_labels": int((~asked).sum()),
+            "embedder": self.embedder,
+            "first": self.by,
+            "learned_anew": self.result.learned_anew,
+            "too_small": self.result.classifiers is None,
+        }
+
+    def certificates(self, version: int) -> list[dict[str, Any]]:
+        """One per feature; without a certificate, of a feature that was asked in full."""
+        return [
+            {"feature": feature.name, "version": version, "certificate": one.to_json() if one else None}
+            for feature, one in zip(self.features, self.result.certificates, strict=True)
+        ]
+
+
+@dataclass
+class Predictor:
+    """Labels pools of examples, each with its own features; keeps the classifiers for the next night."""
+
+    settings: EnrichSettings
+    folder: Path
+    cache: Path
+    oracle: dict[str, Any]  # its identity
+    made: list[Prediction] = field(default_factory=list)
+    _kept: dict[str, Any] | None = None
+
+    @property
+    def promise(self) -> Promise:
+        return Promise(self.settings.agree or 1.0, self.settings.delta)
+
+    def without_vanished(self, examples: Sequence[Example]) -> tuple[list[Example], list[Quarantined]]:
+        gone = vanished(list(examples))
+        names = {one.id for one in gone}
+        return [example for example in examples if example.id not in names], gone
+
+    def label(
+        self,
+        examples: Sequence[Example],
+        features: list[Feature],
+        ask: Callable[[Cells], Table],
+        first: FirstAnswers | None,
+    ) -> Prediction:
+        """Raises ExampleChanged where a picture is gone, and whatever `ask` raises."""
+        state, kept = self._read(features)
+        alone = first is not None and self.settings.embedder is None  # the cheaper model's answers are all that is used
+        source = NoVectors() if alone else embedder_of(self.settings.embedder, examples, self.cache, state)
+        order = random_order(examples, self.settings.seed)
+        odds = first(examples, features) if first is not None else None
+        whole_rows = examples[0].image is not None
+        pool = LabelPool(source.vectors(examples), order, len(features), whole_rows, odds)
+        if kept is not None and kept.weights.shape != (pool.features, pool.vectors.shape[1]):
+            kept = None
+        result = label_pool(pool, ask, self.promise, kept)
+        made = Prediction(features, result, source.name, len(examples), self.settings.cheap or "")
+        self.made.append(made)
+        if result.classifiers is not None and result.learned_anew:
+            self._keep(features, source, result.classifiers)
+        return made
+
+    def _key(self, features: Sequence[Feature]) -> str:
+        """Of all that the classifiers were learned from but the examples."""
+        about = [[feature.name, feature.definition] for feature in features]
+        settings = self.settings
+        return digest_of([about, self.oracle, settings.votes, settings.embedder or "", settings.cheap or ""])
+
+    def _read(self, features: Sequence[Feature]) -> tuple[dict[str, NDArray[Any]] | None, Classifiers | None]:
+        """Of an earlier night; a file that is missing or damaged counts as none."""
+        try:
+            with np.load(self.folder / PREDICTOR, allow_pickle=False) as file:
+                if str(file["key"]) != self._key(features):
+                    return None, None
+                state = {name: file[name] for name in file.files}
+                return state, Classifiers(state["weights"], state["trust"], state["bias"])
+        except Exception:  # numpy and zipfile raise anything for a file that they did not write
+            return None, None
+
+    def _keep(self, features: Sequence[Feature], source: VectorSource, made: Classifiers) -> None:
+        arrays = {"weights": made.weights, "trust": made.trust, "bias": made.bias, "key": np.array(self._key(features))}
+        self._kept = {**source.state(), **arrays}
+
+    def save(self) -> None:
+        """Once the table is written: a run that is killed before goes on with the classifiers it had."""
+        if self._kept is not None:
+            arrays = self._kept
+            replace_file(self.folder / PREDICTOR, lambda file: np.savez(file, **arrays), binary=True)

@@ -1,0 +1,6 @@
+"""Labels that are predicted where a certificate allows it, and asked elsewhere."""
+
+from models.predicted.classifier import Classifiers
+from models.predicted.embedders import NoVectors, VectorSource, embedder_of
+from models.predicted.labelling import LabelPool, PredictedLabels, label_pool
+from models.predicted.sentences import sentence_closeness

@@ -1,0 +1,210 @@
+"""Examples as vectors: by a model the user names, or by plain statistics of texts and pictures where none is named.
+
+Vectors of a model are cached by content. Nothing is downloaded unless a hub id is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.contrastive import SHIPPED, Embedder, VectorFile, Vectors, batches, explained, opened_pictures
+from models.local import ModelFiles, find_model
+from models.oracle import OracleUnavailable
+from models.predicted.pixels import PIXELS, picture_vectors
+from models.predicted.terms import TermVectors
+from sources import Example
+
+AT_ONCE = 4_096  # examples whose vectors are computed before they are kept
+
+
+class VectorSource(Protocol):
+    name: str  # with its version: vectors of different names do not go together
+
+    def vectors(self, examples: Sequence[Example]) -> Vectors: ...
+
+    def state(self) -> Mapping[str, NDArray[Any]]:
+        """What `embedder_of` must be given to make the same vectors another day."""
+        ...
+
+
+class _Computes(Protocol):
+    name: str
+    size: int
+
+    def embed(self, examples: Sequence[Example]) -> Vectors: ...
+
+
+class NoVectors:
+    """For where a cheaper model's answers are all that there is to learn from."""
+
+    name = ""
+
+    def vectors(self, examples: Sequence[Example]) -> Vectors:
+        return np.empty((len(examples), 0), np.float32)
+
+    def state(self) -> Mapping[str, NDArray[Any]]:
+        return {}
+
+
+class KeptVectors:
+    """Vectors of contents, computed once."""
+
+    def __init__(self, computes: _Computes, cache: Path | None) -> None:
+        self.name = computes.name
+        self._computes = computes
+        self._file = VectorFile(cache / computes.name.replace("/", "-"), computes.size) if cache is not None else None
+
+    def state(self) -> Mapping[str, NDArray[Any]]:
+        return {}
+
+    def vectors(self, examples: Sequence[Example]) -> Vectors:
+        parts = [np.empty((0, self._computes.size), np.float32)]
+        for start in range(0, len(examples), AT_ONCE):
+            parts.append(self._of(examples[start : start + AT_ONCE]))
+        return np.concatenate(parts)
+
+    def _of(self, examples: Sequence[Example]) -> Vectors:
+        if self._file is None:
+            return self._computes.embed(examples)
+        vectors, there = self._file.find([example.digest for example in examples])
+        missing = np.flatnonzero(~there).tolist()
+        if missing:
+            vectors[missing] = self._computes.embed([examples[row] for row in missing])
+            self._file.add({examples[row].digest: vectors[row] for row in missing})
+        return vectors
+
+
+def embedder_of(
+    model: str | None,
+    examples: Sequence[Example],
+    cache: Path | None,
+    state: Mapping[str, NDArray[Any]] | None = None,
+) -> VectorSource:
+    """`model` is a folder or a hub id, `contrastive[:MODEL]`, or None for statistics of the texts or pictures."""
+    pictures = bool(examples) and examples[0].image is not None
+    if model is None:
+        return KeptVectors(_Pixels(), cache) if pictures else TermVectors.of(examples, state)
+    kind, _, named = model.partition(":")
+    if kind == "contrastive":
+        return KeptVectors(_Contrastive(find_model(named or str(SHIPPED))), cache)
+    files = find_model(model)
+    transformers: Any = import_module("transformers")
+    with explained(f"model {files.name!r} cannot be loaded"):
+        config = transformers.AutoConfig.from_pretrained(files.location, revision=files.revision)
+    if hasattr(config, "text_config") and hasattr(config, "vision_config"):
+        return KeptVectors(_Contrastive(files), cache)
+    return KeptVectors(_Vision(files) if pictures else _Sentences(files), cache)
+
+
+class _Pixels:
+    name, size = PIXELS
+
+    def embed(self, examples: Sequence[Example]) -> Vectors:
+        return picture_vectors(
+            picture for batch in batches(examples) for part in opened_pictures(batch) for picture in part
+        )
+
+
+class _Contrastive:
+    """The picture tower of a CLIP or SigLIP model, or its text tower for texts."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        self._embedder = Embedder(files)
+        self.name, self.size = f"{files.name}-{files.version}", self._embedder.size
+
+    def embed(self, examples: Sequence[Example]) -> Vectors:
+        if examples[0].image is not None:
+            return self._embedder.images(examples)
+        return self._embedder.texts([example.text or "" for example in examples])
+
+
+class _Loaded:
+    """Any transformers model, of which the last hidden states are pooled."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        transformers: Any = import_module("transformers")
+        transformers.utils.logging.set_verbosity_error()
+        transformers.utils.logging.disable_progress_bar()
+        self._files, self._transformers = files, transformers
+        with explained(f"model {files.name!r} cannot be loaded"):
+            self._model: Any = transformers.AutoModel.from_pretrained(files.location, revision=files.revision).eval()
+        config = self._model.config
+        self.size = int(getattr(config, "hidden_size", 0) or getattr(config, "hidden_sizes", [0])[-1])
+        self.name = f"{files.name}-{files.version}"
+
+    def _unit(self, pooled: Any) -> Vectors:
+        import torch
+
+        unit: Vectors = torch.nn.functional.normalize(pooled.float(), dim=-1).numpy()
+        if unit.shape[1:] != (self.size,) or not np.isfinite(unit).all():
+            raise OracleUnavailable(f"model {self._files.name!r} makes no vectors: choose another embedder")
+        return unit
+
+
+class _Sentences(_Loaded):
+    """The mean over a text's tokens, or the first token where the model's folder says so (sentence-transformers)."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        super().__init__(files)
+        with explained(f"model {files.name!r} has no tokenizer for texts"):
+            self._tokenizer: Any = self._transformers.AutoTokenizer.from_pretrained(
+                files.location, revision=files.revision
+            )
+        self._first_token = _pools_first_token(Path(files.location))
+        positions = getattr(self._model.config, "max_position_embeddings", 512)
+        self._length = min(int(positions), 512)
+
+    def embed(self, examples: Sequence[Example]) -> Vectors:
+        import torch
+
+        parts = [np.empty((0, self.size), np.float32)]
+        for batch in batches(examples):
+            texts = [example.text or "" for example in batch]
+            with torch.inference_mode(), explained(f"model {self._files.name!r} fails"):
+                tokens = self._tokenizer(
+                    texts, padding=True, truncation=True, max_length=self._length, return_tensors="pt"
+                )
+                states = self._model(**tokens).last_hidden_state
+                mask = tokens["attention_mask"][..., None]
+                pooled = states[:, 0] if self._first_token else (states * mask).sum(1) / mask.sum(1)
+                parts.append(self._unit(pooled))
+        return np.concatenate(parts)
+
+
+def _pools_first_token(folder: Path) -> bool:
+    try:
+        pooling = json.loads((folder / "1_Pooling" / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(pooling, dict) and pooling.get("pooling_mode_cls_token") is True
+
+
+class _Vision(_Loaded):
+    """What the model pools itself, else the mean over its last states."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        super().__init__(files)
+        with explained(f"model {files.name!r} takes no pictures"):
+            processor = self._transformers.AutoImageProcessor
+            self._pixels: Any = processor.from_pretrained(files.location, revision=files.revision, backend="pil")
+
+    def embed(self, examples: Sequence[Example]) -> Vectors:
+        import torch
+
+        parts = [np.empty((0, self.size), np.float32)]
+        for batch in batches(examples):
+            for pictures in opened_pictures(batch):
+                with torch.inference_mode(), explained(f"model {self._files.name!r} cannot take the pictures"):
+                    output = self._model(**self._pixels(images=pictures, return_tensors="pt"))
+                    pooled = getattr(output, "pooler_output", None)
+                    states = output.last_hidden_state
+                    if pooled is None:
+                        pooled = states.mean(dim=1) if states.dim() == 3 else states.mean(dim=(2, 3))
+                    parts.append(self._unit(pooled.flatten(1)))
+        return np.concatenate(parts)

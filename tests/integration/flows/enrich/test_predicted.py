@@ -1,0 +1,177 @@
+"""Predicted labels: certified, marked as such, never in place of the oracle's, and the same after an interruption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from models import Recorded
+from tests.support.growing_worlds import World, night, table
+from tests.support.telling_worlds import TellingWorld
+
+ROWS = 800
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TellingWorld:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return TellingWorld(tmp_path / "world", ROWS)
+
+
+def truth(world: World) -> pd.DataFrame:
+    return pd.read_csv(world.folder / "truth.csv").set_index("id")
+
+
+def predicted(world: World, trait: str) -> pd.Series[bool]:
+    labels = table(world)
+    if f"{trait} (predicted in)" not in labels:
+        return pd.Series(data=False, index=labels.index)
+    return labels[f"{trait} (predicted in)"].notna()
+
+
+def test_labels_are_predicted_where_certified_and_asked_elsewhere(world: TellingWorld) -> None:
+    summary = night(world, agree=0.9)
+    (made,) = summary["predictions"]
+    assert made["predicted_labels"] == summary["predicted_labels"] > ROWS
+    assert summary["paid_calls"] == made["asked_labels"]
+    assert made["asked_labels"] + made["predicted_labels"] == 3 * ROWS
+    labels, true = table(world), truth(world)
+    for one in summary["certificates"]:
+        trait, here = one["feature"], predicted(world, one["feature"])
+        assert (labels[trait] == true[trait])[~here].all()  # what the oracle said is what is written
+        assert here.any() == (one["certificate"] is not None)
+        if here.any():
+            assert (labels[trait] == true[trait])[here].mean() >= 0.9
+            chance = labels[f"{trait} (probability)"]
+            assert chance.notna().equals(here)
+            assert ((chance >= 0.5) == (labels[trait] == 1))[here].all()
+
+
+def test_where_nothing_can_be_learned_nothing_is_predicted(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 700)
+    summary = night(world, agree=0.9)
+    assert summary["predicted_labels"] == 0
+    assert all(one["certificate"] is None for one in summary["certificates"])
+    assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
+    assert summary["paid_calls"] == 2_100
+
+
+def test_a_pool_that_is_too_small_is_asked(tmp_path: Path) -> None:
+    world = TellingWorld(tmp_path / "world", 60)
+    summary = night(world, agree=0.95)
+    assert (summary["predicted_labels"], summary["paid_calls"]) == (0, 180)
+
+
+def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certificate(
+    world: TellingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = night(world, agree=0.9, out=str(tmp_path / "other"), store=str(tmp_path / "other.sqlite"))
+    real = Recorded.ask
+    left = {"answers": 300}
+
+    def dies(self: Recorded, questions: Any) -> Any:
+        for answer in real(self, questions):
+            left["answers"] -= 1
+            if left["answers"] == 0:
+                raise RuntimeError("killed")
+            yield answer
+
+    monkeypatch.setattr(Recorded, "ask", dies)
+    monkeypatch.setattr("flows.enrich.update.MAX_ATTEMPTS", 1)
+    for more in (550, 850, 10**9):
+        with pytest.raises(RuntimeError, match="killed"):
+            night(world, run_id="the-run", agree=0.9)
+        left["answers"] = more
+        assert not (world.folder / "out" / "labels.parquet").exists()
+    resumed = night(world, run_id="the-run", agree=0.9)
+    assert resumed["certificates"] == undisturbed["certificates"]
+    assert resumed["predictions"] == undisturbed["predictions"]
+    other = pd.read_parquet(tmp_path / "other" / "labels.parquet").set_index("id")
+    pd.testing.assert_frame_equal(table(world), other)
+
+
+def test_a_budget_that_runs_out_leaves_the_answers_and_the_next_run_goes_on(world: TellingWorld) -> None:
+    stopped = night(world, agree=0.9, budget="0.8")
+    assert stopped["stopped_because"] == "budget"
+    assert stopped["cost_usd"] <= 0.8
+    assert not (world.folder / "out" / "labels.parquet").exists()
+    done = night(world, agree=0.9)
+    asked = done["predictions"][0]["asked_labels"]
+    assert (done["stopped_because"], done["paid_calls"]) == ("done", asked - stopped["paid_calls"])
+
+
+def test_a_new_night_uses_the_classifiers_while_an_audit_confirms_them(world: TellingWorld) -> None:
+    night(world, agree=0.9)
+    before = table(world)
+    world.add(400)
+    second = night(world, agree=0.9)
+    (made,) = second["predictions"]
+    assert not made["learned_anew"]
+    assert second["version"] == 2
+    assert table(world).loc[before.index, list(world.traits)].equals(before[list(world.traits)])
+    assert {one["version"] for one in second["certificates"]} == {1, 2}
+
+
+def test_a_new_night_whose_data_has_changed_is_learned_anew(world: TellingWorld) -> None:
+    night(world, agree=0.9)
+    known = set(world.texts)
+    world.add(700)
+    frame = pd.read_csv(world.spec)
+    new = ~frame["id"].isin(known)
+    frame.loc[new, "text"] = frame.loc[new, "text"].str.replace("red", "rot").str.replace("round", "rund")
+    frame.to_csv(world.spec, index=False)
+    (made,) = night(world, agree=0.9)["predictions"]
+    assert made["learned_anew"]
+
+
+def test_predicted_labels_become_asked_when_they_are_asked_and_never_the_reverse(world: TellingWorld) -> None:
+    first = night(world, agree=0.9)
+    again = night(world, agree=0.9)
+    assert (again["version"], again["paid_calls"], again["predicted_labels"]) == (1, 0, first["predicted_labels"])
+    kept = night(world)
+    assert (kept["paid_calls"], kept["predicted_labels"]) == (0, first["predicted_labels"])
+    asked = night(world, backfill=True)
+    assert asked["paid_calls"] == first["predicted_labels"]
+    assert asked["predicted_labels"] == 0
+    assert (table(world)[list(world.traits)] == truth(world)).all(axis=None)
+
+
+def test_a_feature_that_is_defined_anew_loses_its_predictions_and_certificates(world: TellingWorld) -> None:
+    night(world, agree=0.9)
+    features = world.features.replace("It is red.", "It is of a red colour.")
+    summary = night(world, agree=0.9, features=features, backfill=True, oracle="simulated?price=0.001")
+    assert {one["version"] for one in summary["certificates"] if one["feature"] == "red"} == {2}
+    assert {one["version"] for one in summary["certificates"] if one["feature"] == "round"} == {1}
+
+
+def test_a_cheaper_oracle_labels_first_and_the_dear_one_where_that_is_not_enough(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 800)  # whose texts tell nothing
+    summary = night(world, agree=0.9, cheap="simulated?flip=0.02&price=0.00001")
+    (made,) = summary["predictions"]
+    assert made["predicted_labels"] > 800
+    assert made["first"] == "simulated?flip=0.02&price=0.00001"
+    expected = 2_400 * 0.00001 + made["asked_labels"] * 0.001
+    assert summary["cost_usd"] == pytest.approx(expected, abs=1e-6)
+    labels, true = table(world), truth(world)
+    for trait in world.traits:
+        here = predicted(world, trait)
+        assert (labels[trait] == true[trait])[~here].all()
+        assert not here.any() or (labels[trait] == true[trait])[here].mean() >= 0.9
+
+
+def test_what_goes_with_agree_only_is_refused_without_it(world: TellingWorld) -> None:
+    with pytest.raises(ValueError, match="--embedder goes with --agree"):
+        night(world, embedder="some/model")
+
+
+def test_enrich_json_is_read_back_with_its_certificates(world: TellingWorld) -> None:
+    summary = night(world, agree=0.9)
+    assert json.loads((world.folder / "out" / "enrich.json").read_text())["certificates"] == summary["certificates"]
+    certified = [one["certificate"] for one in summary["certificates"] if one["certificate"]]
+    assert certified
+    assert all(np.isclose(one["agree"], 0.9) and np.isclose(one["confidence"], 0.95) for one in certified)

@@ -1,0 +1,111 @@
+"""Asked and predicted labels of a pool: the promise over many orders, ties, whole examples, and cheaper models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from discovery import UNKNOWN
+from discovery.statistics import Promise
+from models.predicted import LabelPool, PredictedLabels, label_pool
+from models.predicted.labelling import Table
+
+PROMISE = Promise(0.9)
+
+
+class Oracle:
+    def __init__(self, truth: Table) -> None:
+        self.truth, self.asked = truth, np.zeros(truth.shape, np.bool_)
+
+    def __call__(self, cells: NDArray[np.bool_]) -> Table:
+        assert not (self.asked & cells).any()  # nothing is asked twice
+        self.asked |= cells
+        return np.where(cells, self.truth, np.int8(UNKNOWN)).astype(np.int8)
+
+
+def world(seed: int, size: int, noise: float, shares: tuple[float, ...]) -> tuple[NDArray[np.float32], Table]:
+    """Vectors of which each feature is a direction, and labels that are wrong by chance."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((size, 12))
+    cuts = [np.quantile(vectors[:, feature], 1 - share) for feature, share in enumerate(shares)]
+    labels = np.stack([vectors[:, feature] > cut for feature, cut in enumerate(cuts)], axis=1)
+    labels ^= rng.random(labels.shape) < noise
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit.astype(np.float32), labels.astype(np.int8)
+
+
+def broken(result: PredictedLabels, truth: Table, promise: Promise) -> list[bool]:
+    """Of each feature that has predicted labels, whether they agree less than promised."""
+    right = result.labels == truth
+    features = np.flatnonzero(result.predicted.any(axis=0))
+    return [bool(right[result.predicted[:, one], one].mean() < promise.agree) for one in features.tolist()]
+
+
+@pytest.mark.parametrize("whole_rows", [False, True])
+def test_predictions_agree_as_promised_and_the_rest_is_the_oracles(whole_rows: bool) -> None:
+    vectors, truth = world(0, 1_500, 0.01, (0.5, 0.3))
+    outcomes: list[bool] = []
+    for seed in range(6):
+        oracle = Oracle(truth)
+        pool = LabelPool(vectors, np.random.default_rng(seed).permutation(1_500), 2, whole_rows)
+        result = label_pool(pool, oracle, PROMISE)
+        assert np.array_equal(result.predicted, ~oracle.asked)
+        assert (result.labels == truth)[oracle.asked].all()
+        if whole_rows:
+            assert (oracle.asked.all(axis=1) == oracle.asked.any(axis=1)).all()
+        outcomes += broken(result, truth, PROMISE)
+    assert outcomes
+    assert sum(outcomes) <= 2
+
+
+def test_ties_in_the_ranking_do_not_tell_who_will_be_sampled() -> None:
+    """A cheaper model that only says yes or no makes two values; right as often as promised it is at the border."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (1_500, 1)).astype(np.int8)
+    said = np.where(rng.random(truth.shape) < 0.11, 1 - truth, truth)
+    first = np.where(said == 1, 2.0, -2.0)
+    outcomes: list[bool] = []
+    for seed in range(16):
+        pool = LabelPool(
+            np.empty((1_500, 0), np.float32), np.random.default_rng(seed).permutation(1_500), 1, False, first
+        )
+        outcomes += broken(label_pool(pool, Oracle(truth), PROMISE), truth, PROMISE)
+    assert sum(outcomes) <= 4  # about 1 expected at most
+
+
+def test_what_cannot_be_learned_is_asked_in_full() -> None:
+    rng = np.random.default_rng(0)
+    vectors, truth = world(1, 900, 0.0, (0.5, 0.5))
+    truth[:, 1] = rng.integers(0, 2, 900)
+    oracle = Oracle(truth)
+    result = label_pool(LabelPool(vectors, rng.permutation(900), 2, whole_rows=False), oracle, PROMISE)
+    assert result.certificates[1] is None
+    assert oracle.asked[:, 1].all()
+    assert result.predicted[:, 0].any()
+    everything = Oracle(truth)
+    label_pool(LabelPool(vectors, rng.permutation(900), 2, whole_rows=True), everything, PROMISE)
+    assert everything.asked.all()
+
+
+def test_an_oracle_that_does_not_answer_disagrees() -> None:
+    vectors, truth = world(0, 900, 0.0, (0.5,))
+    truth[np.random.default_rng(0).random(900) < 0.3] = UNKNOWN
+    result = label_pool(
+        LabelPool(vectors, np.random.default_rng(1).permutation(900), 1, whole_rows=False), Oracle(truth), PROMISE
+    )
+    assert result.certificates == [None]
+
+
+def test_classifiers_that_are_kept_ask_for_an_audit_only_and_are_learned_anew_when_it_fails() -> None:
+    vectors, truth = world(0, 1_500, 0.0, (0.5, 0.3))
+    order = np.random.default_rng(0).permutation(1_500)
+    first = Oracle(truth)
+    kept = label_pool(LabelPool(vectors, order, 2, whole_rows=True), first, PROMISE).classifiers
+    again = Oracle(truth)
+    result = label_pool(LabelPool(vectors, order, 2, whole_rows=True), again, PROMISE, kept)
+    assert not result.learned_anew
+    assert again.asked.sum() < first.asked.sum()
+    other = label_pool(LabelPool(vectors[:, ::-1].copy(), order, 2, whole_rows=True), Oracle(truth), PROMISE, kept)
+    assert other.learned_anew
+    assert other.predicted.any()
