@@ -69,9 +69,11 @@ def export(
         option(
             "FORMAT,…",
             "wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
-            "huggingface, card, tree-json, tree-dot, doubtful or all (the default)",
+            "huggingface, label-studio, fiftyone, card, tree-json, tree-dot, doubtful or all (the default)",
         ),
     ] = None,
+    only: Annotated[list[str] | None, option("MARK,…", "only features that are interesting, distinct")] = None,
+    without: Annotated[list[str] | None, option("MARK,…", "no features that are doubtful, duplicates")] = None,
     out: Annotated[str | None, option("PATH", "the folder to write (default: export in the run folder)")] = None,
     dataset: DatasetOption = None,
     output: Output = PLAIN,
@@ -79,7 +81,13 @@ def export(
     from flows.runs import export as write_export
 
     files = write_export(
-        _run_of(run), to or ["all"], dataset=dataset, out=Path(out) if out else None, display=terminal_display()
+        _run_of(run),
+        to or ["all"],
+        dataset=dataset,
+        out=Path(out) if out else None,
+        only=only or (),
+        without=without or (),
+        display=terminal_display(),
     )
     written = [str(path) for path in files]
     output.print(written, written)

@@ -27,6 +27,8 @@ def export(
     *,
     dataset: str | None = None,
     out: Path | None = None,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
     display: Display = SILENT,
 ) -> list[Path]:
     """The files and folders written. Formats that do not fit the data set are left out of `all`."""
@@ -36,7 +38,7 @@ def export(
     if problem:
         display.say(problem)
     with display.waiting("writing the exports"):
-        return export_run(run, formats, read, out)
+        return export_run(run, formats, read, out, only=only, without=without)
 
 
 TAGS_PER_FEATURE = 4  # names repeat: so many questions bring about as many tags as there are features

@@ -9,8 +9,9 @@ from typing import Any
 
 from reports.curation import effective, read_log
 from reports.drawing import percent, plural, usd
+from reports.export.content import ExportContent
 from reports.finished_run import Run
-from reports.run import Findings
+from reports.run import Findings, public_source, without_paths
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#|~!&$])")
 
@@ -20,9 +21,9 @@ def plain(text: object) -> str:
     return MARKDOWN.sub(r"\\\1", " ".join(str(text).split())).replace("://", ":\u200b//")
 
 
-def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
-    """Markdown with a YAML head, as HuggingFace reads it."""
-    findings, summary = run.findings, run.summary
+def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> str:
+    """Markdown with a YAML head, as HuggingFace reads it. It names no path of this machine."""
+    run, findings, summary = content.run, content.findings, content.run.summary
     name = summary.dataset.name
     head = {
         "pretty_name": f"{name} with discovered features",
@@ -43,7 +44,7 @@ def card_of(run: Run, header: Mapping[str, Any] | None = None) -> str:
         _provenance(run),
         *(["## Changes by hand", _curation(run)] if read_log(run.folder) else []),
         "## Limits",
-        _limits(run),
+        _limits(run, findings),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -63,12 +64,12 @@ def _features(findings: Findings) -> str:
 def _provenance(run: Run) -> str:
     summary, settings = run.summary, run.summary.settings
     oracle = summary.oracle
-    parameters = ", ".join(f"{key} {value}" for key, value in oracle.parameters.items())
+    parameters = without_paths(", ".join(f"{key} {value}" for key, value in oracle.parameters.items()))
     spent = sum(asked.cost for asked in run.findings.comparisons) + sum(run.findings.label_costs.values())
     facts = {
-        "data set": f"{settings['dataset']}, {summary.dataset.examples:,} examples",
+        "data set": f"{public_source(summary)}, {plural(summary.dataset.examples, 'example')}",
         "content digest": summary.dataset.digest,
-        "oracle": f"{oracle.kind} {oracle.model}".strip(),
+        "oracle": without_paths(f"{oracle.kind} {oracle.model}".strip()),
         "its parameters": parameters or "none",
         "version of the prompts": oracle.prompts or "none: the oracle reads no prompts",
         "how questions were chosen": f"{settings['strategy']}, seed {settings['seed']}",
@@ -102,8 +103,8 @@ def _doubt(findings: Findings) -> str:
     )
 
 
-def _limits(run: Run) -> str:
-    summary, findings = run.summary, run.findings
+def _limits(run: Run, findings: Findings) -> str:
+    summary = run.summary
     labelled = int(findings.labelled.sum())
     lines = [
         "Labels are the oracle's answers; no person checked them unless it says so above.",

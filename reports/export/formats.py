@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discovery import as_dot, as_json
+from reports.export.annotation_tools import write_fiftyone, write_label_studio
 from reports.export.card import card_of
+from reports.export.content import ExportContent
 from reports.export.huggingface import write_imagefolder, write_parquet_with_content
+from reports.export.selection import selected
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
 from reports.run import RunError, check_replaceable, check_writable, replace_file, write_csv
-from sources import Dataset, Example
+from sources import Dataset, read_metadata
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,13 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Export:
-    run: Run
-    examples: dict[str, Example]
+    content: ExportContent
     folder: Path
 
     @property
     def of_images(self) -> bool:
-        return any(example.image is not None for example in self.examples.values())
+        return any(example.image is not None for example in self.content.examples.values())
 
 
 def _csv(name: str, table: Callable[[Export], pd.DataFrame]) -> Callable[[Export], Path]:
@@ -48,7 +51,7 @@ def _parquet(name: str, table: Callable[[Export], pd.DataFrame]) -> Callable[[Ex
 
 
 def _jsonl(export: Export) -> Path:
-    rows = json_rows(export.run.findings, export.examples)
+    rows = json_rows(export.content)
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return _file(export.folder / "labels.jsonl", lambda file: file.write(text))
 
@@ -57,28 +60,34 @@ def _text(path: Path, text: str) -> Path:
     return _file(path, lambda file: file.write(text + "\n"))
 
 
+def _folder(name: str) -> Callable[[Export], Path]:
+    return lambda export: FOLDERS[name](export.content, export.folder / name)
+
+
 def _file(path: Path, write: Callable[[Any], object], *, binary: bool = False) -> Path:
     replace_file(path, write, binary=binary)
     return path
 
 
-NEED_CONTENT = {"imagefolder", "imagefolder-parquet", "huggingface"}
-NEED_IMAGES = {"imagefolder", "imagefolder-parquet"}
+FOLDERS: dict[str, Callable[[ExportContent, Path], Path]] = {
+    "imagefolder": partial(write_imagefolder, metadata="csv"),
+    "imagefolder-parquet": partial(write_imagefolder, metadata="parquet"),
+    "huggingface": write_parquet_with_content,
+    "label-studio": write_label_studio,
+    "fiftyone": write_fiftyone,
+}
+NEED_IMAGES = {"imagefolder", "imagefolder-parquet", "fiftyone"}
 FORMATS: dict[str, Callable[[Export], Path]] = {
-    "wide-parquet": _parquet("wide.parquet", lambda export: wide_table(export.run.findings)),
-    "wide-csv": _csv("wide.csv", lambda export: wide_table(export.run.findings)),
-    "tidy-parquet": _parquet("tidy.parquet", lambda export: tidy_table(export.run.findings)),
-    "tidy-csv": _csv("tidy.csv", lambda export: tidy_table(export.run.findings)),
+    "wide-parquet": _parquet("wide.parquet", lambda export: wide_table(export.content)),
+    "wide-csv": _csv("wide.csv", lambda export: wide_table(export.content)),
+    "tidy-parquet": _parquet("tidy.parquet", lambda export: tidy_table(export.content.findings)),
+    "tidy-csv": _csv("tidy.csv", lambda export: tidy_table(export.content.findings)),
     "jsonl": _jsonl,
-    "imagefolder": lambda e: write_imagefolder(e.run, e.examples, e.folder / "imagefolder", metadata="csv"),
-    "imagefolder-parquet": lambda e: write_imagefolder(
-        e.run, e.examples, e.folder / "imagefolder-parquet", metadata="parquet"
-    ),
-    "huggingface": lambda e: write_parquet_with_content(e.run, e.examples, e.folder / "huggingface"),
-    "card": lambda e: _file(e.folder / "README.md", lambda file: file.write(card_of(e.run))),
-    "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(e.run.findings.tree()), indent=2)),
-    "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(e.run.findings.tree())),
-    "doubtful": _csv("doubtful.csv", lambda export: doubtful_table(export.run.findings, export.examples)),
+    **{name: _folder(name) for name in FOLDERS},
+    "card": lambda e: _file(e.folder / "README.md", lambda file: file.write(card_of(e.content))),
+    "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(e.content.findings.tree()), indent=2)),
+    "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(e.content.findings.tree())),
+    "doubtful": _csv("doubtful.csv", lambda e: doubtful_table(e.content.findings, e.content.examples)),
 }
 
 
@@ -92,20 +101,32 @@ def formats_named(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def export_run(run: Run, names: Sequence[str], dataset: Dataset | None, folder: Path | None = None) -> list[Path]:
+def export_run(
+    run: Run,
+    names: Sequence[str],
+    dataset: Dataset | None,
+    folder: Path | None = None,
+    *,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> list[Path]:
     """Write the formats into `folder` (default: `export` in the run's); each replaces what it wrote before. A folder
     that holds anything else is refused before anything is written."""
     wanted = formats_named(names)
     everything = any("all" in name.split(",") for name in names)
-    if dataset is None and not everything and NEED_CONTENT & set(wanted):
-        raise RunError(f"{min(NEED_CONTENT & set(wanted))} needs the data set, which cannot be read: give --dataset")
+    if dataset is None and not everything and FOLDERS.keys() & set(wanted):
+        raise RunError(f"{min(FOLDERS.keys() & set(wanted))} needs the data set, which cannot be read: give --dataset")
     examples = {example.id: example for example in dataset.examples} if dataset else {}
-    export = Export(run, examples, folder or run.folder / "export")
+    content = ExportContent(
+        run, selected(run.findings, only, without), examples, read_metadata(dataset) if dataset else None
+    )
+    export = Export(content, folder or run.folder / "export")
     if not export.of_images and not everything and NEED_IMAGES & set(wanted):
-        raise RunError("imagefolder is for images, and this data set has texts: choose huggingface or wide-parquet")
-    unfit = (NEED_CONTENT if dataset is None else set()) | (set() if export.of_images else NEED_IMAGES)
-    fit = [name for name in wanted if name not in unfit]
-    for name in NEED_CONTENT & set(fit):
+        unfit = min(NEED_IMAGES & set(wanted))
+        raise RunError(f"{unfit} is for images, and this data set has texts: choose huggingface or wide-parquet")
+    left_out = (set(FOLDERS) if dataset is None else set()) | (set() if export.of_images else NEED_IMAGES)
+    fit = [name for name in wanted if name not in left_out]
+    for name in FOLDERS.keys() & set(fit):
         check_replaceable(export.folder / name)
     check_writable(export.folder)
     return [FORMATS[name](export) for name in fit]

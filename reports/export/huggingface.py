@@ -1,109 +1,116 @@
-"""Folders that `datasets.load_dataset` reads: images beside a metadata table, and Parquet with the content inside."""
+"""Folders that `datasets.load_dataset` reads: images beside a metadata table, and Parquet with the content inside.
+
+The library caches what it has loaded by the names of configuration and files, whatever they hold: both have the
+export's fingerprint, so that no two exports are taken for one another."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discovery import UNKNOWN
 from reports.export.card import card_of
-from reports.export.tables import column_names
-from reports.finished_run import Run
-from reports.run import RunError, replaced_folder, write_csv
-from sources import Example, opened
+from reports.export.content import ExportContent
+from reports.export.tables import wide_table
+from reports.run import replaced_folder, write_csv
+from sources import Example
 
-SUFFIX = {
-    "PNG": ".png",
-    "JPEG": ".jpg",
-    "WEBP": ".webp",
-    "GIF": ".gif",
-    "BMP": ".bmp",
-    "TIFF": ".tif",
-    "AVIF": ".avif",
-    "HEIF": ".heic",
-}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 ROWS_AT_A_TIME = 100  # row groups small enough to be streamed
-SPLIT = "data/train-00000-of-00001.parquet"
 
 
-def write_imagefolder(run: Run, examples: dict[str, Example], folder: Path, *, metadata: str) -> Path:
+def write_imagefolder(content: ExportContent, folder: Path, *, metadata: str) -> Path:
     """`images/` and `metadata.csv` or `metadata.parquet`, never both: the library refuses two tables."""
-    findings = run.findings
-    columns = column_names(findings, {"id", "file_name", "image", "label"})
-    table = findings.label_table().rename(columns=columns).reset_index()
+    import pyarrow as pa
+
+    from reports.export.croissant import write_croissant
+
+    table = wide_table(content)
+    pictures = f"images/{content.fingerprint}"
     with replaced_folder(folder) as building:
-        (building / "images").mkdir()
         names = []
-        for number, name in enumerate(findings.ids, start=1):
-            content = _example(examples, name).image_bytes()
-            names.append(f"images/{number:06d}{_suffix(content)}")
-            (building / names[-1]).write_bytes(content)
+        for number, name in enumerate(content.findings.ids, start=1):
+            path, picture = content.picture(number, name)
+            names.append(f"{pictures}/{path}")
+            (building / names[-1]).parent.mkdir(parents=True, exist_ok=True)
+            (building / names[-1]).write_bytes(picture)
         table.insert(0, "file_name", names)
         if metadata == "csv":
             with (building / "metadata.csv").open("w", encoding="utf-8", newline="") as file:
                 write_csv(file, table)
         else:
             table.to_parquet(building / "metadata.parquet", index=False)
-        (building / "README.md").write_text(card_of(run), encoding="utf-8")
+        files = [f"metadata.{metadata}", f"{pictures}/**"]
+        (building / "README.md").write_text(card_of(content, _configuration(content, files)), encoding="utf-8")
+        write_croissant(content, building, f"metadata.{metadata}", pa.Schema.from_pandas(table, preserve_index=False))
     return folder
 
 
-def write_parquet_with_content(run: Run, examples: dict[str, Example], folder: Path) -> Path:
-    """One row per example: `id`, its `image`, its `text` or both, then the features; the library decodes images."""
+def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
+    """One row per example: `id`, its `image`, its `text` or both, the data set's columns, then the features.
+
+    The library decodes images."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    findings = run.findings
-    shown = [_example(examples, name) for name in findings.ids]
+    from reports.export.croissant import write_croissant
+
+    findings = content.findings
+    shown = [content.example(name) for name in findings.ids]
     contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
-    columns = column_names(findings, {"id", "image", "text"})
-    schema = _schema(contents, list(columns.values()))
+    own = pa.Table.from_pandas(content.own, preserve_index=False)
+    schema = _schema(contents, own.schema, list(content.columns.values()))
+    split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"
     with replaced_folder(folder) as building:
-        path = building / SPLIT
-        path.parent.mkdir()
-        with pq.ParquetWriter(path, schema) as writer:
+        (building / "data").mkdir()
+        with pq.ParquetWriter(building / split, schema) as writer:
             for start in range(0, len(findings.ids), ROWS_AT_A_TIME):
                 rows = range(start, min(start + ROWS_AT_A_TIME, len(findings.ids)))
-                values: dict[str, list[Any]] = {
+                values: dict[str, Any] = {
                     "id": [findings.ids[row] for row in rows],
                     **{kind: [_content(shown[row], kind) for row in rows] for kind in contents},
+                    **{name: own.column(name).slice(start, len(rows)).to_pylist() for name in own.column_names},
                 }
                 for feature in findings.found:
                     labels = [int(feature.labels[row]) for row in rows]
-                    values[columns[feature.name]] = [None if label == UNKNOWN else label for label in labels]
+                    values[content.columns[feature.name]] = [None if label == UNKNOWN else label for label in labels]
                 writer.write_table(pa.table(values, schema=schema))
-        head = {"configs": [{"config_name": "default", "data_files": [{"split": "train", "path": SPLIT}]}]}
-        (building / "README.md").write_text(card_of(run, head), encoding="utf-8")
+        (building / "README.md").write_text(card_of(content, _configuration(content, [split])), encoding="utf-8")
+        write_croissant(content, building, split, schema)
     return folder
 
 
-def _schema(contents: list[str], features: list[str]) -> Any:
+def _configuration(content: ExportContent, files: list[str]) -> dict[str, Any]:
+    """For the head of the card."""
+    data = [{"split": "train", "path": files if len(files) > 1 else files[0]}]
+    return {"configs": [{"config_name": content.name, "default": True, "data_files": data}]}
+
+
+def _schema(contents: list[str], own: pa.Schema, features: list[str]) -> pa.Schema:
     import pyarrow as pa
 
-    kinds = {"id": {"dtype": "string", "_type": "Value"}}
-    kinds |= {kind: {"_type": "Image"} if kind == "image" else dict(kinds["id"]) for kind in contents}
-    kinds |= {name: {"dtype": "int8", "_type": "Value"} for name in features}
+    fields = [pa.field("id", pa.string())]
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [("id", pa.string()), *((kind, image if kind == "image" else pa.string()) for kind in contents)]
-    fields += [(name, pa.int8()) for name in features]
+    fields += [pa.field(kind, image if kind == "image" else pa.string()) for kind in contents]
+    fields += [pa.field(one.name, pa.string() if pa.types.is_large_string(one.type) else one.type) for one in own]
+    fields += [pa.field(name, pa.int8()) for name in features]
+    kinds = {one.name: _kind(one.type) for one in fields}
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": kinds}})})
+
+
+def _kind(kind: pa.DataType) -> dict[str, str]:
+    """The library's names of types."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return {"_type": "Image"}
+    return {"dtype": {"double": "float64"}.get(str(kind), str(kind)), "_type": "Value"}
 
 
 def _content(example: Example, kind: str) -> Any:
     if kind == "text" or example.image is None:
         return example.text if kind == "text" else None
     return {"bytes": example.image_bytes(), "path": None}
-
-
-def _example(examples: dict[str, Example], name: str) -> Example:
-    if name not in examples:
-        raise RunError(
-            f"example {name!r} is not in the data set any more: restore it, or give the data set with --dataset"
-        )
-    return examples[name]
-
-
-def _suffix(content: bytes) -> str:
-    with opened(content) as image:
-        return SUFFIX[str(image.format)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discovery import UNKNOWN
+from reports.export.content import ExportContent
 from reports.run import Findings, Found, names_of
 from sources import Example, without_secrets
 
@@ -15,21 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def column_names(findings: Findings, taken: Collection[str]) -> dict[str, str]:
-    """The column of each feature in a table that has other columns too: a name that is taken is marked as a feature."""
-    columns: dict[str, str] = {}
-    for name in names_of(findings.found):
-        column = name
-        while column in taken or (column != name and column in names_of(findings.found)):
-            column += " (feature)"
-        columns[name] = column
-    return columns
-
-
-def wide_table(findings: Findings) -> pd.DataFrame:
-    """One row per example: `id`, then a nullable 0/1 column per feature."""
-    labels = findings.label_table()
-    return labels.rename(columns=column_names(findings, {"id"})).reset_index()
+def wide_table(content: ExportContent) -> pd.DataFrame:
+    """One row per example: `id`, the data set's own columns, then a nullable 0/1 column per feature."""
+    labels = content.findings.label_table().rename(columns=content.columns)
+    return content.own.join(labels).reset_index()
 
 
 def tidy_table(findings: Findings) -> pd.DataFrame:
@@ -57,13 +46,15 @@ def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataF
     return table.astype({"label": "Int8", "yes": "Int32", "no": "Int32", "abstained": "Int32"})
 
 
-def json_rows(findings: Findings, examples: dict[str, Example]) -> list[dict[str, Any]]:
+def json_rows(content: ExportContent) -> list[dict[str, Any]]:
     """One object per example; an unknown label is null."""
+    findings, examples, own = content.findings, content.examples, bool(len(content.own.columns))
     matrix = findings.matrix.T.tolist()
     names = names_of(findings.found)
     return [
         {"id": name}
         | ({"text": examples[name].text} if name in examples and examples[name].text is not None else {})
+        | ({"columns": content.own_values(name)} if own else {})
         | {"labels": {key: None if value == UNKNOWN else value for key, value in zip(names, values, strict=True)}}
         for name, values in zip(findings.ids, matrix, strict=True)
     ]

@@ -22,7 +22,7 @@ from reports.page.history import cost_of, curves_of, history_of, outlook_of
 from reports.page.problems import problems_of
 from reports.page.sections import Sections, check_tagging
 from reports.page.truth import AgainstTruth, against_truth
-from reports.run import Findings, RunError, names_of, replace_file
+from reports.run import Findings, RunError, names_of, public_source, replace_file, without_paths
 from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
@@ -146,6 +146,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     gallery = Gallery(findings.ids, examples, carried)
     return {
         "summary": run.summary,
+        "source": public_source(run.summary),
+        "oracle": without_paths(str(run.summary.settings.get("oracle", ""))),
         "cost": cost_of(run.summary, history),
         "aim": aim_of(run.folder, run.summary),
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),

@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 UNFINISHED = ".twothirds"  # suffix of the hidden names
-EXPORTED = re.compile(r"README\.md|metadata\.(csv|parquet)|images/\d{6,}\.[a-z]+|data/train-\d{5}-of-\d{5}\.parquet")
+EXPORTED = re.compile(
+    r"README\.md|croissant\.json|metadata\.(csv|parquet)|tasks\.json|config\.xml|labels\.json"
+    r"|(images|data)/([\w-]+/)*\d{6,}\.[a-z]+|data/train-\d{5}-of-\d{5}(-[0-9a-f]+)?\.parquet"
+)
 CARD_TAG = b'"twothirds"'  # in the head of an exported folder's card
 CARD_HEAD_BYTES = 4096
 

@@ -21,6 +21,7 @@ from flows.prefect_api import History
 from models import AnswersUnusable
 from reports import Run
 from reports.export.card import card_of
+from reports.export.content import ExportContent
 from reports.page.page import page_context
 from reports.run import RunSummary
 from store import Store
@@ -141,11 +142,15 @@ def test_a_repetition_keeps_what_the_run_cost_in_all(tmp_path: Path) -> None:
     assert page_context(Run(tmp_path / "run"), None)["cost"].total == first.cost_usd
 
 
+def card(run: Run) -> str:
+    return card_of(ExportContent(run, run.findings, {}))
+
+
 def test_a_card_of_one_vote_labels_says_that_doubt_is_unknown(tmp_path: Path) -> None:
-    one = card_of(discovered(tmp_path / "one", queries=4))
+    one = card(discovered(tmp_path / "one", queries=4))
     assert "which of them are doubtful is not known" in one
     assert "0 of" not in one
-    three = card_of(discovered(tmp_path / "three", queries=4, votes=3))
+    three = card(discovered(tmp_path / "three", queries=4, votes=3))
     assert "0 of 404 labels are doubtful" in three
 
 

@@ -1,0 +1,87 @@
+"""Import files of tools in which people look at labels and correct them: Label Studio and FiftyOne."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from discovery import UNKNOWN
+from reports.export.card import card_of
+from reports.export.content import ExportContent
+from reports.run import replaced_folder
+
+CONTROL, ITEM = "features", "item"
+LOCAL_FILES = "/data/local-files/?d="  # under Label Studio's LOCAL_FILES_DOCUMENT_ROOT
+UNKNOWN_MARK = " (unknown)"
+
+
+def write_label_studio(content: ExportContent, folder: Path) -> Path:
+    """`tasks.json` with the labels as predictions, `config.xml` for the project, and the pictures."""
+    with replaced_folder(folder) as building:
+        pictured = any(example.image is not None for example in content.examples.values())
+        tasks = []
+        for row, name in enumerate(content.findings.ids):
+            data: dict[str, Any] = {"id": name} | content.own_values(name)
+            if pictured:
+                path, picture = content.picture(row + 1, name)
+                _save(building / "images" / path, picture)
+                data["image"] = f"{LOCAL_FILES}{folder.name}/images/{path}"
+            if (text := content.example(name).text) is not None:
+                data["text"] = text
+            tasks.append({"data": data, "predictions": [_prediction(content, row)]})
+        written = json.dumps(tasks, ensure_ascii=False, indent=1)
+        (building / "tasks.json").write_text(written + "\n", encoding="utf-8")
+        (building / "config.xml").write_text(_config(content, pictured), encoding="utf-8")
+        (building / "README.md").write_text(card_of(content), encoding="utf-8")
+    return folder
+
+
+def _prediction(content: ExportContent, row: int) -> dict[str, Any]:
+    having = [one.name for one in content.findings.found if one.labels[row] == 1]
+    result = {"from_name": CONTROL, "to_name": ITEM, "type": "choices", "value": {"choices": having}}
+    return {"model_version": content.name, "result": [result] if having else []}
+
+
+def _config(content: ExportContent, pictured: bool) -> str:
+    texts = any(example.text is not None for example in content.examples.values())
+    shown = [f'<Image name="{ITEM}" value="$image"/>'] if pictured else [f'<Text name="{ITEM}" value="$text"/>']
+    if pictured and texts:
+        shown.append('<Text name="words" value="$text"/>')
+    choices = [
+        f"    <Choice value={_attribute(one.name)} hint={_attribute(one.definition)}/>"
+        for one in content.findings.found
+    ]
+    lines = [f'  <Choices name="{CONTROL}" toName="{ITEM}" choice="multiple">', *choices, "  </Choices>"]
+    return "\n".join(["<View>", *(f"  {line}" for line in shown), *lines, "</View>"]) + "\n"
+
+
+def _attribute(text: str) -> str:
+    """What XML cannot hold is left out."""
+    return quoteattr("".join(letter for letter in text if letter in "\t\n" or letter.isprintable()))
+
+
+def write_fiftyone(content: ExportContent, folder: Path) -> Path:
+    """The form that FiftyOne calls FiftyOneImageClassificationDataset: `labels.json`, and `data/` with the pictures. An
+    example has the names of its features; of a label that is unknown, the name with a mark."""
+    labels: dict[str, list[str]] = {}
+    with replaced_folder(folder) as building:
+        for row, name in enumerate(content.findings.ids):
+            path, picture = content.picture(row + 1, name)
+            file = Path(path).name
+            _save(building / "data" / file, picture)
+            known = [(one.name, int(one.labels[row])) for one in content.findings.found]
+            having = [feature for feature, label in known if label == 1]
+            labels[Path(file).stem] = having + [feature + UNKNOWN_MARK for feature, label in known if label == UNKNOWN]
+        names = [one.name for one in content.findings.found]
+        classes = names + [name + UNKNOWN_MARK for name in names]
+        written = json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False, indent=1)
+        (building / "labels.json").write_text(written + "\n", encoding="utf-8")
+        (building / "README.md").write_text(card_of(content), encoding="utf-8")
+    return folder
+
+
+def _save(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
