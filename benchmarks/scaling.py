@@ -15,7 +15,7 @@ from benchmarks.machine import heading
 from models.openai.bounds import Bounds
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.probe import Abilities
-from models.oracle import MICRO, Feature, Label
+from models.oracle import MICRO, NOTHING_MEASURED, Feature, Label
 from sources.load import load_dataset
 
 MODELS = ("gpt-4o-mini", "gpt-4.1-mini", "gpt-4.1-nano")
@@ -59,7 +59,9 @@ def main() -> None:
     print("| model | labels per call | calls | USD | hours at the provider's limit |\n|---|---|---:|---:|---:|")
     for model in MODELS:
         for way in ways(model, options.features):
-            forecast = Bounds.of(way.config, Abilities(format="json_schema")).forecast(questions)
+            forecast = Bounds.of(way.config, Abilities(format="json_schema")).forecast(
+                questions, NOTHING_MEASURED, len(questions)
+            )
             calls = forecast.requests * options.images // SAMPLE_PICTURES
             dollars = forecast.cost / MICRO * options.images / SAMPLE_PICTURES
             hours = "up to 24 per batch" if way.config.provider_batch else f"{calls / options.requests / 60:,.0f}"

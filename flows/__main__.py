@@ -25,11 +25,7 @@ COMMANDS = {
         "Discover features and label every example.",
         "datasets/faces --oracle simulated --votes 3",
     ),
-    "estimate": (
-        "discover",
-        "Count the calls and USD of a discovery before anything is spent.",
-        "datasets/faces --oracle simulated?price=0.0001 --votes 5",
-    ),
+    "estimate": ("money", "Say what a run will cost, before anything is spent.", ""),
     "enrich": (
         "enrich",
         "Label new examples of a data set with features found before.",
@@ -41,7 +37,7 @@ COMMANDS = {
         "datasets/faces --table enriched/faces --oracle contrastive --queries 20",
     ),
     "compare": (
-        "compare",
+        "discover",
         "Ask several oracles the same questions: where they differ, which is right, what each costs.",
         "datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10",
     ),
@@ -50,7 +46,7 @@ COMMANDS = {
     "tree": ("runs", "Print which features of a run lie below which.", "runs/faces --dot | dot -Tsvg > tree.svg"),
     "features": ("runs", "List, rename, merge, split, drop or define the features of a run.", ""),
     "review": ("review", "Serve the page on which people answer, and manage who may.", ""),
-    "costs": ("discover", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
+    "costs": ("money", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
     "store": ("store", "Check the store of all answers, back it up, restore a backup.", ""),
     "oracles": ("oracles", "List the kinds of oracle and their parameters.", "openai"),
     "replicate": ("replicate", "Test the paper's claims on simulated crowds.", "--quick --out replication"),

@@ -72,6 +72,12 @@ def deciding(text: str) -> str:
     return str(replace(spec, parameters=tuple(pair for pair in spec.parameters if pair[0] not in NOT_DECIDING)))
 
 
+def may_cost(text: str) -> bool:
+    """Whether this oracle may have a price, by its words alone: most have none, and need not be built to know it."""
+    spec = OracleSpec.parse(text)
+    return spec.kind == "openai" or any("price" in name or name == "hourly" for name, _ in spec.parameters)
+
+
 def by_provider_batch(text: str) -> str:
     """The same oracle, with its labels sent through the provider's Batch API."""
     if not text.startswith("openai:"):

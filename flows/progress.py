@@ -87,6 +87,10 @@ class Display:
     def update(self, done: int, detail: str) -> None:
         pass
 
+    def confirm(self, lines: Sequence[str]) -> bool:  # noqa: ARG002
+        """Ask a person whether to go on; where nobody can be asked, the answer is no."""
+        return False
+
     def note(self, detail: str) -> None:
         """Say what is being waited for while nothing is counted."""
 

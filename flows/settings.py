@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -135,6 +135,9 @@ class RunSettings(FrozenSettings):
     @property
     def budget_micro(self) -> Money | None:
         return None if self.budget is None else micro(self.budget)
+
+    def with_budget(self, budget: Decimal | None) -> Self:
+        return self.model_copy(update={"budget": budget})
 
 
 class OracleSettings(RunSettings):

@@ -1,9 +1,10 @@
 """Oracles, all behind `models.oracle`: a folder for each kind of model or people, and what they share."""
 
-from models.keys import kept_key
+from models.keys import QuestionKeys, kept_key
 from models.oracle import (
     MICRO,
     NO_QUESTION,
+    NOTHING_MEASURED,
     Answer,
     AnswersPending,
     AnswersUnusable,
@@ -12,7 +13,9 @@ from models.oracle import (
     Connects,
     ExampleChanged,
     Feature,
+    Forecast,
     Label,
+    Measured,
     Money,
     Oracle,
     OracleError,
@@ -29,5 +32,5 @@ from models.oracle import (
     in_usd,
 )
 from models.prices import parse_price, read_prices
-from models.recorded import Recorded, take_over_probe
+from models.recorded import Recorded, reserved_at_once, take_over_probe
 from models.voting import Ballot, Elicited, Labelled, Panel, Poll, SheetWriter

@@ -76,8 +76,14 @@ POLL_SECONDS = 0.1
 SILENT_SECONDS = 2.0  # a longer wait is reported
 GROUP_COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that are sent one after the other
+CLAIMED_AHEAD = 2  # times what is claimed at once may be reserved at a time
 UNCOMMITTED = 2  # times the width: with so many answers yet to be committed, no more is sent
 DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers in flight
+
+
+def reserved_at_once(width: int) -> int:
+    """For how many questions of an oracle the price may be reserved at the same time."""
+    return CLAIMED_AHEAD * max(width, CLAIMED_AT_ONCE)
 
 
 class Recorded:

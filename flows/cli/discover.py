@@ -1,17 +1,18 @@
-"""The commands discover, estimate, costs and server."""
+"""The commands discover, compare and server."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 
-from flows.cli.options import PLAIN, STORE, Output, StoreOutput, action, command_group, option, takes
+from flows.cli.money import agreed_budget
+from flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
+from flows.compare import CompareSettings
 from flows.discover import DiscoverSettings
 from flows.settings import micro_of
 from models import in_usd
@@ -19,54 +20,47 @@ from models import in_usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flows.discover import RunForecast
     from reports import Run
     from reports.run import RunSummary
-    from store import Cost, Store
 
 
-@takes(DiscoverSettings, positional="dataset")
-def discover(settings: DiscoverSettings, output: Output) -> None:
+@takes(DiscoverSettings, positional="dataset", output=Paying)
+def discover(settings: DiscoverSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.discover import prepare
+        from flows.discover import forecast_discovery, prepare
 
         prepared = prepare(settings, terminal_display())
         prepared.check_oracle()
+        who = (settings.oracle, settings.labeller, settings.people)
+        budget = agreed_budget(lambda: forecast_discovery(prepared), settings.budget, output, prepared.display, *who)
     from flows.discover import run_flow
 
-    run = run_flow(prepared)
+    run = run_flow(prepared.with_budget(budget))
     if output.json:
         print(as_json(run.summary.to_json()))
     else:
         _print_features(run)
 
 
-@takes(DiscoverSettings, positional="dataset")
-def estimate(settings: DiscoverSettings, output: Output) -> None:
-    from flows.discover import forecast
+@takes(CompareSettings, positional="dataset", output=Paying)
+def compare(settings: CompareSettings, output: Paying) -> None:
+    from flows.prefect_api import starting_prefect
 
-    estimated = forecast(settings, terminal_display())
+    with starting_prefect():
+        from flows.compare import forecast_comparison, prepare_comparison
+
+        prepared = prepare_comparison(settings, terminal_display())
+        terms = (settings.budget, output, prepared.display)
+        budget = agreed_budget(lambda: forecast_comparison(prepared), *terms, *settings.oracles)
+    from flows.compare import run_flow
+
+    result = run_flow(prepared.with_budget(budget))
     if output.json:
-        print(as_json(estimated.to_json()))
+        print(as_json(json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))))
     else:
-        _print_estimate(estimated)
-
-
-def costs(
-    run: Annotated[str | None, option("RUN", "a run folder, its name or its id (default: all)")] = None,
-    /,
-    *,
-    output: StoreOutput = STORE,
-) -> None:
-    from flows.settings import open_store
-
-    rows = _cost_rows(open_store(output.store, terminal_display()), run)
-    if output.json:
-        print(as_json([asdict(row) for row in rows]))
-    else:
-        _print_costs(rows)
+        _print_comparison(result)
 
 
 server = command_group("server", "server --port 4200")
@@ -145,49 +139,18 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
     )
 
 
-def _print_estimate(estimate: RunForecast) -> None:
+def _print_comparison(result: dict[str, Any]) -> None:
     out = results()
-    most, left = (in_usd(micro_of(amount), at_most=True) for amount in (estimate.usd, estimate.usd_left))
-    out.print(
-        f"{estimate.dataset} ({estimate.examples} examples) with {estimate.oracle}: at most "
-        f"{estimate.calls:,} calls and {most}; {estimate.kept:,} answers are kept, "
-        f"{estimate.calls_left:,} calls and {left} are left",
-    )
-    if estimate.requests is not None:
-        out.print(
-            f"likely, if every comparison finds a feature and every label takes all its votes: "
-            f"{estimate.requests:,} requests, {estimate.input_tokens:,} tokens in, "
-            f"{estimate.output_tokens:,} out, {in_usd(micro_of(estimate.usd_about or 0.0))}",
-        )
-
-
-def _cost_rows(store: Store, which: str | None) -> list[Cost]:
-    from store import StoreError
-
-    rows = store.costs.lines(Path(which).name if which else None)
-    if which and not rows:
-        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
-    return rows
-
-
-def _print_costs(rows: list[Cost]) -> None:
     table = Table()
-    headings = ("run", "oracle", "kind", "questions", "paid", "cached", "tokens in", "tokens out", "USD", "USD saved")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < 3 else "right")
-    for row in rows:
-        counts = (row.questions, row.paid_calls, row.cached_calls, row.input_tokens, row.output_tokens)
-        table.add_row(
-            f"{row.name} {row.run_id[:8]}",
-            row.oracle,
-            row.kind,
-            *(f"{count:,}" for count in counts),
-            *(in_usd(amount).removesuffix(" USD") for amount in (row.paid, row.cached_worth)),
-        )
-    results().print(table)
-    if calls := sum(row.unknown_calls for row in rows):
-        most = in_usd(sum(row.unknown for row in rows), 6)
-        results().print(
-            f"the cost of requests for {calls:,} questions is not known: at most {most} more; "
-            "`python -m flows store settle` books what the bill shows"
-        )
+    for heading, cell in result["summary"][0].items():
+        table.add_column(heading, justify="left" if isinstance(cell, str) else "right")
+    for row in result["summary"]:
+        table.add_row(*map(_shown, row.values()))
+    out.print(table)
+    for sentence in result["verdict"]:
+        out.print(sentence)
+    out.print(f"written to {result['page']}")
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:,.4f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from flows.cli.options import Output, takes
+from flows.cli.money import agreed_budget
+from flows.cli.options import Paying, takes
 from flows.cli.terminal import terminal_display
 from flows.enrich import EnrichSettings, RediscoverSettings
 
 
-@takes(EnrichSettings, positional="dataset")
-def enrich(settings: EnrichSettings, output: Output) -> None:
+@takes(EnrichSettings, positional="dataset", output=Paying)
+def enrich(settings: EnrichSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.enrich import check, run_flow
+        from flows.enrich import check, forecast_enrichment, run_flow
 
         folder, _ = check(settings)
-    summary = run_flow(settings, terminal_display())
+        display = terminal_display()
+        terms = (settings.budget, output, display, settings.oracle)
+        budget = agreed_budget(lambda: forecast_enrichment(settings, display), *terms)
+    summary = run_flow(settings.with_budget(budget), display)
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
 
 
-@takes(RediscoverSettings, positional="dataset")
-def rediscover(settings: RediscoverSettings, output: Output) -> None:
+@takes(RediscoverSettings, positional="dataset", output=Paying)
+def rediscover(settings: RediscoverSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.enrich import PROPOSALS, run_rediscover_flow
+        from flows.enrich import PROPOSALS, forecast_rediscovery, run_rediscover_flow
 
-    rows = run_rediscover_flow(settings, terminal_display())
+        display = terminal_display()
+        terms = (settings.budget, output, display, settings.oracle)
+        budget = agreed_budget(lambda: forecast_rediscovery(settings, display), *terms)
+    rows = run_rediscover_flow(settings.with_budget(budget), display)
     lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
     output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])

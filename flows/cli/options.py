@@ -37,7 +37,7 @@ GROUPS = {
     "Advanced": (),
 }
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(GROUPS)}
-OUTPUT = _GROUPS["Output"]
+OUTPUT, MONEY = _GROUPS["Output"], _GROUPS["Money"]
 STORE_HELP = "URL or path of the store (default: TWOTHIRDS_STORE, or your own)"
 
 
@@ -95,6 +95,14 @@ class StoreOutput(Output):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
+class Paying(Output):
+    """The options of a command that may cost money."""
+
+    yes: Annotated[bool, flag("spend what it is likely to cost without being asked"), Parameter(group=MONEY)] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
 class Changing(Output):
     """The options of every action that changes features."""
 
@@ -113,8 +121,8 @@ def group_of(name: str) -> Group:
 
 
 def takes(
-    model: type[Settings], positional: str = ""
-) -> Callable[[Callable[[Settings, Output], None]], Callable[..., None]]:
+    model: type[Settings], positional: str = "", output: type[Output] = Output
+) -> Callable[[Callable[[Settings, Any], None]], Callable[..., None]]:
     """A command whose options are the fields of a settings model, and --config."""
     order = [positional, *(name for names in GROUPS.values() for name in names), *model.model_fields]
     named = sorted(model.model_fields.items(), key=lambda item: order.index(item[0]))
@@ -123,13 +131,13 @@ def takes(
     config = Annotated[str | None, option("FILE", about), Parameter(group=OUTPUT)]
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters.append(inspect.Parameter("config", keyword, annotation=config, default=None))
-    parameters.append(inspect.Parameter("output", keyword, annotation=Output, default=PLAIN))
+    parameters.append(inspect.Parameter("output", keyword, annotation=output, default=output()))
     signature = inspect.Signature(parameters)
 
-    def decorate(run: Callable[[Settings, Output], None]) -> Callable[..., None]:
+    def decorate(run: Callable[[Settings, Any], None]) -> Callable[..., None]:
         def command(*words: Any, **options: Any) -> None:
             given = signature.bind(*words, **options).arguments
-            run(read_options(given, model, positional), given.get("output", PLAIN))
+            run(read_options(given, model, positional), given.get("output", output()))
 
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__doc__, command.__name__ = run.__doc__, run.__name__

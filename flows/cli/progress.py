@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -60,6 +61,14 @@ class TerminalDisplay(Display):
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(f"{done if self._total is None else f'{done}/{self._total}'} {self._unit}: {detail}")
+
+    def confirm(self, lines: Sequence[str]) -> bool:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        for line in lines:
+            self.say(line)
+        self._console.print("go on? [y/N] ", end="")
+        return input().strip().casefold() in ("y", "yes")
 
     def note(self, detail: str) -> None:
         if self._progress is not None:

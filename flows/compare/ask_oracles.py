@@ -157,7 +157,7 @@ class Asking:
         shown = _Counted(asked.name, len(features) * len(rows) * asked.votes, writer, prepared.display)
         poll = Poll(oracle, [prepared.examples[row] for row in rows], asked.votes, shown.write)
         with prepared.display.counting(shown.total, "votes"):
-            for batch in _batches(features, max(1, QUESTIONS_AT_ONCE // max(1, len(rows) * asked.votes))):
+            for batch in batches_of(features, len(rows), asked.votes):
                 labelled = self.label(poll, batch)
                 self._note(asked, labelled.stopped)
                 if labelled.stopped is not None and not isinstance(labelled.stopped, AnswersPending):
@@ -195,7 +195,9 @@ def waits_for(pending: list[AnswersPending]) -> AnswersPending:
     return AnswersPending(str(pending[-1]), items=items)
 
 
-def _batches(features: tuple[Feature, ...], size: int) -> Iterable[list[Feature]]:
+def batches_of(features: tuple[Feature, ...], examples: int, votes: int) -> Iterable[list[Feature]]:
+    """Features that are labelled together."""
+    size = max(1, QUESTIONS_AT_ONCE // max(1, examples * votes))
     return (list(features[start : start + size]) for start in range(0, len(features), size))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from discovery import UNKNOWN, same_name
 from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
 from flows.discover import RUNS, DiscoverSettings, Prepared
 from flows.errors import UsageError
-from flows.oracle_specs import deciding
+from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.runs import read_features
@@ -51,6 +52,9 @@ class PreparedComparison:
     out: Path | None
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
     display: Display = SILENT
+
+    def with_budget(self, budget: Decimal | None) -> PreparedComparison:
+        return replace(self, settings=self.settings.with_budget(budget))
 
     # What depends on the identities of the oracles, which must be connected first:
 
@@ -91,7 +95,7 @@ class PreparedComparison:
     @cached_property
     def rows(self) -> list[int]:
         """The sample, the same for every oracle and every discovery."""
-        return self.discovery(self.oracles[0]).rows
+        return self.discovery_by(0).rows
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -120,14 +124,18 @@ class PreparedComparison:
 
     def discovery(self, asked: ComparedOracle) -> Prepared:
         """A discovery by one oracle on the sample, as `discover` would run it."""
+        return self.discovery_by(asked.index, self.folder / f"discovery-{asked.index + 1}")
+
+    def discovery_by(self, index: int, folder: Path | None = None) -> Prepared:
+        """The same before it is known which folder it gets."""
         settings = DiscoverSettings(
             dataset=self.settings.dataset,
             id_column=self.settings.id_column,
             text_column=self.settings.text_column,
             image_column=self.settings.image_column,
-            oracle=self.settings.oracles[asked.index],
+            oracle=self.settings.oracles[index],
             queries=self.settings.queries,
-            votes=min(asked.votes, MOST_VOTES),
+            votes=min(self.settings.votes_of(index), MOST_VOTES),
             budget=self.settings.budget,
             seed=self.settings.seed,
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
@@ -135,8 +143,7 @@ class PreparedComparison:
             retry_unusable=self.settings.retry_unusable,
             replace=True,  # the folder of the comparison was looked at
         )
-        folder = self.folder / f"discovery-{asked.index + 1}"
-        return Prepared(settings, self.dataset, asked.oracle, self.store, folder, self.display)
+        return Prepared(settings, self.dataset, self.built[index], self.store, folder, self.display)
 
     def scope(self, asked: ComparedOracle) -> str:
         chosen = self.settings.model_dump(mode="json", include={"seed", "sample", "people_sample", "comparisons"})
@@ -184,7 +191,7 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
 def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:
     short = [str(oracle.identity) for oracle in built]
     counts = Counter(short)
-    people = _people(settings, built)
+    people = people_of(settings)
     return [
         ComparedOracle(
             index,
@@ -197,10 +204,11 @@ def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracl
     ]
 
 
-def _people(settings: CompareSettings, built: list[Oracle]) -> int | None:
+def people_of(settings: CompareSettings) -> int | None:
+    """Which of the oracles stands for people."""
     if settings.people is not None:
         return settings.oracles.index(settings.people)
-    kinds = [oracle.identity.kind for oracle in built]
+    kinds = [OracleSpec.parse(text).kind for text in settings.oracles]
     return next((kinds.index(kind) for kind in PEOPLE if kind in kinds), None)
 
 

@@ -7,16 +7,34 @@ from flows.discover.settings import OF_THE_STRATEGY, SUBSET, DiscoverSettings
 
 if TYPE_CHECKING:
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
+    from flows.discover.forecast import RunForecast, forecast_discovery, plans_of, price_of
     from flows.discover.loop import Finding, Limits, Loop, StopReason
     from flows.discover.outcome import Outcome
-    from flows.discover.preparation import RUNS, Prepared, RunForecast, forecast, prepare
+    from flows.discover.preparation import RUNS, Prepared, prepare
+    from flows.discover.rehearsal import (
+        FOUND,
+        SAMPLE,
+        Measuring,
+        PriceRange,
+        RandomQuestions,
+        RehearsedOracle,
+        draw,
+        is_known,
+        is_paid,
+        made_up_feature,
+        price_range,
+        unanswered_by,
+    )
 
 __getattr__ = on_first_use(
     __name__,
     {
         "flow": "Run discover discover_flow run_discovery run_flow",
+        "forecast": "RunForecast forecast_discovery plans_of price_of",
         "loop": "Finding Limits Loop StopReason",
         "outcome": "Outcome",
-        "preparation": "Prepared RUNS RunForecast forecast prepare",
+        "preparation": "Prepared RUNS prepare",
+        "rehearsal": "FOUND Measuring PriceRange RandomQuestions RehearsedOracle SAMPLE draw is_known is_paid "
+        "made_up_feature price_range unanswered_by",
     },
 )

@@ -14,6 +14,7 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from flows.discover.forecast import what_is_kept
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason, label_rest
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
@@ -66,7 +67,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[An
 
     run_id, compare, labelled = history.run_id, history.task(elicit), history.task(label)
     history.attempt(partial(probed, prepared.oracle), partial(connect, prepared.oracle))
-    prepared.display.say(prepared.what_is_kept())
+    prepared.display.say(what_is_kept(prepared))
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
     except AnswersPending as pending:

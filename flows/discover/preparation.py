@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from discovery import Kind, Strategy
+from discovery import Strategy
 from discovery.strategies import Targeted
 from flows.discover.settings import AIMED, DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
-from flows.settings import Environment, micro_of, open_store
-from models import (
-    MICRO,
-    Compare,
-    Connects,
-    Feature,
-    Label,
-    Money,
-    Oracle,
-    ProbesServer,
-    Question,
-    check_ahead,
-    connect,
-    in_usd,
-)
+from flows.settings import Environment, open_store
+from models import Connects, Oracle, check_ahead
 from models.people import MixedCrowd
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
 from store import Store
 
 RUNS = Path("runs")
-A_NAME = "a feature with a name of several words"  # stands for one that a question may list as known
-
-
-@dataclass(frozen=True)
-class RunForecast:
-    """What a discovery takes at most, and where the oracle can predict it, what it is likely to take."""
-
-    dataset: str
-    oracle: str
-    examples: int
-    calls: int
-    usd: float
-    kept: int  # answers of an earlier attempt
-    calls_left: int
-    usd_left: float
-    requests: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    usd_about: float | None = None
-    usd_about_left: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -76,6 +40,9 @@ class Prepared:
     def kind(self) -> str:
         """The kind of oracle, without connecting it."""
         return "mixed" if isinstance(self.oracle, MixedCrowd) else OracleSpec.parse(self.settings.oracle).kind
+
+    def with_budget(self, budget: Decimal | None) -> Prepared:
+        return replace(self, settings=self.settings.with_budget(budget))
 
     @cached_property
     def scope(self) -> str:
@@ -150,77 +117,6 @@ class Prepared:
         if self.target is None or self.settings.unguided:
             return strategy
         return Targeted(strategy, self.target.outputs(self.rows), np.random.default_rng([self.settings.seed, 1]))
-
-    def estimate(self) -> RunForecast:
-        """What is kept and at most to come: every comparison finds a feature and every label takes all its votes."""
-        settings, (compare, labels) = self.settings, self._one_query()
-        per_feature = sum(self.oracle.estimate(labels)) * settings.votes
-        cost = settings.queries * (self.oracle.estimate([compare])[0] + per_feature)
-        return self._forecast(str(self.oracle.identity), len(labels), cost, self.store.answers.count(self.scope))
-
-    def forecast(self) -> RunForecast:
-        """As `estimate`, with requests and tokens where an oracle can predict them; nothing is sent to its server."""
-        if not isinstance(self.oracle, ProbesServer):
-            connect(self.oracle)
-            return self.estimate()
-        settings, (compare, labels) = self.settings, self._one_query()
-        comparing, labelling = self.oracle.forecast([compare]), self.oracle.forecast(labels)
-
-        def of_all(name: str) -> int:
-            each: int = getattr(comparing, name) + settings.votes * getattr(labelling, name)
-            return settings.queries * each
-
-        kept = 0
-        if self.oracle.is_probed():
-            connect(self.oracle)  # sends nothing
-            kept = self.store.answers.count(self.scope)
-        at_most = self._forecast(settings.oracle.partition("?")[0], len(labels), of_all("most"), kept)
-        return replace(
-            at_most,
-            requests=of_all("requests"),
-            input_tokens=of_all("input_tokens"),
-            output_tokens=of_all("output_tokens"),
-            usd_about=of_all("cost") / MICRO,
-            usd_about_left=of_all("cost") * at_most.calls_left / at_most.calls / MICRO,
-        )
-
-    def what_is_kept(self) -> str:
-        """One line: what the store holds already, and at most what is still to ask."""
-        estimate = self.estimate()
-        left = f"up to {estimate.calls_left:,} to ask, at most {in_usd(micro_of(estimate.usd_left), 2, at_most=True)}"
-        if estimate.kept:
-            return f"kept {estimate.kept:,} answers, {left}"
-        return f"{estimate.examples} examples, {estimate.oracle}: {left}"
-
-    def _forecast(self, oracle: str, labels: int, cost: Money, kept: int) -> RunForecast:
-        """`labels` is how many examples each feature is put to, `cost` the most that all calls may cost."""
-        calls = self.settings.queries * (1 + labels * self.settings.votes)
-        left = max(calls - kept, 0)
-        return RunForecast(
-            dataset=self.dataset.name,
-            oracle=oracle,
-            examples=len(self.compared),
-            calls=calls,
-            usd=cost / MICRO,
-            kept=kept,
-            calls_left=left,
-            usd_left=-(-cost * left // calls) / MICRO,
-        )
-
-    def _one_query(self) -> tuple[Question, list[Question]]:
-        """A comparison like the last one, and the labels of one feature, each asked for once."""
-        settings = self.settings
-        listed = settings.queries if settings.strategy == "auto" or settings.beyond else 0
-        known = tuple(f"{A_NAME} {number}" for number in range(listed))
-        examples = self.compared + (self.rest if settings.label_rest else ())
-        labels: list[Question] = [Label(Feature("name", "definition"), example) for example in examples]
-        return Compare(Kind.TWO_OF_THREE, tuple(self.compared[:3]), known=known), labels
-
-
-def forecast(settings: DiscoverSettings, display: Display = SILENT) -> RunForecast:
-    """What a discovery will take, before anything is spent and without a request to any server."""
-    settings, dataset, store, oracle = _read(settings, display)
-    return Prepared(settings, dataset, oracle, store).forecast()
 
 
 def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str = "") -> Prepared:

@@ -63,9 +63,7 @@ def rediscover_with(
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
     folder = Path(settings.table)
     table = read_table(folder)
-    if not table.meaning.columns:
-        raise RunError(f"{folder} holds no table: label the data set with `python -m flows enrich` first")
-    examples, known = _sample(settings, table)
+    examples, known = sample_of(settings, table)
     purpose = digest_of(["rediscover", str(folder.resolve()), deciding(settings.oracle), table.meaning.version])
     oracle, store = open_oracle(settings, purpose, display)
     connect(oracle)
@@ -92,8 +90,10 @@ def rediscover_with(
     return rows
 
 
-def _sample(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Example], dict[str, Labels]]:
+def sample_of(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Example], dict[str, Labels]]:
     """Examples that the table has labelled, drawn at random in one pass, and what it says of them."""
+    if not table.meaning.columns:
+        raise RunError(f"{settings.table} holds no table: label the data set with `python -m flows enrich` first")
     rng = np.random.default_rng(settings.seed)
     chosen: list[Example] = []
     seen = 0

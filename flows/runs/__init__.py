@@ -2,4 +2,4 @@
 
 from flows.runs.curate import CurationRequest, curate
 from flows.runs.feature_lists import read_features
-from flows.runs.report import describe, export, page_lines, report
+from flows.runs.report import describe, export, forecast_control, page_lines, report

@@ -4,7 +4,6 @@ A change that needs answers is entered once they are all there; those that came 
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ from reports import Run
 from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, undo
 from reports.drawing import plural
 from reports.run import RunError
-from sources import printable
 from store import ActiveRun
 
 
@@ -60,12 +58,14 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     change = plan_change(run, request.action, arguments_of(request))
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
     if not asks:
-        return _change(run, request, change, None)
+        return _change(run, request, change, None, display)
     with relabelling(run, request, asks, display) as again:
-        return _change(run, request, change, again)
+        return _change(run, request, change, again, display)
 
 
-def _change(run: Run, request: CurationRequest, change: Change, again: Relabelling | None) -> CurationResult:
+def _change(
+    run: Run, request: CurationRequest, change: Change, again: Relabelling | None, display: Display
+) -> CurationResult:
     """Show what the change keeps and costs, and make it if that is confirmed."""
     lines = change.explained() if request.ask else [line for line in change.explained() if not line.startswith("asks")]
     if again:
@@ -75,7 +75,7 @@ def _change(run: Run, request: CurationRequest, change: Change, again: Relabelli
     elif change.asks and not request.ask:
         lines += [f"leaves {plural(len(ask.ids), 'label')} of {ask.feature!r} empty" for ask in change.asks if ask.ids]
     data = _described(change, again)
-    if not request.confirmed and not _confirmed(lines):
+    if not request.confirmed and not display.confirm(lines):
         return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
     asked = again.ask() if again else {}
     record_change(run, change, asked, again.spent / MICRO if again else 0.0)
@@ -215,14 +215,6 @@ def _described(change: Change, again: Relabelling | None) -> dict[str, Any]:
         "calls": again.calls if again else 0,
         "usd": again.cost / MICRO if again else 0.0,
     }
-
-
-def _confirmed(lines: list[str]) -> bool:
-    """Ask on a terminal; elsewhere the answer is no."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print("\n".join(map(printable, lines)), file=sys.stderr)
-    return input("go on? [y/N] ").strip().casefold() in ("y", "yes")
 
 
 def _require(right: bool, what: str) -> None:

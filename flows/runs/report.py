@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from flows.discover import OF_THE_STRATEGY, DiscoverSettings
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
-from flows.settings import micro_of, read_usd
-from models import OracleError, connect, in_usd
+from flows.settings import read_usd
+from models import OracleError, in_usd
 from reports import Run
 from reports.analysis import read_column
 from reports.export import export_run, formats_named
 from reports.page import Page, check_tagging, dataset_of, write_page
 from sources import DatasetError
+
+if TYPE_CHECKING:
+    from flows.discover import RunForecast
 
 
 def export(
@@ -70,10 +73,41 @@ def report(
 
 
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
-    """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free or the budget allows
-    it, else None and a line that says how to get it."""
-    from flows.discover import prepare, run_discovery
+    """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free, or as far as the
+    budget goes; else None and a line that says how to get it."""
+    from flows.discover import forecast_discovery, prepare, run_discovery
 
+    try:
+        prepared = prepare(_control_settings(run, dataset, budget), display)
+        expected = forecast_discovery(prepared)
+        if budget is None and expected.most_left:
+            likely, most = (in_usd(amount, 2, at_most=True) for amount in (expected.left, expected.most_left))
+            display.say(
+                f"no tagging control: it will likely cost {likely}, at most {most}; allow it with --budget "
+                f"{most.removesuffix(' USD')}, or give a tagging run with --tagging"
+            )
+            return None
+        outcome = run_discovery(prepared, run_id=str(uuid4()))
+    except (OracleError, DatasetError) as error:
+        display.say(f"no tagging control: {error}")
+        return None
+    if not outcome.progress.findings:
+        display.say(f"no tagging control: {outcome.progress.message or 'no tag was found'}")
+        return None
+    return Run(prepared.folder)
+
+
+def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> RunForecast:
+    """What the tagging control of a report will cost. Nothing is sent."""
+    from flows.discover import forecast_discovery, prepare
+
+    read_column(dataset_of(run, dataset)[0], target, run.findings.ids)
+    prepared = prepare(_control_settings(run, dataset, None), display)
+    with display.waiting("working out the price"):
+        return forecast_discovery(prepared)
+
+
+def _control_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:
     given = run.summary.settings
     wanted = {
         "strategy": "tagging",
@@ -88,23 +122,7 @@ def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, displ
         "retry_unusable": False,
         "replace": True,
     }
-    settings = DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
-    try:
-        prepared = prepare(settings, display)
-        connect(prepared.oracle)
-        cost = micro_of(prepared.estimate().usd_left)
-        if cost > (prepared.settings.budget_micro or 0):
-            most = in_usd(cost, 2, at_most=True)
-            display.say(
-                f"no tagging control: it may cost up to {most}; allow it with --budget {most.removesuffix(' USD')}, or "
-                "give a tagging run with --tagging"
-            )
-            return None
-        run_discovery(prepared, run_id=str(uuid4()))
-    except (OracleError, DatasetError) as error:
-        display.say(f"no tagging control: {error}")
-        return None
-    return Run(prepared.folder)
+    return DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
 
 
 def budget_of(text: str | None) -> Decimal | None:

@@ -1,70 +1,63 @@
-"""Upper bounds of the tokens and the price of a question, before anything is sent, and forecasts of many of them.
-
-Tokens of images follow the rules that OpenAI has published."""
+"""Upper bounds of the tokens and the price of a question, before anything is sent, and forecasts of many of them."""
 
 from __future__ import annotations
 
-import math
-import string
-from collections.abc import Sequence
+import json
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
 
+from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import LabelGroups
 from models.openai.probe import Abilities
-from models.oracle import Compare, Forecast, Label, Money, Question
+from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
     ImagePart,
     Message,
+    PromptCache,
     compare_messages,
+    compare_schema,
     label_messages,
+    label_schema,
     material_messages,
     most_frames,
+    most_picture_tokens,
+    most_text_tokens,
+    picture_tokens,
     predicates,
+    sent_sizes,
+    text_tokens,
 )
-
-# Tokens of the picture as a whole and of each 512-pixel tile, by how the model's name begins; longest name first.
-TILED = {
-    "gpt-4o-mini": (2833, 5667),
-    "gpt-4o": (85, 170),
-    "gpt-4.5": (85, 170),
-    "o1": (75, 150),
-    "o3": (75, 150),
-    "computer-use": (65, 129),
-}
-PATCH = 32
-TOKENS_PER_PATCH = 2.46  # the dearest model of those that count patches
-WHOLE, TILE = 85, 170
-_WORDS_AND_SPACE = str.maketrans("", "", string.ascii_letters + string.whitespace)
-
-
-def image_tokens(model: str, side: int, detail: str) -> int:
-    """A bound for a picture of at most `side` pixels each way. An unknown model gets the dearest usual rule."""
-    name = model.rpartition("/")[2]
-    rule = next((tokens for start, tokens in TILED.items() if name.startswith(start)), None)
-    whole, tile = rule or (WHOLE, TILE)
-    if detail == "low" and rule:
-        return whole
-    # The longer side is cut to 2048 pixels, the shorter one to 768.
-    tiled = whole + tile * math.ceil(min(side, 2048) / 512) * math.ceil(min(side, 768) / 512)
-    return tiled if rule else max(tiled, math.ceil(math.ceil(side / PATCH) ** 2 * TOKENS_PER_PATCH))
-
-
-def text_tokens(text: str) -> int:
-    """A bound: no tokenizer in use makes more than one token of a byte, nor of plain words more than one of two."""
-    if not text.isascii():
-        return len(text.encode("utf-8", "replace"))
-    other = len(text.translate(_WORDS_AND_SPACE))
-    return math.ceil(len(text) / 2) if other <= 0.2 * len(text) else len(text)
-
+from models.recorded import reserved_at_once
+from sources import Example
 
 COMPARISON_TOKENS = 300  # of a reply with a name and a definition
 LABELS_TOKENS, LABEL_TOKENS = 30, 12  # of a reply with labels, and of each label in it
 THINKING_TOKENS = 4_000  # that a reasoning model may use beside
 WRAPPING_TOKENS = 100  # roles, separators, and the schema where a provider counts it
 REPAIR_TOKENS = REPLY_LIMIT + 100
+
+# Of a forecast. What is usual, where no earlier answer tells it:
+USUAL_REPLY = (
+    '{"found": true, "name": "a name of words", "definition": "The example shows something that a few words describe '
+    'well.", "have": ["A", "B"], "lack": ["C"]}'
+)
+USUAL_THINKING = 600
+PER_MESSAGE, PER_REQUEST = 3, 3  # tokens of roles and separators
+REPEATED = 0.03  # of the replies cannot be used and are asked for again
+# And at most, for a server that does its work:
+MOST_REPEATED = 0.5
+MORE_TOKENS = 1.5  # times the usual, of a text
+
+FEWEST_MEASURED, MOST_MEASURED = 5, 100  # answers of a kind that say what is usual
+_REQUESTS, _INPUT, _OUTPUT = range(3)  # of a usage that is kept
+PRICED = 10  # questions whose bound is worked out, to know what is reserved for those in flight
+Kept = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +95,9 @@ class Bounds:
 
     def request(self, questions: Sequence[Question]) -> Tokens:
         """At most what one request with these questions takes."""
-        messages, more = self._messages(questions)
-        given = WRAPPING_TOKENS + more + sum(self._message_tokens(message) for message in messages)
+        messages, beside = self._messages(questions)
+        given = sum(self._message_tokens(message) for message in messages) + sum(map(most_text_tokens, beside))
+        given += WRAPPING_TOKENS
         return Tokens(given, self.reply_tokens(questions))
 
     def weight(self, question: Question) -> Money:
@@ -121,20 +115,96 @@ class Bounds:
             price += self.weight(question) - bound(self.chat, self.request([question]))
         return price
 
-    def forecast(self, questions: Sequence[Question]) -> Forecast:
-        groups: list[list[Question]] = [[question] for question in questions if isinstance(question, Compare)]
-        labels = self.label_groups()
+    def forecast(self, questions: Sequence[Question], measured: Measured, width: int) -> Forecast:
+        """About what these take when they are asked together, `width` of them at a time."""
+        total, cost, most, cache, count = Tokens(), 0.0, 0.0, PromptCache(), 0
+        for group in self._groups(questions, width):
+            usual, largest = self._usual(group, measured, cache)
+            tariff, batch = self.tariff(group[0]), self._in_batch(group[0])
+            total, count = total + usual, count + 1
+            cost += settled(tariff, usual, batch=batch) * (1 + REPEATED)
+            most += bound(tariff, largest, batch=batch) * (1 + MOST_REPEATED)
+        dearest = max(map(self.price, questions[:: max(len(questions) // PRICED, 1)]), default=0)
+        return Forecast(count, total.input, total.output, round(cost), round(most), reserved_at_once(width) * dearest)
+
+    def measured(self, kept: Sequence[tuple[Kept, Kept]], examples: Iterable[Example]) -> Measured:
+        """By questions and answers that are kept. One comparison is one request, and can be put together again."""
+        comparisons = [(question, answer) for question, answer in kept if question["kind"] != Kind.LABEL]
+        labels = [answer["usage"][_OUTPUT] for question, answer in kept if question["kind"] == Kind.LABEL]
+        replies = [answer["usage"][_OUTPUT] for _, answer in comparisons if answer["usage"][_REQUESTS] == 1]
+        by_digest = {example.digest: example for example in examples}
+        told = usual = 0
+        for question, answer in comparisons[-MOST_MEASURED:]:
+            shown = [by_digest.get(digest) for digest in (*question["examples"], *question["without"])]
+            found = tuple(example for example in shown if example is not None)
+            if answer["usage"][_REQUESTS] == 1 and len(found) == len(shown):
+                middle = len(question["examples"])
+                asked = (Kind(question["kind"]), found[:middle], found[middle:], tuple(question["known"]))
+                told += answer["usage"][_INPUT]
+                usual += self._usual([Compare(*asked, question["voter"])], NOTHING_MEASURED, PromptCache())[0].input
+        return Measured(
+            len(kept),
+            told / usual if told and usual else 1.0,
+            fmean(replies) if len(replies) >= FEWEST_MEASURED else None,
+            fmean(labels) if len(labels) >= FEWEST_MEASURED else None,
+        )
+
+    def _groups(self, questions: Sequence[Question], width: int) -> Iterator[Sequence[Question]]:
+        """As they would be sent, if the replies came in the order of the requests."""
+        yield from ([question] for question in questions if isinstance(question, Compare))
+        labels, in_flight = self.label_groups(), deque[int]()
         for question in questions:
-            if isinstance(question, Label):
-                labels.add(question)
-        groups.extend(list(group) for group in labels.release(partial=True))
-        total, cost = Tokens(), 0
-        for group in groups:
-            most = self.request(group)
-            usual = Tokens(math.ceil(most.input * 0.6), 60 if isinstance(group[0], Compare) else 6 * len(group))
-            total += usual
-            cost += settled(self.tariff(group[0]), usual, batch=self._in_batch(group[0]))
-        return Forecast(len(groups), total.input, total.output, cost, sum(map(self.price, questions)))
+            if not isinstance(question, Label):
+                continue
+            labels.add(question)
+            while len(labels) + sum(in_flight) >= width:
+                released = labels.release(partial=not in_flight)
+                in_flight.extend(map(len, released))
+                yield from released
+                if not released or len(labels) + sum(in_flight) >= width:
+                    in_flight.popleft()
+        yield from labels.release(partial=True)
+
+    def _usual(self, group: Sequence[Question], measured: Measured, cache: PromptCache) -> tuple[Tokens, Tokens]:
+        """The tokens of one request: what is usual, and what would be very many."""
+        pieces = list(self._pieces(group))
+        pictures = sum(tokens for piece, tokens in pieces if not isinstance(piece, str))
+        text = PER_REQUEST + sum(tokens for piece, tokens in pieces if isinstance(piece, str))
+        given = round((pictures + text) * measured.input_ratio)
+        cached = min(round(cache.cached(pieces) * measured.input_ratio), given)
+        many = round((pictures + text * MORE_TOKENS) * measured.input_ratio)
+        return Tokens(given, self._usual_reply(group, measured), cached), Tokens(many, self.reply_tokens(group))
+
+    def _usual_reply(self, group: Sequence[Question], measured: Measured) -> int:
+        thinking = USUAL_THINKING if self.abilities.reasoning else 0
+        if isinstance(group[0], Compare):
+            return round(measured.comparison_output or text_tokens(USUAL_REPLY) + thinking)
+        if self.labels_by_decisions:
+            return round((measured.label_output or 0) * len(group))
+        if measured.label_output is not None:
+            return round(measured.label_output * len(group))
+        return text_tokens(json.dumps({str(number): True for number in range(1, len(group) + 1)})) + thinking
+
+    def _pieces(self, group: Sequence[Question]) -> Iterator[tuple[Hashable, int]]:
+        """What is sent, piece by piece, each with its usual tokens; a text is a string, a picture its digest."""
+        messages, beside = self._messages(group)
+        if self.abilities.format == "json_schema" and not beside:
+            first = group[0]
+            schema = compare_schema(first) if isinstance(first, Compare) else label_schema(len(group))
+            yield (text := json.dumps(schema, separators=(",", ":"))), text_tokens(text)
+        for message in messages:
+            yield message.role, PER_MESSAGE
+            for part in message.parts:
+                if isinstance(part, str):
+                    yield from ((line, text_tokens(line)) for line in part.splitlines(keepends=True))
+                else:
+                    yield (part.example.digest,), self._picture_tokens(part)
+        yield from ((text, text_tokens(text)) for text in beside)
+
+    def _picture_tokens(self, picture: ImagePart) -> int:
+        config = self.config
+        sizes = sent_sizes(picture.example, config.image_size, config.frames)
+        return sum(picture_tokens(config.model, *size, config.detail) for size in sizes)
 
     def label_groups(self) -> LabelGroups:
         most = DECISIONS_LIMIT if self.labels_by_decisions else None
@@ -143,20 +213,19 @@ class Bounds:
     def _in_batch(self, question: Question) -> bool:
         return self.config.provider_batch and isinstance(question, Label)
 
-    def _messages(self, questions: Sequence[Question]) -> tuple[list[Message], int]:
-        """What is sent, and the tokens of what travels beside it."""
+    def _messages(self, questions: Sequence[Question]) -> tuple[list[Message], list[str]]:
+        """What is sent, and the texts that travel beside it."""
         if isinstance(questions[0], Compare):
-            return compare_messages(questions[0]), 0
+            return compare_messages(questions[0]), []
         labels = [question for question in questions if isinstance(question, Label)]
         if not self.labels_by_decisions:
-            return label_messages(labels), 0
-        statements = predicates(labels)
-        return material_messages(labels), sum(text_tokens(text + str(data)) for text, data in statements)
+            return label_messages(labels), []
+        return material_messages(labels), [text + str(data) for text, data in predicates(labels)]
 
     def _message_tokens(self, message: Message) -> int:
         config = self.config
         pictures = sum(
             most_frames(part.example, config.frames) for part in message.parts if isinstance(part, ImagePart)
         )
-        side = image_tokens(config.model, config.image_size, config.detail)
-        return text_tokens(message.text) + pictures * side
+        each = most_picture_tokens(config.model, config.image_size, config.detail)
+        return most_text_tokens(message.text) + pictures * each

@@ -20,9 +20,11 @@ from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session, untold
 from models.oracle import (
+    NOTHING_MEASURED,
     Answer,
     Forecast,
     Leaving,
+    Measured,
     Money,
     NoteBatch,
     OracleError,
@@ -91,9 +93,18 @@ class OpenAIOracle:
         bounds = self._connected.bounds
         return [bounds.price(question) for question in questions]
 
-    def forecast(self, questions: Sequence[Question]) -> Forecast:
-        """Sends nothing: a server that was not probed yet is taken for the plainest kind."""
-        return Bounds.of(self.config, self._known_abilities() or Abilities()).forecast(questions)
+    def measured(self, examples: Iterable[Example]) -> Measured:
+        if self._store is None:
+            return NOTHING_MEASURED
+        kept = self._store.costs.latest(f"openai:{self.config.model}", VERSION)
+        return self._expected_bounds().measured(kept, examples)
+
+    def forecast(self, questions: Sequence[Question], measured: Measured = NOTHING_MEASURED) -> Forecast:
+        """Sends nothing: a server that was not probed yet is taken for one that enforces a schema, as most do."""
+        return self._expected_bounds().forecast(questions, measured, self.width)
+
+    def _expected_bounds(self) -> Bounds:
+        return Bounds.of(self.config, self._known_abilities() or Abilities(format="json_schema"))
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         return self.ask_telling(questions, untold, lambda _questions, _batch: None)

@@ -1,7 +1,7 @@
 """Prompts, and replies that are parsed without trust."""
 
 from models.prompting.feature_names import clean, name_problem
-from models.prompting.pictures import ImageUrls, most_frames
+from models.prompting.pictures import ImageUrls, most_frames, sent_sizes
 from models.prompting.prompts import (
     REPLY_LIMIT,
     VERSION,
@@ -18,3 +18,4 @@ from models.prompting.prompts import (
     yes_no_messages,
 )
 from models.prompting.replies import Reading, is_refusal, json_objects, note_of, parse_feature, parse_labels
+from models.prompting.tokens import PromptCache, most_picture_tokens, most_text_tokens, picture_tokens, text_tokens

@@ -8,6 +8,7 @@ import base64
 import io
 import threading
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
@@ -75,6 +76,24 @@ def frames_of(example: Example, size: int, count: int) -> list[Image]:
 def most_frames(example: Example, count: int) -> int:
     """At most how many images an example is sent as, by its name alone."""
     return 1 if (example.image or "").lower().endswith(STILL_SUFFIXES) else count
+
+
+@lru_cache(maxsize=20_000)
+def sent_sizes(example: Example, size: int, count: int) -> tuple[tuple[int, int], ...]:
+    """Width and height of the images that `frames_of` would give, by the header alone; the largest that they may be
+    where it does not tell."""
+    largest = ((size, size),) * most_frames(example, count)
+    try:
+        content = example.image_bytes()
+        if is_film(content):
+            return largest
+        with opened(content) as image:
+            moving = count > 1 and image.format in MOVING_FORMATS
+            frames = min(getattr(image, "n_frames", 1), count) if moving else 1
+            share = min(1.0, size / max(image.size))
+            return ((max(round(image.width * share), 1), max(round(image.height * share), 1)),) * frames
+    except Exception:  # gone, or damaged: the run says so
+        return largest
 
 
 def _moving(content: bytes, size: int, count: int) -> list[Image]:

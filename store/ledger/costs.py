@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, or_, select, true
 
 from store.ledger.books import COUNTED
 from store.ledger.runs import RunRepository
-from store.schema import PAID, PROBE, charges, cost_totals, runs, scopes, storable
+from store.schema import PAID, PROBE, answers, charges, cost_totals, identities, runs, scopes, storable
 from store.transactions import reads
 
 
@@ -76,7 +77,21 @@ def _sum(connection: Connection, chosen: ColumnElement[bool]) -> Totals:
     return total
 
 
+LATEST = 20_000  # answers among which those of one oracle are looked for: the store may hold millions
+
+
 class Costs(RunRepository):
+    @reads
+    def latest(self, connection: Connection, oracle: str, prompts: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Question and answer of those among the latest that this oracle gave to these prompts."""
+        asked = connection.execute(select(identities.c.id, identities.c.identity).where(identities.c.oracle == oracle))
+        wanted = [row.id for row in asked if row.identity.get("prompts") == prompts]
+        if not wanted:
+            return []
+        newest = connection.execute(select(func.max(answers.c.id))).scalar() or 0
+        latest = select(answers.c.question, answers.c.answer).where(answers.c.id > newest - LATEST)
+        return [(row.question, row.answer) for row in connection.execute(latest.where(answers.c.identity.in_(wanted)))]
+
     @reads
     def totals(self, connection: Connection, run_id: str) -> Totals:
         """What one run has paid and used so far, all its attempts together."""

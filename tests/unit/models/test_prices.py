@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.bounds import image_tokens, text_tokens
 from models.openai.session import Bill, charge
 from models.oracle import Feature, Label, OracleError, Verdict
 from models.prices import (
@@ -25,6 +24,7 @@ from models.prices import (
     shares,
     tariff_of,
 )
+from models.prompting import most_picture_tokens, most_text_tokens
 from sources.dataset import Example
 
 CHEAP = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"), Decimal("0.20"))
@@ -175,11 +175,11 @@ def test_details_that_contradict_the_total_are_cut_to_it() -> None:
     ],
 )
 def test_image_tokens_are_never_below_what_is_published(model: str, side: int, detail: str, published: int) -> None:
-    assert image_tokens(model, side, detail) >= published - 1
+    assert most_picture_tokens(model, side, detail) >= published - 1
 
 
 def test_text_tokens_are_an_upper_bound() -> None:
-    assert text_tokens("") == 0
-    assert text_tokens("plain words of a text") >= 5
-    assert text_tokens("犬" * 10) == 30
-    assert text_tokens("$%&/()=?!#" * 3) == 30
+    assert most_text_tokens("") == 0
+    assert most_text_tokens("plain words of a text") >= 5
+    assert most_text_tokens("犬" * 10) == 30
+    assert most_text_tokens("$%&/()=?!#" * 3) == 30

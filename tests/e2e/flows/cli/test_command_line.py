@@ -146,7 +146,7 @@ def test_estimate_says_calls_and_money_and_spends_nothing(capsys: pytest.Capture
 def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
     prefect_url: str, tmp_path: Path, fresh: list[str]
 ) -> None:
-    options = ["--oracle", "simulated?price=0.001", "--queries", "6", "--json", *fresh]
+    options = ["--oracle", "simulated?price=0.001", "--queries", "6", "--yes", "--json", *fresh]
     first = run("discover", FACES, *options, PREFECT_API_URL=prefect_url)
     assert first.returncode == 0, first.stderr
     summary = json.loads(first.stdout)

@@ -82,6 +82,7 @@ def test_no_error_line_and_no_traceback_repeats_them(
         str(dataset),
         "--oracle",
         ORACLE,
+        "--yes",
         "--store",
         str(tmp_path / "s.sqlite"),
         "--out",
@@ -150,11 +151,13 @@ def test_after_every_kind_of_run_they_are_found_nowhere(
     store = ["--store", str(tmp_path / "s.sqlite")]
     run = tmp_path / "run"
     server.script(CHAT, [None, "500", "prose"])
-    assert main(["discover", str(dataset), "--oracle", ORACLE, "--queries", "4", *store, "--out", str(run)]) == 0
+    assert (
+        main(["discover", str(dataset), "--oracle", ORACLE, "--queries", "4", "--yes", *store, "--out", str(run)]) == 0
+    )
     table = ["--features", str(run), "--out", str(tmp_path / "table")]
-    assert main(["enrich", str(dataset), "--oracle", ORACLE, *table, *store]) == 0
+    assert main(["enrich", str(dataset), "--oracle", ORACLE, "--yes", *table, *store]) == 0
     both = ["--oracles", ORACLE, f"{ORACLE}&temperature=1", "--votes", "1", "--features", str(run)]
-    assert main(["compare", str(dataset), *both, *store, "--out", str(tmp_path / "both")]) == 0
+    assert main(["compare", str(dataset), *both, "--yes", *store, "--out", str(tmp_path / "both")]) == 0
     settings = DiscoverSettings(dataset=str(dataset), oracle=ORACLE, queries=5, store=store[1], out=str(tmp_path / "f"))
     assert discover_flow(settings, return_state=True).is_completed()
     server.abilities = Abilities(key="another", always=401)

@@ -128,12 +128,22 @@ def started(
 
 
 def discovering(folder: Path, oracle: str = CROWD) -> list[str]:
-    return ["discover", "datasets/faces", "--oracle", oracle, "--queries", "30", "--out", str(folder / "run")]
+    return ["discover", "datasets/faces", "--oracle", oracle, "--queries", "30", "--yes", "--out", str(folder / "run")]
 
 
 def enriching(folder: Path) -> list[str]:
     world = World(folder / "world", 2000)
-    return ["enrich", world.spec, "--features", world.features, "--oracle", CROWD, "--out", str(folder / "out")]
+    return [
+        "enrich",
+        world.spec,
+        "--features",
+        world.features,
+        "--oracle",
+        CROWD,
+        "--yes",
+        "--out",
+        str(folder / "out"),
+    ]
 
 
 def assert_it_ended_well(ended: Ended, how: signal.Signals, within: float = SECONDS) -> None:

@@ -39,7 +39,7 @@ def server(faces: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]
 def discover(faces: Path, server: FakeOpenAI, folder: Path, *more: str, parameters: str = "") -> int:
     oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}{parameters}"
     places = ["--store", str(folder / "store.sqlite"), "--out", str(folder / "run")]
-    return main(["discover", str(faces), "--oracle", oracle, "--queries", "8", *places, *more])
+    return main(["discover", str(faces), "--oracle", oracle, "--queries", "8", "--yes", *places, *more])
 
 
 def price() -> Price:
@@ -76,7 +76,7 @@ def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(
     estimate = json.loads(capsys.readouterr().out)
     assert server.requests == []
     assert estimate["calls"] == 8 * (1 + FEW)
-    assert estimate["requests"] == 8 * (1 + 2)  # twenty labels in a request
+    assert estimate["requests"] == 8 + 7 * 2  # seven features, twenty labels in a request
     assert 0 < estimate["usd_about"] < estimate["usd"]
     assert estimate["input_tokens"] > estimate["output_tokens"] > 0
     assert main(["estimate", str(faces), "--oracle", oracle, *store]) == 0

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[4]
 PRICE_MICRO = 1000
 OPTIONS = [
     *("--oracle", "simulated?latency=0.02&price=0.001&flip=0.1&width=8"),
-    *("--queries", "12", "--votes", "3", "--batch", "2", "--json"),
+    *("--queries", "12", "--votes", "3", "--batch", "2", "--yes", "--json"),
 ]
 # As `python -m flows`, but killed so many seconds after so many answers: whoever looks on may look too late.
 KILLED = """

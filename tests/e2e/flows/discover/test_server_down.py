@@ -40,7 +40,9 @@ def places(folder: Path) -> list[str]:
 
 
 def discover(dataset: Path, base_url: str, folder: Path, *more: str) -> int:
-    return main(["discover", str(dataset), "--oracle", openai(base_url), "--queries", "6", *places(folder), *more])
+    return main(
+        ["discover", str(dataset), "--oracle", openai(base_url), "--queries", "6", "--yes", *places(folder), *more]
+    )
 
 
 def the_only_error(printed: Printed) -> str:
@@ -123,7 +125,7 @@ def test_the_summary_of_an_enrichment_agrees_with_the_books_where_a_batch_was_tr
     oracle = openai(server.base_url) + "&grouping=feature&concurrency=1"
     wanted = ["--features", "; ".join(WORDS), "--oracle", oracle]
     server.script(LABELS, [*[None] * 5, "503", "503", *[None] * 3, "cut", "cut"])
-    assert main(["enrich", str(dataset), *wanted, *places(tmp_path / "table"), "--json"]) == 0
+    assert main(["enrich", str(dataset), *wanted, *places(tmp_path / "table"), "--yes", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["stopped_because"], summary["added"]) == ("done", 16)
     assert (summary["paid_calls"], summary["cached_calls"]) == (16 * len(WORDS), 0), "each label was paid for once"
@@ -142,7 +144,7 @@ def test_a_server_that_dies_in_an_enrichment_leaves_a_table_of_what_it_answered(
 ) -> None:
     oracle = openai(server.base_url) + "&grouping=feature"
     wanted = ["--features", "; ".join(f"{word}: It is about a {word}." for word in WORDS), "--oracle", oracle]
-    command = ["enrich", str(dataset), *wanted, *places(tmp_path / "table")]
+    command = ["enrich", str(dataset), *wanted, *places(tmp_path / "table"), "--yes"]
     answered = len(WORDS) - 1  # so that no example has all its labels, whichever come first
     server.answers_left = 2 + answered  # what it can do, then labels of four examples each
     assert main(command) == 1
@@ -177,7 +179,7 @@ def test_a_server_that_dies_in_a_comparison_leaves_a_page_that_says_what_is_miss
         (name, word, who, row % 2) for row, name in enumerate(ids) for word in WORDS for who in ("Ann", "Bob", "Eve")
     ]
     people = write_votes(tmp_path / "votes.csv", said)
-    command = ["compare", str(dataset), "--oracles", openai(server.base_url), people, "--votes", "1,3"]
+    command = ["compare", str(dataset), "--oracles", openai(server.base_url), people, "--votes", "1,3", "--yes"]
     command += ["--comparisons", "2", "--draws", "100", *places(tmp_path / "compared")]
     server.answers_left = 2 + 2 + 5  # what it can do, the comparisons, then labels of four examples each
     assert main(command) == 1

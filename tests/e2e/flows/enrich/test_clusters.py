@@ -43,7 +43,7 @@ def start(world: World, prefect_url: str, runner: str, oracle: str) -> subproces
         "--workers": "2",
         "--votes": "7",
     }
-    words = [sys.executable, "-m", "flows", "enrich", world.spec, "--json"]
+    words = [sys.executable, "-m", "flows", "enrich", world.spec, "--yes", "--json"]
     return subprocess.Popen(
         [*words, *(word for pair in options.items() for word in pair)],
         cwd=ROOT,

@@ -1,0 +1,219 @@
+"""The commands estimate and costs, and the question before money is spent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from rich.table import Table
+
+from flows.cli.options import (
+    PLAIN,
+    STORE,
+    DatasetOption,
+    Output,
+    Paying,
+    StoreOutput,
+    action,
+    command_group,
+    option,
+    takes,
+)
+from flows.cli.terminal import as_json, results, terminal_display
+from flows.compare import CompareSettings
+from flows.discover import DiscoverSettings
+from flows.enrich import EnrichSettings, RediscoverSettings
+from flows.errors import UsageError
+from flows.oracle_specs import may_cost
+from flows.progress import Display
+from models import MICRO, Money, in_usd
+
+if TYPE_CHECKING:
+    from flows.discover import RunForecast
+    from store import Cost, Store
+
+estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
+
+
+@estimate.default
+@takes(DiscoverSettings, positional="dataset")
+def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
+    """Say what a discovery will cost, by which plan. For another command: estimate enrich, estimate compare …"""
+    from flows.discover import forecast_discovery, plans_of, prepare
+
+    display = terminal_display()
+    prepared = prepare(settings, display)
+    with display.waiting("working out the price"):
+        expected = forecast_discovery(prepared, plans_of)
+    _print_estimate(expected, output)
+
+
+@action(estimate, "estimate enrich datasets/faces --features runs/faces --oracle openai:gpt-4o-mini", name="enrich")
+@takes(EnrichSettings, positional="dataset")
+def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
+    """Say what the labels will cost that a table lacks."""
+    from flows.enrich import forecast_enrichment
+
+    _print_estimate(forecast_enrichment(settings, terminal_display()), output)
+
+
+@action(
+    estimate,
+    "estimate rediscover datasets/faces --table enriched/faces --oracle openai:gpt-4o-mini",
+    name="rediscover",
+)
+@takes(RediscoverSettings, positional="dataset")
+def estimate_rediscover(settings: RediscoverSettings, output: Output) -> None:
+    """Say what proposing new features will cost."""
+    from flows.enrich import forecast_rediscovery
+
+    _print_estimate(forecast_rediscovery(settings, terminal_display()), output)
+
+
+@action(estimate, "estimate compare datasets/faces --oracles openai:gpt-4o-mini simulated", name="compare")
+@takes(CompareSettings, positional="dataset")
+def estimate_compare(settings: CompareSettings, output: Output) -> None:
+    """Say what a comparison of oracles will cost."""
+    from flows.compare import forecast_comparison, prepare_comparison
+
+    display = terminal_display()
+    prepared = prepare_comparison(settings, display)
+    with display.waiting("working out the price"):
+        expected = forecast_comparison(prepared)
+    _print_estimate(expected, output)
+
+
+@action(estimate, "estimate report runs/faces --target weight", name="report")
+def estimate_report(
+    run: Annotated[str, option("RUN", "a run folder")],
+    /,
+    *,
+    target: Annotated[str, option("COLUMN", "the column that is to be predicted")],
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> None:
+    """Say what the tagging control of a report with --target will cost."""
+    from flows.runs import forecast_control
+    from reports import Run
+
+    _print_estimate(forecast_control(Run(Path(run)), target, dataset, terminal_display()), output)
+
+
+def costs(
+    run: Annotated[str | None, option("RUN", "a run folder, its name or its id (default: all)")] = None,
+    /,
+    *,
+    output: StoreOutput = STORE,
+) -> None:
+    from flows.settings import open_store
+
+    rows = _cost_rows(open_store(output.store, terminal_display()), run)
+    if output.json:
+        print(as_json([asdict(row) for row in rows]))
+    else:
+        _print_costs(rows)
+
+
+def agreed_budget(
+    expected: Callable[[], RunForecast],
+    budget: Decimal | None,
+    paying: Paying,
+    display: Display,
+    *oracles: str | None,
+) -> Decimal | None:
+    """The budget of a run that is about to spend money: the one given, or the highest price forecast, once the user
+    agrees to it. Raises UsageError where nobody does."""
+    if budget is not None or not any(text and may_cost(text) for text in oracles):
+        return budget
+    with display.waiting("working out the price"):
+        price = expected()
+    if not price.most_left:
+        return None
+    likely, most = in_usd(price.left, 2, at_most=True), in_usd(price.most_left, 2, at_most=True)
+    told = f"{price.oracle} will likely cost {likely}, at most {most}"
+    if paying.yes:
+        display.say(told)
+    elif not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{told}: give --budget USD, or --yes to spend that; nothing was asked yet")
+    elif not display.confirm([told]):
+        raise UsageError("nothing was asked or spent: give --budget USD for a limit of your own")
+    return Decimal(price.budget) / MICRO
+
+
+def _print_estimate(expected: RunForecast, output: Output) -> None:
+    if output.json:
+        print(as_json(expected.to_json()))
+        return
+    out, price, likely = results(), expected.price, expected.price.likely
+    head = f"{expected.dataset} ({expected.examples:,} examples) with {expected.oracle}"
+    if not price.most:
+        out.print(f"{head}: up to {expected.calls:,} calls, free of charge; {expected.kept:,} answers are kept")
+        return
+    out.print(
+        f"{head}: likely {_usd(likely.cost)} ({_usd(price.low)} to {_usd(price.high)}), at most {_usd(price.most)}"
+    )
+    about = f"{price.calls:,} calls"
+    if likely.requests:
+        about += f" in {likely.requests:,} requests, {likely.input_tokens:,} tokens in, {likely.output_tokens:,} out"
+    if price.features:
+        about += f", for {price.features} features"
+    source = f"{price.measured:,} earlier answers and " if price.measured else ""
+    out.print(f"that is {about}; by {source}the sizes of the pictures and texts")
+    if expected.kept:
+        left = f"likely {_usd(expected.left)}, at most {_usd(expected.most_left)}, are left"
+        out.print(f"{expected.kept:,} answers are kept: {left}")
+    if expected.plans:
+        _print_plans(expected)
+
+
+def _print_plans(expected: RunForecast) -> None:
+    table = Table()
+    for heading in ("plan", "likely", "at most", "options", "what it changes"):
+        table.add_column(heading, justify="right" if heading in ("likely", "at most") else "left")
+    price = expected.price
+    table.add_row("as asked", _usd(price.likely.cost), _usd(price.most), "", "")
+    for plan in expected.plans:
+        money = (_usd(plan.price.likely.cost), _usd(plan.price.most))
+        table.add_row(plan.name, *money, plan.options, plan.changes)
+    results().print(table)
+
+
+def _usd(amount: Money) -> str:
+    """To the cent; a sum below a cent with more digits."""
+    return in_usd(amount, 2 if amount >= MICRO // 10 else 4, at_most=True)
+
+
+def _cost_rows(store: Store, which: str | None) -> list[Cost]:
+    from store import StoreError
+
+    rows = store.costs.lines(Path(which).name if which else None)
+    if which and not rows:
+        raise StoreError(f"no run {which!r} in this store: `python -m flows costs` lists those that are")
+    return rows
+
+
+def _print_costs(rows: list[Cost]) -> None:
+    table = Table()
+    headings = ("run", "oracle", "kind", "questions", "paid", "cached", "tokens in", "tokens out", "USD", "USD saved")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < 3 else "right")
+    for row in rows:
+        counts = (row.questions, row.paid_calls, row.cached_calls, row.input_tokens, row.output_tokens)
+        table.add_row(
+            f"{row.name} {row.run_id[:8]}",
+            row.oracle,
+            row.kind,
+            *(f"{count:,}" for count in counts),
+            *(in_usd(amount).removesuffix(" USD") for amount in (row.paid, row.cached_worth)),
+        )
+    results().print(table)
+    if calls := sum(row.unknown_calls for row in rows):
+        most = in_usd(sum(row.unknown for row in rows), 6)
+        results().print(
+            f"the cost of requests for {calls:,} questions is not known: at most {most} more; "
+            "`python -m flows store settle` books what the bill shows"
+        )

@@ -1,0 +1,175 @@
+"""What a discovery will cost, before anything is spent.
+
+Of a large data set a random sample is rehearsed, and counted as the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flows.discover.loop import Limits, Loop, label_rest
+from flows.discover.preparation import Prepared, build_crowd
+from flows.discover.rehearsal import (
+    SAMPLE,
+    Measuring,
+    PriceRange,
+    RandomQuestions,
+    RehearsedOracle,
+    draw,
+    is_known,
+    is_paid,
+    price_range,
+)
+from flows.discover.settings import DiscoverSettings
+from flows.oracle_specs import OracleSpec
+from models import MICRO, Money, Panel, in_usd
+from sources import Example
+
+WORKING_SET = 200
+
+
+@dataclass(frozen=True)
+class PricedPlan:
+    """One way to the same features and labels, and what it costs."""
+
+    name: str
+    options: str  # that choose it
+    changes: str  # what is different, in words
+    price: PriceRange
+
+
+@dataclass(frozen=True)
+class RunForecast:
+    """What a run takes: likely, with a range, and at most. What is kept already is left out of what is left."""
+
+    dataset: str
+    oracle: str
+    examples: int
+    price: PriceRange
+    calls: int  # at most
+    kept: int = 0  # answers of an earlier attempt
+    plans: tuple[PricedPlan, ...] = ()
+    spent: Money = 0  # by earlier attempts
+
+    @property
+    def budget(self) -> Money:
+        """With which it costs no more than is forecast at most, or than must be reserved to ask without waiting."""
+        return self.spent + max(self.most_left, self.left + self.price.likely.in_flight)
+
+    @property
+    def left(self) -> Money:
+        """Likely."""
+        return round(self.price.likely.cost * max(0.0, 1 - self.kept / max(self.price.calls, 1)))
+
+    @property
+    def most_left(self) -> Money:
+        return -(-self.price.most * max(self.calls - self.kept, 0) // max(self.calls, 1))
+
+    def to_json(self) -> dict[str, Any]:
+        price, likely = self.price, self.price.likely
+        return {
+            "dataset": self.dataset,
+            "oracle": self.oracle,
+            "examples": self.examples,
+            "features": price.features,
+            "calls": self.calls,
+            "kept": self.kept,
+            "requests": likely.requests,
+            "input_tokens": likely.input_tokens,
+            "output_tokens": likely.output_tokens,
+            "usd_about": likely.cost / MICRO,
+            "usd_low": price.low / MICRO,
+            "usd_high": price.high / MICRO,
+            "usd": price.most / MICRO,
+            "usd_about_left": self.left / MICRO,
+            "usd_left": self.most_left / MICRO,
+            "measured_answers": price.measured,
+            "plans": [
+                {"name": plan.name, "options": plan.options, "changes": plan.changes}
+                | {"usd_about": plan.price.likely.cost / MICRO, "usd": plan.price.most / MICRO}
+                for plan in self.plans
+            ],
+        }
+
+
+def price_of(prepared: Prepared) -> PriceRange:
+    """Of a whole discovery, as if nothing were kept. Nothing is sent."""
+    sampled, weight = _sampled(prepared)
+    form = prepared.make_strategy().next_questions(1)[0]
+
+    def rehearse(rehearsal: RehearsedOracle) -> int:
+        settings, examples = sampled.settings, sampled.compared
+        panel = Panel(rehearsal, examples, settings.votes)
+        limits = Limits(settings.queries, settings.batch, voters=settings.voters)
+        loop = Loop(RandomQuestions(form, len(examples)), examples, limits, panel.compare, panel.label)
+        progress = loop.run()
+        if settings.label_rest:
+            label_rest(sampled, rehearsal, progress, Panel.label)
+        return len(progress.findings)
+
+    return price_range(rehearse, prepared.oracle, Measuring(prepared.dataset.examples), weight=weight)
+
+
+def _sampled(prepared: Prepared) -> tuple[Prepared, Callable[[Example], float]]:
+    """The same discovery on a sample, and how many examples of the data set each of the sample stands for."""
+    compared, rest = draw(prepared.compared, SAMPLE), draw(prepared.rest, SAMPLE)
+    weights = {example.id: len(prepared.compared) / len(compared) for example in compared}
+    weights |= {example.id: len(prepared.rest) / len(rest) for example in rest}
+    dataset = replace(prepared.dataset, examples=(*compared, *rest))
+    settings = prepared.settings.model_copy(update={"elicit_on": len(compared)})
+    sampled = Prepared(settings, dataset, prepared.oracle, prepared.store)
+    vars(sampled)["rows"] = list(range(len(compared)))  # the cached property: these are the ones that are compared
+    return sampled, lambda example: weights[example.id]
+
+
+def forecast_discovery(
+    prepared: Prepared, plans: Callable[[Prepared], Iterable[PricedPlan]] = lambda _: ()
+) -> RunForecast:
+    """What a discovery will take, before anything is spent and without a request to any server."""
+    settings, oracle = prepared.settings, prepared.oracle
+    known = is_known(oracle)
+    labelled = len(prepared.compared) + (len(prepared.rest) if settings.label_rest else 0)
+    found = RunForecast(
+        dataset=prepared.dataset.name,
+        oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
+        examples=len(prepared.compared),
+        price=price_of(prepared) if is_paid(oracle, prepared.compared) else PriceRange(),
+        calls=settings.queries * (1 + labelled * settings.votes),
+        kept=prepared.store.answers.count(prepared.scope) if known else 0,
+        plans=tuple(plans(prepared)),
+    )
+    spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
+    return replace(found, spent=spent)
+
+
+def what_is_kept(prepared: Prepared) -> str:
+    """One line: what the store holds already, and what is still to ask."""
+    expected = forecast_discovery(prepared)
+    left = f"up to {max(expected.calls - expected.kept, 0):,} to ask"
+    if expected.most_left:
+        most = in_usd(expected.most_left, 2, at_most=True)
+        left += f", likely {in_usd(expected.left, 2, at_most=True)}, at most {most}"
+    if expected.kept:
+        return f"kept {expected.kept:,} answers, {left}"
+    return f"{expected.examples} examples, {expected.oracle}: {left}"
+
+
+def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
+    """Other ways to ask, each with its price."""
+    if not is_paid(prepared.oracle, prepared.compared):
+        return
+    settings, n = prepared.settings, len(prepared.dataset.examples)
+    if settings.elicit_on is None and n > WORKING_SET:
+        changed = settings.model_copy(update={"elicit_on": WORKING_SET, "label_rest": True})
+        words = f"{WORKING_SET} examples are compared; all others are labelled at the end, every feature in one request"
+        yield _plan("in rows at the end", f"--elicit-on {WORKING_SET} --label-rest", words, prepared, changed)
+    if OracleSpec.parse(settings.labeller or settings.oracle).kind == "openai" and not settings.provider_batch:
+        changed = settings.model_copy(update={"provider_batch": True})
+        words = "labels travel in the provider's batches: half the price, and up to a day for each"
+        yield _plan("by provider batch", "--provider-batch", words, prepared, changed)
+
+
+def _plan(name: str, options: str, changes: str, prepared: Prepared, settings: DiscoverSettings) -> PricedPlan:
+    oracle = build_crowd(settings, prepared.dataset, prepared.store)
+    return PricedPlan(name, options, changes, price_of(Prepared(settings, prepared.dataset, oracle, prepared.store)))
