@@ -31,7 +31,7 @@ from models.openai.oracle import OpenAIOracle
 from models.openai.probe import Abilities, response_format
 from models.oracle import Answer, Feature, Label, Oracle, Verdict, connect
 from models.prices import Price
-from models.prompting.prompts import label_messages, label_schema
+from models.prompting.label_forms import VERSIONS, label_form
 from models.recorded import Recorded
 from sources.dataset import Example, picture_at
 from store import Store
@@ -118,12 +118,13 @@ def timed_bare(url: str, questions: list[Label], concurrency: int) -> float:
 def body_of(question: Label) -> dict[str, Any]:
     abilities = Abilities(format="json_schema")
     bounds = Bounds.of(OpenAIConfig("gpt-4o-mini", price=PRICE), abilities)
+    form = label_form([question], VERSIONS[-1])
     return {
         "model": "gpt-4o-mini",
-        "messages": [{"role": one.role, "content": one.text} for one in label_messages([question])],
+        "messages": [{"role": one.role, "content": one.text} for one in form.messages],
         "max_completion_tokens": bounds.reply_tokens([question]),
         "seed": 1,
-        "response_format": response_format("json_schema", "labels", label_schema(1)),
+        "response_format": response_format("json_schema", "labels", form.schema),
     }
 
 

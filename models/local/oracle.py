@@ -28,7 +28,7 @@ from models.oracle import (
     free_of_charge,
 )
 from models.prompting import (
-    VERSION,
+    SINGLE_VERSION,
     Message,
     compare_messages,
     note_of,
@@ -85,7 +85,7 @@ class LocalVlmOracle:
                 ("least_mass", config.least_mass),
                 ("feature_first", config.feature_first),
             ),
-            prompts=VERSION,
+            prompts=SINGLE_VERSION,
         )
         self._turn = threading.Lock()
         self._loaded: tuple[ChatModel, YesNoReader] | None = None

@@ -28,6 +28,7 @@ from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
 from models.openai.dispatch import Dispatch, ask_group
 from models.openai.errors import Fault, one_line
+from models.openai.label_groups import Groups
 from models.openai.session import Bill, Delivery, Session, all_of, charge, tell
 from models.oracle import (
     Answer,
@@ -43,7 +44,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import settled
-from models.prompting import parse_labels
+from models.prompting import arranged, parse_labels
 
 CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
@@ -155,9 +156,14 @@ class _Collection:
             question = self._open[digest].question
             if isinstance(question, Label):
                 labels.add(question)
-        groups = [[self._open[short_digest(label)] for label in group] for group in labels.release(partial=True)]
+        groups = [[self._open[short_digest(label)] for label in group] for group in self._in_order(labels)]
         made = create_batch(self._session, groups, short_digest, self._note_requests)
         return [_Sent(name, requests) async for name, requests in made]
+
+    def _in_order(self, labels: Groups) -> list[list[Label]]:
+        """Version 1 leaves labels in the order in which they came."""
+        version, groups = self._session.config.prompts, labels.release(partial=True)
+        return groups if version == 1 else [arranged(group, version) for group in groups]
 
     async def _note_requests(self, requests: Sequence[BatchRequest], batch: str | None) -> None:
         """Which batch holds the open questions of these requests."""
@@ -226,7 +232,7 @@ class _Collection:
     async def _read_labels(self, request: BatchRequest, ours: dict[int, Bill], reply: Reply) -> None:
         session, message = self._session, reply.message
         self._book(request, ours, reply)
-        values = {} if message.refused else parse_labels(message.text, len(request.questions))
+        values = {} if message.refused else parse_labels(message.text, request.paths)
         rest = []
         for place, bill in ours.items():
             if place in values:

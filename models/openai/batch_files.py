@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from models.openai.chat import label_body
+from models.openai.chat import form_of, label_body
 from models.openai.client import RetriesExhausted
 from models.openai.errors import Fault
 from models.openai.session import Bill, Session
 from models.oracle import OracleUnavailable, Question, digest_of
+from models.prompting import label_paths
 from sources import redacted
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -37,6 +38,11 @@ class BatchRequest:
 
     custom_id: str
     questions: tuple[tuple[str, int], ...]
+    columns: int = 0  # as in LabelForm
+
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        return label_paths(len(self.questions), self.columns)
 
 
 def asked_by(session: Session) -> str:
@@ -87,8 +93,17 @@ async def requests_of(session: Session, batch: dict[str, Any]) -> list[BatchRequ
         name, questions = entry.get("custom_id"), entry.get("questions")
         if isinstance(name, str) and isinstance(questions, list):
             with contextlib.suppress(ValueError, TypeError):
-                found.append(BatchRequest(name, tuple((str(digest), _weight(weight)) for digest, weight in questions)))
+                found.append(_request(name, questions, entry.get("columns", 0)))
     return found
+
+
+def _request(name: str, questions: list[Any], columns: object) -> BatchRequest:
+    """Raises ValueError or TypeError where it cannot be one of ours."""
+    if not isinstance(columns, int) or not 0 <= columns <= max(len(questions), 1):
+        raise ValueError(f"{columns!r} is no number of columns")
+    request = BatchRequest(name, tuple((str(digest), _weight(weight)) for digest, weight in questions), columns)
+    label_paths(len(questions), columns)
+    return request
 
 
 def _weight(value: object) -> int:
@@ -133,7 +148,7 @@ async def create_batch(
     encoded, requests, size = list[bytes](), list[BatchRequest](), 0
     for group in groups:
         questions = tuple((digest(bill.question), bill.weight) for bill in group)
-        request = BatchRequest(digest_of(questions)[:32], questions)
+        request = BatchRequest(digest_of(questions)[:32], questions, form_of(session, group).columns)
         body = await label_body(session, group)
         sent = {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         line = json.dumps(sent, ensure_ascii=False).encode()
@@ -149,7 +164,7 @@ async def create_batch(
 
 async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[BatchRequest], note: Note) -> str:
     """Noted before it is there, so that after a kill it is either found and collected, or was never charged."""
-    listed = [{"custom_id": request.custom_id, "questions": request.questions} for request in requests]
+    listed = [_listed(request) for request in requests]
     await note(requests, UNSENT)
     creating = False
     try:
@@ -165,6 +180,11 @@ async def _send(session: Session, encoded: Sequence[bytes], requests: Sequence[B
     made = _id_of(reply, session)
     await note(requests, made)
     return made
+
+
+def _listed(request: BatchRequest) -> dict[str, Any]:
+    columns = {"columns": request.columns} if request.columns else {}
+    return {"custom_id": request.custom_id, "questions": request.questions, **columns}
 
 
 async def _create(session: Session, file: str, questions: str) -> dict[str, Any]:

@@ -11,19 +11,19 @@ from typing import Any
 
 from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import LabelGroups
+from models.openai.label_groups import ROW_FEATURES, Groups, LabelBlocks, LabelGroups
 from models.openai.probe import Abilities
 from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
     ImagePart,
+    LabelForm,
     Message,
     PromptCache,
     compare_messages,
     compare_schema,
-    label_messages,
-    label_schema,
+    label_form,
     material_messages,
     most_frames,
     most_picture_tokens,
@@ -158,7 +158,7 @@ class Bounds:
                 continue
             labels.add(question)
             while len(labels) + sum(in_flight) >= width:
-                released = labels.release(partial=not in_flight)
+                released = labels.release(partial=not in_flight, more=True)
                 in_flight.extend(map(len, released))
                 yield from released
                 if not released or len(labels) + sum(in_flight) >= width:
@@ -183,14 +183,14 @@ class Bounds:
             return round((measured.label_output or 0) * len(group))
         if measured.label_output is not None:
             return round(measured.label_output * len(group))
-        return text_tokens(json.dumps({str(number): True for number in range(1, len(group) + 1)})) + thinking
+        return text_tokens(self._form(group).usual_reply) + thinking
 
     def _pieces(self, group: Sequence[Question]) -> Iterator[tuple[Hashable, int]]:
         """What is sent, piece by piece, each with its usual tokens; a text is a string, a picture its digest."""
         messages, beside = self._messages(group)
         if self.abilities.format == "json_schema" and not beside:
             first = group[0]
-            schema = compare_schema(first) if isinstance(first, Compare) else label_schema(len(group))
+            schema = compare_schema(first) if isinstance(first, Compare) else self._form(group).schema
             yield (text := json.dumps(schema, separators=(",", ":"))), text_tokens(text)
         for message in messages:
             yield message.role, PER_MESSAGE
@@ -206,9 +206,18 @@ class Bounds:
         sizes = sent_sizes(picture.example, config.image_size, config.frames)
         return sum(picture_tokens(config.model, *size, config.detail) for size in sizes)
 
-    def label_groups(self) -> LabelGroups:
-        most = DECISIONS_LIMIT if self.labels_by_decisions else None
-        return LabelGroups(self.config.grouping, self.config.labels_per_request, most_per_example=most)
+    def label_groups(self) -> Groups:
+        """Which labels share a request, for prompts of this version."""
+        config, decisions = self.config, self.labels_by_decisions
+        if config.prompts == 1:
+            most = DECISIONS_LIMIT if decisions else None
+            return LabelGroups(config.grouping, config.most_labels, most_per_example=most)
+        row = DECISIONS_LIMIT if decisions else config.labels_per_request or ROW_FEATURES
+        return LabelBlocks(config.grouping, config.most_labels, row=row, matrix=not decisions)
+
+    def _form(self, questions: Sequence[Question]) -> LabelForm:
+        labels = [question for question in questions if isinstance(question, Label)]
+        return label_form(labels, self.config.prompts)
 
     def _in_batch(self, question: Question) -> bool:
         return self.config.provider_batch and isinstance(question, Label)
@@ -219,7 +228,7 @@ class Bounds:
             return compare_messages(questions[0]), []
         labels = [question for question in questions if isinstance(question, Label)]
         if not self.labels_by_decisions:
-            return label_messages(labels), []
+            return self._form(labels).messages, []
         return material_messages(labels), [text + str(data) for text, data in predicates(labels)]
 
     def _message_tokens(self, message: Message) -> int:

@@ -8,18 +8,19 @@ from typing import Any
 
 from models.openai.client import ChatMessage, Reply
 from models.openai.errors import Declined, TooLong
+from models.openai.label_groups import rectangles
 from models.openai.probe import response_format
 from models.openai.session import CHAT, Bill, Delivery, Session, all_of, halves
 from models.oracle import Answer, Compare, Label, Question, Verdict, digest_of
 from models.prompting import (
+    LabelForm,
     Message,
     Reading,
     arranged,
     compare_messages,
     compare_schema,
     is_refusal,
-    label_messages,
-    label_schema,
+    label_form,
     note_of,
     parse_feature,
     parse_labels,
@@ -63,12 +64,22 @@ def _reading(message: ChatMessage, question: Compare) -> Reading:
 
 
 async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delivery) -> None:
-    await ask_label_bills(session, session.bills(arranged(labels)), session.config.asks, delivery)
+    bills = session.bills(arranged(labels, session.config.prompts))
+    async with session.ahead_of_others(form_of(session, bills).prefix):
+        await ask_label_bills(session, bills, session.config.asks, delivery)
 
 
 async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
-    """One request for all of them; what it leaves open is asked again, in smaller groups where that may help."""
+    """One request for all of them, or for each part that fits one; what it leaves open is asked again, in smaller
+    groups where that may help."""
+    parts = [bills]
+    if session.config.prompts > 1:
+        labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
+        parts = [[bills[place] for place in places] for places in rectangles(labels)]
+    await all_of([_ask_together(session, part, asks, delivery) for part in parts])
 
+
+async def _ask_together(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
     async def ask(part: list[Bill]) -> Reply:
         return await session.send("chat", part, await label_body(session, part, session.config.asks - asks), delivery)
 
@@ -81,9 +92,11 @@ async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delive
 async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: int, delivery: Delivery) -> None:
     """Emit the labels that a reply holds, and ask for the others while `asks` are left."""
     message = reply.message
-    values = {} if message.refused else parse_labels(message.text, len(bills))
+    paths = form_of(session, bills).paths
+    values = {} if message.refused else parse_labels(message.text, paths)
     for position, value in values.items():
-        delivery.emit(label_answer(session, bills[position], value, raw=json.dumps({str(position + 1): value})))
+        raw = json.dumps({".".join(paths[position]): value})
+        delivery.emit(label_answer(session, bills[position], value, raw=raw))
     rest = [bill for position, bill in enumerate(bills) if position not in values]
     if not rest:
         return
@@ -109,9 +122,15 @@ def label_answer(session: Session, bill: Bill, value: bool, raw: str, probabilit
     return bill.answer(verdict, session.by, raw=raw, probability=probability)
 
 
-async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:
+def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
+    """How a request with these labels, which must be all that it carries, asks for them."""
     labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
-    return await _body(session, label_messages(labels), labels, "labels", label_schema(len(labels)), ask)
+    return label_form(labels, session.config.prompts)
+
+
+async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:
+    form, labels = form_of(session, bills), [bill.question for bill in bills]
+    return await _body(session, form.messages, labels, "labels", form.schema, ask)
 
 
 async def _body(

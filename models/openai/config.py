@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from models.openai.label_groups import Grouping
+from models.openai.label_groups import FEW_LABELS, MANY_LABELS, Grouping
 from models.oracle import OracleError, digest_of
 from models.prices import Price
+from models.prompting import VERSIONS
 from sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -48,7 +49,8 @@ class OpenAIConfig:
     max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None
     output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"
-    labels_per_request: Annotated[int, "labels in one request at most"] = 20
+    labels_per_request: Annotated[int | None, "labels in one request at most (default: 250, with prompts=1 20)"] = None
+    prompts: Annotated[int, "version of the prompts; 1 finds the answers that were kept under it"] = VERSIONS[-1]
     attempts: Annotated[int, "tries of one request while the server fails"] = 6
     retry_delay: Annotated[float, "seconds before the second attempt; it doubles from there"] = 0.5
     asks: Annotated[int, "paid replies for one question while they cannot be used"] = 4
@@ -67,8 +69,16 @@ class OpenAIConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise OracleError(f"{name} of openai:{self.model} is {value!r}: give a number above 0")
-        if self.labels_per_request > DECISIONS_LIMIT:
+        if self.prompts not in VERSIONS:
+            choices = ", ".join(map(str, VERSIONS))
+            raise OracleError(f"prompts of openai:{self.model} is {self.prompts!r}: choose from {choices}")
+        if self.most_labels > DECISIONS_LIMIT:
             raise OracleError(f"labels_per_request of openai:{self.model} is above {DECISIONS_LIMIT}: give less")
+
+    @property
+    def most_labels(self) -> int:
+        """Labels in one request at most."""
+        return self.labels_per_request or (FEW_LABELS if self.prompts == 1 else MANY_LABELS)
 
     @property
     def refusals(self) -> int:

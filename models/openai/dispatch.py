@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from models.openai.chat import ask_comparison, ask_labels
 from models.openai.decisions import ask_decisions
 from models.openai.session import ClaimLost, Delivery, Session
 from models.oracle import Answer, AnswersPending, Compare, Label, Leaving, OracleUnavailable, Question
+
+READY = 2  # times as many groups as requests may be in flight are made ready: they hold their pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ class Dispatch:
         self._leaving = leaving
         self._labels = session.bounds.label_groups()
         self._comparisons: list[Compare] = []
-        self._in_flight = 0
+        self._ready: deque[Sequence[Question]] = deque()  # groups that wait for others to end
+        self._in_flight = 0  # questions
+        self._running = 0  # groups
         self._sent: set[Future[None]] = set()
         self._arrived: queue.SimpleQueue[Answer | GroupEnded] = queue.SimpleQueue()
         self._unasked: list[Question] = []
@@ -57,21 +61,24 @@ class Dispatch:
             while True:
                 self._pull(questions)
                 self._send()
-                if not self._in_flight:
+                if not self._running:
                     break
                 yield from self._next_answers()
         finally:
             for future in list(self._sent):
                 future.cancel()
         if isinstance(self._error, OracleUnavailable):
-            never_sent = [label for group in self._labels.release(partial=True) for label in group]
+            waiting = [*self._ready, *self._labels.release(partial=True)]
+            never_sent = [question for group in waiting for question in group]
             self._error.unasked = (*self._unasked, *self._comparisons, *never_sent)
         if self._error is not None:
             raise self._error
 
     def _pull(self, questions: Iterator[Question]) -> None:
         """Questions are pulled in the caller's thread: their source may be bound to it."""
-        while not self._exhausted and self._in_flight + len(self._labels) + len(self._comparisons) < self._width:
+        pulled = self._in_flight + len(self._labels) + len(self._comparisons) + sum(map(len, self._ready))
+        while not self._exhausted and pulled < self._width:
+            pulled += 1
             try:
                 question = next(questions)
             except StopIteration:
@@ -88,18 +95,21 @@ class Dispatch:
     def _send(self) -> None:
         if self._unusable:
             return
-        groups: list[Sequence[Question]] = [[question] for question in self._comparisons]
+        self._ready.extend([question] for question in self._comparisons)
         self._comparisons = []
-        groups.extend(self._ready_labels())
-        for group in groups:
+        self._ready.extend(self._ready_labels())
+        while self._ready and self._running < READY * self._session.config.concurrency:
+            group = self._ready.popleft()
             self._in_flight += len(group)
+            self._running += 1
             future = self._background.start(self._ask(group))
             self._sent.add(future)
             future.add_done_callback(self._sent.discard)
 
     def _ready_labels(self) -> list[Sequence[Question]]:
         """The groups of labels to send now: while others are in flight only full ones."""
-        return list(self._labels.release(partial=self._exhausted or not self._in_flight))
+        idle = not (self._in_flight or self._ready)
+        return list(self._labels.release(partial=self._exhausted or idle, more=not self._exhausted))
 
     async def _deliver(self, group: Sequence[Question], delivery: Delivery) -> None:
         await ask_group(self._session, group, delivery)
@@ -137,6 +147,7 @@ class Dispatch:
                 yield item
             else:
                 self._in_flight -= item.unanswered
+                self._running -= 1
                 self._unasked.extend(item.unasked)
                 if item.error is not None:
                     if self._error is None or isinstance(self._error, AnswersPending):  # an outage is told first

@@ -1,19 +1,32 @@
-"""Labels that share one request: one example with many features, or one feature with many examples, of one voter."""
+"""Which labels share one request: those of one voter, in a form that the prompts can show."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, Protocol
 
-from models.oracle import Label
+from models.oracle import Feature, Label
 
 Key = tuple[str, object, object]
 Grouping = Literal["auto", "example", "feature", "none"]
+FEW_LABELS, MANY_LABELS = 20, 250  # in one request at most, by default: of prompts of version 1, and of version 2
+
+
+class Groups(Protocol):
+    """Buffers labels and releases them in groups that can share one request."""
+
+    def __len__(self) -> int: ...
+
+    def add(self, label: Label) -> None: ...
+
+    def release(self, *, partial: bool, more: bool = False) -> list[list[Label]]:
+        """The full groups; with `partial` all labels, but if `more` are to come not those that may have company yet."""
+        ...
 
 
 class LabelGroups:
-    """Buffers labels and releases them in groups that can share one request."""
+    """For prompts of version 1: one example with many features, or one feature with many examples."""
 
     def __init__(self, grouping: Grouping, size: int, *, most_per_example: int | None = None) -> None:
         self._forms = {"auto": ("example", "feature"), "none": ()}.get(grouping, (grouping,))
@@ -32,7 +45,7 @@ class LabelGroups:
         for key in self._keys[number]:
             self._groups.setdefault(key, {})[number] = label
 
-    def release(self, *, partial: bool) -> list[list[Label]]:
+    def release(self, *, partial: bool, more: bool = False) -> list[list[Label]]:  # noqa: ARG002
         """The full groups, largest first; with `partial` all labels."""
         released = []
         while self._groups:
@@ -59,3 +72,103 @@ class LabelGroups:
                 del group[number]
                 if not group:
                     del self._groups[key]
+
+
+Row = dict[Feature, Label]  # labels of one example and one voter
+RowKey = tuple[int, str, int]  # the voter, the example, and which time that a label of both is repeated
+ROW_FEATURES = 60  # of one example in one request: more are split evenly
+PICTURE_LABELS = 20  # in one request with several pictures
+TEXTS, TEXT_CHARS = 25, 6_000  # in one request with several texts
+
+
+class LabelBlocks:
+    """For prompts of version 2: some examples with the same features each. Whole rows of pictures go one by one, short
+    texts several at a time, and a feature that is alone with many examples."""
+
+    def __init__(self, grouping: Grouping, size: int, *, row: int = ROW_FEATURES, matrix: bool = True) -> None:
+        """At most `size` labels in a request, and `row` features of one example; without `matrix` a request has one
+        example or one feature."""
+        self._size = size
+        self._row = 1 if grouping in ("feature", "none") else row
+        self._alone = grouping in ("example", "none")
+        self._matrix = matrix
+        self._rows: dict[RowKey, Row] = {}
+        self._count = 0
+        self._last = ""  # the example whose label came last: it may have more
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, label: Label) -> None:
+        for time in itertools.count():
+            row = self._rows.setdefault((label.voter, label.example.digest, time), {})
+            if label.feature not in row:
+                break
+        row[label.feature] = label
+        self._last = label.example.digest
+        self._count += 1
+
+    def release(self, *, partial: bool, more: bool = False) -> list[list[Label]]:
+        if partial and not more:
+            return self._released(partial=True, waiting=None)
+        released = self._released(partial=False, waiting=self._last)
+        if partial and not released:
+            released = self._released(partial=True, waiting=self._last) or self._released(partial=True, waiting=None)
+        return released
+
+    def _released(self, *, partial: bool, waiting: str | None) -> list[list[Label]]:
+        alike: dict[tuple[int, int, frozenset[Feature]], list[RowKey]] = {}
+        for key, row in self._rows.items():
+            voter, digest, time = key
+            if digest != waiting:
+                alike.setdefault((voter, time, frozenset(row)), []).append(key)
+        released = []
+        for (_, _, features), keys in alike.items():
+            parts = evenly(sorted(features, key=lambda feature: (feature.name, feature.definition)), self._row)
+            for block, full in self._blocks(keys, max(map(len, parts))):
+                if full or partial:
+                    rows = [self._rows.pop(key) for key in block]
+                    released += [[row[feature] for row in rows for feature in part] for part in parts]
+        self._count -= sum(map(len, released))
+        return released
+
+    def _blocks(self, keys: Sequence[RowKey], features: int) -> Iterator[tuple[list[RowKey], bool]]:
+        """The rows that share a request, and whether it is full."""
+        block, chars = list[RowKey](), 0
+        for key in keys:
+            example = next(iter(self._rows[key].values())).example
+            length = len(example.text or "")
+            if block and chars + length > TEXT_CHARS:
+                yield block, True
+                block, chars = [], 0
+            block.append(key)
+            chars += length
+            if len(block) >= self._most_examples(features, picture=example.image is not None):
+                yield block, True
+                block, chars = [], 0
+        if block:
+            yield block, False
+
+    def _most_examples(self, features: int, *, picture: bool) -> int:
+        if self._alone or (features > 1 and not self._matrix):
+            return 1
+        most = min(PICTURE_LABELS, self._size) if picture else self._size
+        return max(1, min(most // features, PICTURE_LABELS if picture else TEXTS))
+
+
+def evenly(items: Sequence[Feature], most: int) -> list[Sequence[Feature]]:
+    """In as few parts as have at most `most` each, none more than one longer than another."""
+    count = -(-len(items) // most)
+    edges = [len(items) * part // count for part in range(count + 1)]
+    return [items[start:end] for start, end in itertools.pairwise(edges)]
+
+
+def rectangles(labels: Sequence[Label]) -> list[list[int]]:
+    """The places of labels, in parts of some examples with the same features each."""
+    rows: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        rows.setdefault(label.example.digest, []).append(place)
+    alike: dict[tuple[Feature, ...], list[int]] = {}
+    for places in rows.values():
+        alike.setdefault(tuple(labels[place].feature for place in places), []).extend(places)
+    return list(alike.values())

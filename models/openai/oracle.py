@@ -32,7 +32,7 @@ from models.oracle import (
     OracleUnavailable,
     Question,
 )
-from models.prompting import VERSION, ImageUrls
+from models.prompting import ImageUrls
 from sources import Example
 from store import Store
 
@@ -61,7 +61,7 @@ class OpenAIOracle:
         self._background: Background | None = None
         self._session: Session | None = None
         Bounds.of(config, Abilities())  # raises UnknownPrice before anything is sent
-        grouped = 1 if config.grouping == "none" else config.labels_per_request
+        grouped = 1 if config.grouping == "none" else config.most_labels
         ready = max(config.concurrency, grouped)  # pulled ahead, so that no slot stays empty
         self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped + ready
 
@@ -186,8 +186,8 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "detail": config.detail,
         "frames": config.frames,
         "grouping": config.grouping,
-        "labels_per_request": config.labels_per_request,
+        "labels_per_request": config.most_labels,
     }
     if config.server:
         asked["served_by"] = config.server
-    return OracleIdentity("openai", config.model, tuple(asked.items()), VERSION)
+    return OracleIdentity("openai", config.model, tuple(asked.items()), str(config.prompts))

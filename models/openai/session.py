@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,14 @@ from models.openai.client import Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
-from models.oracle import Answer, Leaving, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
+from models.oracle import Answer, Label, Leaving, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
 from models.prices import Tokens, bound, settled, shares
 from models.prompting import ImagePart, ImageUrls, Message
 from sources import DatasetError
 
 NOTHING = Tokens()
+CACHED_CHARS = 3_000  # fewer are surely no 1,024 tokens, from which on providers cache
+AHEAD_SECONDS = 20.0  # that requests wait for the one that goes ahead
 RAW_LIMIT = 4_000  # characters of a reply that are kept with an answer
 
 
@@ -156,6 +159,7 @@ class Session:
     images: ImageUrls
     identity: OracleIdentity
     anew: dict[Question, float] = field(default_factory=dict)  # which are not answered by batches from before this time
+    read_before: dict[str, asyncio.Event] = field(default_factory=dict)  # long beginnings of prompts, once answered
 
     @property
     def by(self) -> str:
@@ -222,6 +226,25 @@ class Session:
             return
         await read(bills, reply)
 
+    @asynccontextmanager
+    async def ahead_of_others(self, prefix: str) -> AsyncIterator[None]:
+        """Around a request that begins with this text. The first of many goes alone, and the others wait for it: then a
+        provider that caches long beginnings of prompts has read it."""
+        if len(prefix) < CACHED_CHARS:
+            yield
+            return
+        answered = self.read_before.get(prefix)
+        if answered is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(answered.wait(), AHEAD_SECONDS)
+            yield
+            return
+        self.read_before[prefix] = answered = asyncio.Event()
+        try:
+            yield
+        finally:
+            answered.set()
+
     async def messages(self, messages: Sequence[Message], format: PartFormat) -> list[dict[str, Any]]:
         return [{"role": one.role, "content": await self._content(one, format)} for one in messages]
 
@@ -268,5 +291,11 @@ async def all_of(work: Sequence[Any]) -> None:
 
 
 def halves(bills: list[Bill]) -> list[list[Bill]]:
+    """By examples where there are several, else by features: each half can be asked in one request."""
+    keys = [bill.question.example.digest if isinstance(bill.question, Label) else "" for bill in bills]
+    order = list(dict.fromkeys(keys))
+    first = set(order[: (len(order) + 1) // 2])
     middle = (len(bills) + 1) // 2
-    return [part for part in (bills[:middle], bills[middle:]) if part]
+    of_first = [key in first for key in keys] if len(order) > 1 else [place < middle for place in range(len(bills))]
+    parts = [[bill for bill, early in zip(bills, of_first, strict=True) if early is side] for side in (True, False)]
+    return [part for part in parts if part]

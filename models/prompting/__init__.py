@@ -1,17 +1,15 @@
 """Prompts, and replies that are parsed without trust."""
 
 from models.prompting.feature_names import clean, name_problem
+from models.prompting.label_forms import VERSIONS, LabelForm, arranged, label_form, label_paths
 from models.prompting.pictures import ImageUrls, most_frames, sent_sizes
 from models.prompting.prompts import (
     REPLY_LIMIT,
-    VERSION,
+    SINGLE_VERSION,
     ImagePart,
     Message,
-    arranged,
     compare_messages,
     compare_schema,
-    label_messages,
-    label_schema,
     material_messages,
     predicates,
     repair_messages,

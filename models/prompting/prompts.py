@@ -1,4 +1,6 @@
-"""Every prompt, in one place. After any change raise VERSION: it is part of every answer's key.
+"""Prompts of comparisons, and of labels one by one; those of labels together are in label_forms.py.
+
+The version of the prompts is part of every answer's key: a changed prompt needs a new one, and the old stays as it was.
 
 The system message holds the instructions, the user message the material. Images are parts of their own; texts, feature
 names and definitions are JSON strings, so that they can neither end their own quotation nor open a turn of the chat. No
@@ -17,7 +19,7 @@ from discovery import Kind
 from models.oracle import Compare, Feature, Label
 from sources import TEXT_LIMIT, Example
 
-VERSION = "1"
+SINGLE_VERSION = "1"  # of comparisons and of labels one by one, which are the same in every version since
 REPLY_LIMIT = 2_000  # characters of an unusable reply that are sent again
 NAME_WORDS = 5
 
@@ -95,15 +97,6 @@ COMPARISONS: dict[Kind, tuple[str, ...]] = {
     ),
 }
 
-LABELLING = (
-    "Decide for each numbered item whether the example has the feature. Judge by the definition.",
-    "For every numbered item say whether the feature is present in the example, as its definition states.",
-    "Check item by item: is the feature, as it is defined, true of the example?",
-)
-LABEL_SHAPE = (
-    "Answer with one JSON object and nothing else: each item's number, as a text, is a key, and its value is true "
-    "(has it) or false (lacks it)."
-)
 YES_OR_NO = (
     "Does the example have this feature? Answer with one word, yes or no.",
     "Is this feature present in the example, as its definition states? Answer with one word, yes or no.",
@@ -175,7 +168,7 @@ def compare_messages(question: Compare) -> list[Message]:
     for place, position in enumerate(shown_order(question)):
         if question.without and place in (0, len(question.examples)):
             parts.append(f"Group {1 if place == 0 else 2}\n")
-        parts.extend(_example(f"Example {letter(place)}", everyone[position]))
+        parts.extend(example_parts(f"Example {letter(place)}", everyone[position]))
     if question.known:
         parts.append("Known features: [" + ", ".join(quoted(name) for name in question.known) + "]\n")
     parts.append("Answer in the JSON form given above.")
@@ -196,41 +189,10 @@ def compare_schema(question: Compare) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def label_messages(labels: Sequence[Label]) -> list[Message]:
-    """Labels in one request: one example with many features, or one feature with many examples; one voter."""
-    system = "\n".join([LABELLING[labels[0].voter % len(LABELLING)], MATERIAL, LABEL_SHAPE])
-    parts: list[Part] = []
-    if _share_example(labels):
-        parts.extend(_example("Example", labels[0].example))
-        for number, label in enumerate(labels, start=1):
-            parts.append(f"Item {number}: does it have the feature {feature_json(label.feature)}\n")
-    elif len({label.feature for label in labels}) == 1:
-        parts.append(f"Feature: {feature_json(labels[0].feature)}\n")
-        for number, label in enumerate(labels, start=1):
-            parts.extend(_example(f"Item {number}", label.example))
-    else:
-        raise ValueError("labels in one request must share their example or their feature")
-    parts.append(f"Answer in the JSON form given above, with the keys 1 to {len(labels)}.")
-    return [Message("system", (system,)), Message("user", tuple(parts))]
-
-
-def label_schema(count: int) -> dict[str, Any]:
-    properties = {str(number): {"type": "boolean"} for number in range(1, count + 1)}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def arranged(labels: Sequence[Label]) -> list[Label]:
-    """The order of labels in one request: the same for the same labels, different for each voter."""
-    ordered = sorted(labels, key=lambda label: (label.feature.name, label.feature.definition, label.example.digest))
-    if ordered[0].voter:
-        random.Random(ordered[0].voter).shuffle(ordered)
-    return ordered
-
-
 def yes_no_messages(label: Label, *, feature_first: bool = False) -> list[Message]:
     """One label whose answer is the next word. What comes first is a prefix that a batch of labels can share."""
     feature = f"Feature: {feature_json(label.feature)}\n"
-    example = _example("Example", label.example)
+    example = example_parts("Example", label.example)
     parts = [feature, *example] if feature_first else [*example, feature]
     question = YES_OR_NO[label.voter % len(YES_OR_NO)]
     return [Message("system", (MATERIAL,)), Message("user", (*parts, question))]
@@ -238,15 +200,15 @@ def yes_no_messages(label: Label, *, feature_first: bool = False) -> list[Messag
 
 def material_messages(labels: Sequence[Label]) -> list[Message]:
     """The examples alone, for an endpoint that takes the questions apart from the material."""
-    if _share_example(labels):
-        return [Message("system", (MATERIAL,)), Message("user", _example("Example", labels[0].example))]
-    parts = [part for number, label in enumerate(labels, 1) for part in _example(f"Item {number}", label.example)]
+    if share_example(labels):
+        return [Message("system", (MATERIAL,)), Message("user", example_parts("Example", labels[0].example))]
+    parts = [part for number, label in enumerate(labels, 1) for part in example_parts(f"Item {number}", label.example)]
     return [Message("system", (MATERIAL,)), Message("user", tuple(parts))]
 
 
 def predicates(labels: Sequence[Label]) -> list[tuple[str, dict[str, str]]]:
     """For each label a statement about its example, and the JSON object that the statement speaks of."""
-    alone = _share_example(labels)
+    alone = share_example(labels)
     return [
         (
             PREDICATES[label.voter % len(PREDICATES)].format(it="the example" if alone else f"item {number}"),
@@ -261,7 +223,7 @@ def _json_text(text: str) -> str:
     return unmarked(encodable(text)[:TEXT_LIMIT])
 
 
-def _share_example(labels: Sequence[Label]) -> bool:
+def share_example(labels: Sequence[Label]) -> bool:
     return len({label.example.digest for label in labels}) == 1
 
 
@@ -271,6 +233,6 @@ def repair_messages(messages: Sequence[Message], reply: str, problem: str) -> li
     return [*messages, Message("assistant", (quoted(reply, REPLY_LIMIT),)), Message("user", (again,))]
 
 
-def _example(title: str, example: Example) -> tuple[Part, ...]:
+def example_parts(title: str, example: Example) -> tuple[Part, ...]:
     text = f"{title}: " + (quoted(example.text) if example.text is not None else "") + "\n"
     return (text,) if example.image is None else (text, ImagePart(example), "\n")

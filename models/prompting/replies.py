@@ -67,15 +67,20 @@ def parse_feature(reply: str, question: Compare) -> Reading:
     return Reading(Verdict.FEATURE, Feature(name, definition), shown)
 
 
-def parse_labels(reply: str, count: int) -> dict[int, bool]:
+def parse_labels(reply: str, paths: Sequence[Sequence[str]]) -> dict[int, bool]:
     """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped."""
-    keys = [str(number) for number in range(1, count + 1)]
-    data = _object_with(reply, keys)
+    data = _object_with(reply, [path[0] for path in paths])
     if data is None:
-        alone = parse_yes_no(reply) if count == 1 else None
+        alone = parse_yes_no(reply) if len(paths) == 1 else None
         return {} if alone is None else {0: alone}
-    answers = {place: _truth(data.get(key)) for place, key in enumerate(keys)}
+    answers = {place: _truth(_at(data, path)) for place, path in enumerate(paths)}
     return {place: value for place, value in answers.items() if value is not None}
+
+
+def _at(data: object, path: Sequence[str]) -> object:
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
 
 
 def parse_yes_no(reply: str) -> bool | None:

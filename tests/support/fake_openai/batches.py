@@ -176,8 +176,12 @@ def _failed(line: dict[str, Any], response: dict[str, Any] | None, code: str) ->
 def _contradicted(result: dict[str, Any]) -> dict[str, Any]:
     other: dict[str, Any] = json.loads(json.dumps(result))
     message = other["response"]["body"]["choices"][0]["message"]
-    message["content"] = json.dumps({key: not value for key, value in json.loads(message["content"]).items()})
+    message["content"] = json.dumps(_turned(json.loads(message["content"])))
     return other
+
+
+def _turned(labels: dict[str, Any]) -> dict[str, Any]:
+    return {key: _turned(value) if isinstance(value, dict) else not value for key, value in labels.items()}
 
 
 def _lines(items: list[dict[str, Any]], *, torn: bool = False) -> bytes:

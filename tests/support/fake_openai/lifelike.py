@@ -23,7 +23,7 @@ from PIL import Image
 from discovery.questions import Kind
 from models.prices import Price
 from sources import Dataset, open_image
-from tests.support.fake_openai.mind import Mind, Page, Shown, differs
+from tests.support.fake_openai.mind import Mind, Page, Shown, differs, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
@@ -191,11 +191,9 @@ class LifelikeMind(Mind):
         found = [(len(words), number) for words, number in self._by_meaning.items() if words and f" {words} " in said]
         return max(found)[1] if found else None
 
-    def label(self, page: Page) -> dict[str, bool]:
+    def label(self, page: Page) -> dict[str, Any]:
         dice = random.Random(f"{self.seed}:{page.seed}")
-        if "" in page.features:
-            return {one.title.split()[1]: self._has(one, page.features[""], dice) for one in page.examples}
-        return {number: self._has(page.examples[0], one, dice) for number, one in page.features.items()}
+        return nested({keys: self._has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
 
     def _has(self, example: Shown, feature: dict[str, str], dice: random.Random) -> bool:
         row, column = self.row_of(example), self.column_of(feature["name"], feature.get("definition", ""))
@@ -270,7 +268,7 @@ class LifelikeServer(FakeOpenAI):
         page.seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         self.pictures_sent += sum(len(example.pictures) for example in page.examples)
         if page.kind is None and page.features:
-            self.labels_asked += len(page.examples) if "" in page.features else len(page.features)
+            self.labels_asked += len(page.cells())
         return super()._content(page, body, enforced)
 
     def _spoiled(self, path: str, body: dict[str, Any]) -> Response:

@@ -40,9 +40,26 @@ class Page:
 
     instructions: str = ""
     examples: list[Shown] = field(default_factory=list)
-    features: dict[str, dict[str, str]] = field(default_factory=dict)  # by item number; "" is the one for all items
+    features: dict[str, dict[str, str]] = field(default_factory=dict)  # by number; "" is the one for all items
     known: list[str] = field(default_factory=list)
     seed: str = ""  # a digest of the request, for a model that varies its answers
+
+    @property
+    def compact(self) -> bool:
+        """Whether the reply is to hold no spaces."""
+        return "without spaces" in self.instructions
+
+    def cells(self) -> dict[tuple[str, ...], tuple[Shown, dict[str, str]]]:
+        """Labels that are asked for, by the keys that lead to them in the reply: numbers of items or features, letters
+        of examples, or a letter and then a number."""
+        if "" in self.features:
+            return {(one.title.split()[1],): (one, self.features[""]) for one in self.examples}
+        if len(self.examples) == 1:
+            return {(number,): (self.examples[0], feature) for number, feature in self.features.items()}
+        named = {one.title.removeprefix("Example "): one for one in self.examples}
+        if len(self.features) == 1:
+            return {(name,): (one, *self.features.values()) for name, one in named.items()}
+        return {(name, number): (one, what) for name, one in named.items() for number, what in self.features.items()}
 
     @property
     def kind(self) -> Kind | None:
@@ -72,6 +89,9 @@ def _read_line(page: Page, line: str, group: int) -> None:
         page.features[""] = json.loads(line.removeprefix("Feature: "))
     elif item := re.match(r"Item (\d+): does it have the feature (.*)", line):
         page.features[item.group(1)] = json.loads(item.group(2))
+    elif numbered := re.match(r"Feature (\d+): (.*)", line):
+        name, end = json.JSONDecoder().raw_decode(numbered.group(2))
+        page.features[numbered.group(1)] = {"name": name, "definition": json.loads(numbered.group(2)[end + 2 :])}
     elif example := re.match(r"(Example(?: [A-Z]+)?|Item \d+): ?(\".*)?", line):
         text = json.JSONDecoder().raw_decode(example.group(2))[0] if example.group(2) else None
         page.examples.append(Shown(example.group(1), text, group=group))
@@ -128,12 +148,11 @@ class Mind:
             return differs(page, [name in having for name in letters])
         return len(having) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
 
-    def label(self, page: Page) -> dict[str, bool]:
-        if "" in page.features:
-            name = page.features[""]["name"]
-            return {example.title.split()[1]: name in self.traits(example) for example in page.examples}
-        traits = self.traits(page.examples[0])
-        return {number: feature["name"] in traits for number, feature in page.features.items()}
+    def label(self, page: Page) -> dict[str, Any]:
+        traits: dict[int, set[str]] = {}
+        for one in page.examples:
+            traits[id(one)] = self.traits(one)
+        return nested({keys: feature["name"] in traits[id(one)] for keys, (one, feature) in page.cells().items()})
 
     def decide(self, page: Page, questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """A probability per predicate. A predicate may name the item that it is about."""
@@ -152,6 +171,15 @@ def differs(page: Page, values: Sequence[bool]) -> bool:
     """Whether clearly more of one group have it."""
     has, first = np.array(values), np.array([example.group == 1 for example in page.examples])
     return bool(differs_clearly(has[first], has[~first]))
+
+
+def nested(cells: Mapping[tuple[str, ...], bool]) -> dict[str, Any]:
+    """The labels as a reply holds them."""
+    reply: dict[str, Any] = {}
+    for keys, value in cells.items():
+        inner = reply if len(keys) == 1 else reply.setdefault(keys[0], {})
+        inner[keys[-1]] = value
+    return reply
 
 
 def _signature(image: Image.Image) -> bytes:

@@ -231,7 +231,7 @@ class FakeOpenAI:
         if page.kind is not None:
             answer = json.dumps(self.mind.compare(page))
         elif page.features:
-            answer = json.dumps(self.mind.label(page))
+            answer = json.dumps(self.mind.label(page), separators=(",", ":") if page.compact else None)
         elif enforced == "json_schema":
             return json.dumps(example_of_schema(body["response_format"]["json_schema"]["schema"]))
         else:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.openai.label_groups import Grouping, LabelGroups
+from models.openai.label_groups import Grouping, Groups, LabelBlocks, LabelGroups, rectangles
 from models.oracle import Feature, Label
-from models.prompting.prompts import label_messages
+from models.prompting.label_forms import arranged, label_form
 from sources.dataset import Example
 
+PICTURES = [Example(f"p{number}", digest=f"p{number}", image=f"{number}.png") for number in range(50)]
 EXAMPLES = [Example(str(number), digest=str(number), text=str(number)) for number in range(50)]
 
 
@@ -21,12 +22,29 @@ def label(feature: int, example: int, voter: int = 0) -> Label:
 
 
 def gathered(labels: Iterable[Label], grouping: Grouping = "auto", size: int = 5) -> list[list[Label]]:
-    waiting = LabelGroups(grouping, size)
+    return released(LabelGroups(grouping, size), labels)
+
+
+def released(waiting: Groups, labels: Iterable[Label]) -> list[list[Label]]:
     for one in labels:
         waiting.add(one)
     groups = waiting.release(partial=True)
     assert len(waiting) == 0
     return groups
+
+
+def rows(features: int, examples: Iterable[Example], voters: int = 1) -> list[Label]:
+    """Example by example, as a panel asks."""
+    return [
+        Label(Feature(f"f{feature}"), example, voter)
+        for example in examples
+        for feature in range(features)
+        for voter in range(voters)
+    ]
+
+
+def shapes(groups: list[list[Label]]) -> list[tuple[int, int]]:
+    return [(len({one.example.id for one in group}), len({one.feature for one in group})) for group in groups]
 
 
 def test_one_feature_with_many_examples_goes_in_full_groups() -> None:
@@ -78,10 +96,65 @@ LABELS = st.builds(label, st.integers(0, 4), st.integers(0, 8), st.integers(0, 1
 def test_every_label_leaves_once_in_a_group_that_one_request_can_carry(
     labels: list[Label], grouping: Grouping, size: int
 ) -> None:
-    groups = gathered(labels, grouping, size)
-    left = [one for group in groups for one in group]
-    assert sorted(map(repr, left)) == sorted(map(repr, labels))
-    for group in groups:
-        assert len(group) <= size
-        assert len({one.voter for one in group}) == 1
-        label_messages(group)
+    versions: list[tuple[int, Groups]] = [(1, LabelGroups(grouping, size)), (2, LabelBlocks(grouping, size, row=size))]
+    for version, waiting in versions:
+        groups = released(waiting, labels)
+        left = [one for group in groups for one in group]
+        assert sorted(map(repr, left)) == sorted(map(repr, labels))
+        for group in groups:
+            assert len(group) <= size
+            assert len({one.voter for one in group}) == 1
+            label_form(arranged(group, version), version)
+
+
+def test_the_features_of_a_picture_travel_in_one_request_and_pictures_one_by_one() -> None:
+    assert shapes(released(LabelBlocks("auto", 250), rows(33, PICTURES[:3]))) == [(1, 33)] * 3
+
+
+def test_a_row_that_does_not_fit_one_request_is_split_evenly() -> None:
+    assert shapes(released(LabelBlocks("auto", 250), rows(61, PICTURES[:1]))) == [(1, 30), (1, 31)]
+    assert shapes(released(LabelBlocks("auto", 20, row=20), rows(33, PICTURES[:2]))) == [(1, 16), (1, 17)] * 2
+
+
+def test_several_short_texts_share_a_request_and_long_ones_do_not() -> None:
+    assert shapes(released(LabelBlocks("auto", 250), rows(10, EXAMPLES))) == [(25, 10)] * 2
+    assert shapes(released(LabelBlocks("auto", 250), rows(33, EXAMPLES[:16]))) == [(7, 33), (7, 33), (2, 33)]
+    long = [Example(str(number), digest=str(number), text="word " * 800) for number in range(3)]
+    assert shapes(released(LabelBlocks("auto", 250), rows(33, long))) == [(1, 33)] * 3
+
+
+def test_a_new_feature_travels_with_twenty_pictures() -> None:
+    assert shapes(released(LabelBlocks("auto", 250), rows(1, PICTURES))) == [(20, 1), (20, 1), (10, 1)]
+    assert shapes(released(LabelBlocks("auto", 250), rows(3, PICTURES[:12]))) == [(6, 3)] * 2
+
+
+def test_an_endpoint_without_matrices_gets_one_example_or_one_feature() -> None:
+    assert shapes(released(LabelBlocks("auto", 250, row=400, matrix=False), rows(70, EXAMPLES[:2]))) == [(1, 70)] * 2
+    assert shapes(released(LabelBlocks("auto", 250, row=400, matrix=False), rows(1, EXAMPLES[:7]))) == [(7, 1)]
+
+
+def test_the_row_that_is_still_growing_waits_for_its_other_features() -> None:
+    waiting = LabelBlocks("auto", 250)
+    for one in rows(33, PICTURES[:3], voters=2)[:-7]:
+        waiting.add(one)
+    assert shapes(waiting.release(partial=False)) == [(1, 33)] * 4
+    assert waiting.release(partial=False) == []
+    assert len(waiting) == 2 * 33 - 7
+    for one in rows(33, PICTURES[:3], voters=2)[-7:]:
+        waiting.add(one)
+    assert shapes(waiting.release(partial=True, more=True)) == [(1, 33)] * 2
+    assert len(waiting) == 0
+
+
+def test_rows_that_lack_some_labels_travel_by_themselves() -> None:
+    labels = [one for one in rows(4, EXAMPLES[:4]) if (one.feature.name, one.example.id) != ("f2", "1")]
+    assert sorted(shapes(released(LabelBlocks("auto", 250), labels))) == [(1, 3), (3, 4)]
+
+
+@given(st.lists(LABELS, max_size=40, unique=True))
+def test_whatever_is_left_to_ask_falls_into_parts_that_one_request_can_carry(labels: list[Label]) -> None:
+    ordered = arranged(asked, 2) if (asked := [one for one in labels if not one.voter]) else []
+    parts = rectangles(ordered)
+    assert sorted(place for part in parts for place in part) == list(range(len(ordered)))
+    for part in parts:
+        label_form([ordered[place] for place in part], 2)

@@ -21,8 +21,10 @@ KEY_OF_OPENAI = (
 )
 
 
-def identity(url: str | None = None, **changes: Any) -> OracleIdentity:
-    return identity_of(Bounds.of(OpenAIConfig("gpt-4o-mini", url, **changes), Abilities(format="json_schema")))
+def identity(url: str | None = None, *, prompts: int = 1, **changes: Any) -> OracleIdentity:
+    return identity_of(
+        Bounds.of(OpenAIConfig("gpt-4o-mini", url, prompts=prompts, **changes), Abilities(format="json_schema"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,7 @@ def identity(url: str | None = None, **changes: Any) -> OracleIdentity:
 )
 def test_what_openai_has_answered_is_found_under_the_key_of_before(url: str | None) -> None:
     assert question_key(identity(url), QUESTION) == KEY_OF_OPENAI
+    assert question_key(identity(url, prompts=2), QUESTION) != KEY_OF_OPENAI
     assert "served_by" not in dict(identity(url).parameters)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -11,15 +12,12 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label, Verdict
+from models.prompting.label_forms import VERSIONS, LabelForm, arranged, label_form
 from models.prompting.prompts import (
     ImagePart,
     Message,
-    arranged,
     compare_messages,
     compare_schema,
-    feature_json,
-    label_messages,
-    label_schema,
     letter,
     material_messages,
     predicates,
@@ -114,10 +112,11 @@ def test_hostile_words_reach_no_instruction_and_end_no_quotation(kind: Kind) -> 
 
 def test_hostile_features_are_quoted_in_every_form_of_label() -> None:
     label = Label(Feature(HOSTILE, HOSTILE), text("a"))
-    for messages in (label_messages([label]), yes_no_messages(label), yes_no_messages(label, feature_first=True)):
+    forms = [label_form([label], version).messages for version in VERSIONS]
+    for messages in (*forms, yes_no_messages(label), yes_no_messages(label, feature_first=True)):
         assert HOSTILE not in "".join(message.text for message in messages)
         assert "Ignore" not in system_text(messages)
-        assert feature_json(label.feature) in user_text(messages)
+        assert user_text(messages).count(quoted(HOSTILE)) == 2
     [(statement, data)] = predicates([label])
     assert "Ignore" not in statement
     assert data["name"] == data["definition"] != HOSTILE
@@ -132,35 +131,80 @@ def test_a_reply_that_repeats_the_prompt_is_not_an_answer(kind: Kind) -> None:
     assert parse_feature(prompt, question).verdict is Verdict.UNREADABLE
 
 
-def test_a_reply_that_repeats_the_prompt_labels_nothing() -> None:
-    labels = [Label(Feature("1", '{"1": true}'), text("a", '{"1": true, "2": true}')), Label(Feature("2"), text("a"))]
-    labels = [Label(label.feature, labels[0].example) for label in labels]
-    prompt = "\n".join(message.text for message in label_messages(labels))
-    assert parse_labels(prompt, 2) == {}
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_reply_that_repeats_the_prompt_labels_nothing(version: int) -> None:
+    shown = text("a", '{"1": true, "2": true}')
+    form = label_form([Label(Feature("1", '{"1": true}'), shown), Label(Feature("2"), shown)], version)
+    assert parse_labels("\n".join(message.text for message in form.messages), form.paths) == {}
 
 
-def test_labels_of_one_example_show_it_once() -> None:
+def test_a_reply_that_repeats_a_matrix_labels_nothing() -> None:
+    shown = [text(name, '{"A": {"1": true, "2": true}, "B": {"1": false}}') for name in "ab"]
+    form = label_form([Label(Feature(name), one) for one in shown for name in ("hat", "beard")], 2)
+    assert parse_labels("\n".join(message.text for message in form.messages), form.paths) == {}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_labels_of_one_example_show_it_once(version: int) -> None:
     labels = [Label(Feature(name), picture("a")) for name in ("hat", "beard", "scarf")]
-    parts = label_messages(labels)[1].parts
-    assert sum(isinstance(part, ImagePart) for part in parts) == 1
-    assert [name for name in ("hat", "beard", "scarf") if f'"name": "{name}"' in user_text(label_messages(labels))]
+    messages = label_form(labels, version).messages
+    assert sum(isinstance(part, ImagePart) for part in messages[1].parts) == 1
+    assert all(f'"{name}"' in user_text(messages) for name in ("hat", "beard", "scarf"))
 
 
-def test_labels_of_one_feature_say_it_once() -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_labels_of_one_feature_say_it_once(version: int) -> None:
     labels = [Label(Feature("hat", "It wears a hat."), picture(name)) for name in "abc"]
-    parts = label_messages(labels)[1].parts
-    assert [part.example.id for part in parts if isinstance(part, ImagePart)] == ["a", "b", "c"]
-    assert user_text(label_messages(labels)).count("It wears a hat.") == 1
+    messages = label_form(labels, version).messages
+    assert [part.example.id for part in messages[1].parts if isinstance(part, ImagePart)] == ["a", "b", "c"]
+    assert user_text(messages).count("It wears a hat.") == 1
 
 
-def test_labels_that_share_nothing_do_not_travel_together() -> None:
-    with pytest.raises(ValueError, match="share their example or their feature"):
-        label_messages([Label(Feature("hat"), picture("a")), Label(Feature("beard"), picture("b"))])
+def matrix(examples: str, features: Sequence[str], voter: int = 0) -> LabelForm:
+    labels = [Label(Feature(name), text(example), voter) for example in examples for name in features]
+    return label_form(arranged(labels, 2), 2)
 
 
-def test_labels_stand_in_the_same_order_however_they_came_and_in_another_for_another_voter() -> None:
+def test_what_every_request_has_in_common_comes_first_and_the_examples_last() -> None:
+    for voter in range(3):
+        first, second = matrix("a", ["hat", "beard"], voter), matrix("z", ["beard", "hat"], voter)
+        assert first.prefix == second.prefix
+        for form in (first, second):
+            assert "".join(message.text for message in form.messages).startswith(form.prefix)
+            assert "Example" in form.messages[1].text.removeprefix(form.prefix)
+    assert matrix("ab", ["hat"]).prefix == matrix("cdef", ["hat"]).prefix
+
+
+@pytest.mark.parametrize(
+    ("examples", "features", "paths"),
+    [
+        ("a", ["x", "y"], [("1",), ("2",)]),
+        ("ab", ["x"], [("A",), ("B",)]),
+        ("ab", ["x", "y"], [("A", "1"), ("A", "2"), ("B", "1"), ("B", "2")]),
+    ],
+)
+def test_each_label_of_a_matrix_has_keys_of_its_own(
+    examples: str, features: list[str], paths: list[tuple[str, ...]]
+) -> None:
+    form = matrix(examples, features)
+    assert form.paths == paths
+    assert form.columns == len(features)
+    reply = {"A": {"1": True, "2": False}, "B": {"2": True}} if len(paths[0]) == 2 else {paths[0][0]: False}
+    read = parse_labels(json.dumps(reply | {"C": {"1": True}, "7": True}), form.paths)
+    assert read == ({0: True, 1: False, 3: True} if len(paths[0]) == 2 else {0: False})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_labels_that_share_nothing_do_not_travel_together(version: int) -> None:
+    with pytest.raises(ValueError, match="labels in one request must"):
+        label_form([Label(Feature("hat"), picture("a")), Label(Feature("beard"), picture("b"))], version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_labels_stand_in_the_same_order_however_they_came_and_in_another_for_another_voter(version: int) -> None:
     def order(voter: int, names: str) -> list[str]:
-        return [label.example.id for label in arranged([Label(Feature("hat"), picture(n), voter) for n in names])]
+        labels = [Label(Feature("hat"), picture(name), voter) for name in names]
+        return [label.example.id for label in arranged(labels, version)]
 
     assert order(0, "dbca") == order(0, "abcd") == list("abcd")
     assert order(1, "dbca") == order(1, "abcd")
@@ -183,7 +227,10 @@ def test_predicates_name_their_item_only_where_there_are_several_examples() -> N
 
 
 def test_schemas_are_strict() -> None:
-    for schema in (compare_schema(comparison(Kind.TWO_OF_THREE)), label_schema(3)):
+    forms = [matrix(examples, features).schema for examples in ("a", "ab") for features in (["x"], ["x", "y"])]
+    rows = [schema["$defs"]["row"] for schema in forms if "$defs" in schema]
+    assert len(rows) == 1
+    for schema in (compare_schema(comparison(Kind.TWO_OF_THREE)), *forms, *rows):
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])
     assert compare_schema(comparison(Kind.PAIR))["properties"]["have"]["items"]["enum"] == ["A", "B"]
