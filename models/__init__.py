@@ -30,6 +30,7 @@ from models.oracle import (
     connect,
     digest_of,
     in_usd,
+    rows_save,
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, reserved_at_once, take_over_probe

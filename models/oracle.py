@@ -364,6 +364,20 @@ class AsksAnew(Protocol):
         ...
 
 
+@runtime_checkable
+class SharesRequests(Protocol):
+    """An oracle that may answer several labels by one request."""
+
+    @property
+    def rows_save(self) -> bool:
+        """Whether labels of one example cost less when they are asked together; known before it is connected."""
+        ...
+
+
+def rows_save(oracle: Oracle) -> bool:
+    return isinstance(oracle, SharesRequests) and oracle.rows_save
+
+
 def connect(oracle: Oracle) -> None:
     """Make the identity of any oracle known; does nothing for oracles without a server."""
     if isinstance(oracle, Connects):

@@ -55,6 +55,14 @@ class Ballot:
         side[row] += 1
         self.answers.append(answer)
 
+    def join(self, first: int, part: Ballot) -> None:
+        """Add the votes of a part of the examples, which begins with the row `first`."""
+        rows = slice(first, first + len(part.yes))
+        self.yes[rows] += part.yes
+        self.no[rows] += part.no
+        self.abstained[rows] += part.abstained
+        self.answers += part.answers
+
 
 @dataclass(frozen=True)
 class Elicited:
@@ -132,8 +140,8 @@ class Poll(Panel):
         """All votes on every feature and example. They are handed to `on_answer`; no ballots are returned."""
         questions = (
             Label(feature, example, voter)
-            for feature in features
             for example in self.examples
+            for feature in features
             for voter in range(self.votes)
         )
         try:

@@ -15,9 +15,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.forecast import what_is_kept
-from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason, label_rest
+from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import recorded_run, recording

@@ -25,7 +25,6 @@ from discovery import (
     interesting_and_distinct,
     same_name,
 )
-from flows.discover.preparation import Prepared
 from models import (
     Answer,
     AnswersPending,
@@ -36,11 +35,9 @@ from models import (
     Feature,
     Labelled,
     Money,
-    Oracle,
     OracleError,
     OracleLost,
     OracleUnavailable,
-    Panel,
     Verdict,
 )
 from sources import Example
@@ -256,25 +253,3 @@ class Loop:
         twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
         earlier = EarlierTwin(twin.kind, names[twin.other]) if twin else None
         return Finding(feature, comparison, answer, ballot, earlier)
-
-
-def label_rest(
-    prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
-) -> list[Ballot]:
-    """Put the features of a subset to the examples that were not compared: one ballot per feature, in their order.
-
-    Fewer if something ends it, which `progress.message` then says."""
-    ballots: list[Ballot] = []
-    if not prepared.rest or progress.message:
-        return ballots
-    panel = Panel(oracle, prepared.rest, prepared.settings.votes)
-    display, unit = prepared.display, f"features put to the other {len(prepared.rest):,} examples"
-    with display.counting(len(progress.findings), unit):
-        for done, finding in enumerate(progress.findings, start=1):
-            labelled = label(panel, [finding.feature])
-            progress.stop(labelled.stopped)
-            ballots += labelled.ballots
-            display.update(done, finding.feature.name)
-            if labelled.stopped is not None:
-                break
-    return ballots

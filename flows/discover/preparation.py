@@ -17,7 +17,7 @@ from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, open_store
-from models import Connects, Oracle, check_ahead
+from models import Connects, Oracle, check_ahead, rows_save
 from models.people import MixedCrowd
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
@@ -139,8 +139,9 @@ def _read(
     for line in (*dataset.lines(), *remarks_on([settings.oracle, settings.labeller or ""], dataset)):
         display.say(line)
     store = open_store(settings.store, display)
-    settings = settings.resolved(len(dataset.examples))
-    return settings, dataset, store, build_crowd(settings, dataset, store, purpose or settings.purpose(dataset))
+    n = len(dataset.examples)
+    oracle = build_crowd(settings, dataset, store, purpose or settings.resolved(n).purpose(dataset))
+    return settings.resolved(n, rows_save=rows_save(oracle)), dataset, store, oracle
 
 
 def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle:

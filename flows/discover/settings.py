@@ -50,10 +50,13 @@ def _value(name: str, value: str) -> Any:
     raise UsageError(f"--parts {f'{name}={value}'!r} is not understood: {REMEDY}")
 
 
-LARGE = 5_000  # examples, above which only a subset is compared
+LARGE = 5_000  # examples, above which only a subset is compared, and others are labelled on request only
 
 
 SUBSET = 2_000
+
+
+WORKING_SET = 120  # examples that are compared where labels of an example cost less together: docs/discover.md
 
 
 OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
@@ -104,7 +107,10 @@ class DiscoverSettings(OracleSettings):
         False, description="with a target: choose questions without it, as a control, and score it all the same"
     )
     elicit_on: int | None = Field(
-        None, ge=3, description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,})"
+        None,
+        ge=3,
+        description=f"compare only a random subset of this size (default: {SUBSET:,} above {LARGE:,} examples; "
+        f"{WORKING_SET} with the strategy auto and a model paid by the token, all labelled at the end up to {LARGE:,})",
     )
     label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
     provider_batch: bool = Field(False, description="openai: send labels through the Batch API, at half the price")
@@ -125,11 +131,14 @@ class DiscoverSettings(OracleSettings):
     out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
     replace: bool = Field(False, exclude=True, description="overwrite the run folder if it holds another run")
 
-    def resolved(self, n: int) -> DiscoverSettings:
-        """With the defaults that depend on the number of examples filled in."""
-        if self.elicit_on is None and n > LARGE:
-            return self.model_copy(update={"elicit_on": SUBSET})
-        return self
+    def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
+        """With the defaults filled in that depend on the number of examples, and on whether labels of one example cost
+        less when they are asked together. Strategies of the paper compare what the paper compares."""
+        if self.elicit_on is not None:
+            return self
+        if rows_save and self.strategy == "auto" and n > WORKING_SET:
+            return self.model_copy(update={"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE})
+        return self.model_copy(update={"elicit_on": SUBSET}) if n > LARGE else self
 
     def make_strategy(self, n: int) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""

@@ -116,7 +116,7 @@ def _control_settings(run: Run, dataset: str | None, budget: Decimal | None) -> 
         "budget": budget,
         **dict.fromkeys(OF_THE_STRATEGY),
         "voters": 1,
-        "label_rest": False,
+        "label_rest": bool(given.get("label_rest")),
         "target_g": None,
         "nones": None,
         "retry_unusable": False,

@@ -28,7 +28,7 @@ from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
 from models.openai.dispatch import Dispatch, ask_group
 from models.openai.errors import Fault, one_line
-from models.openai.label_groups import Groups
+from models.openai.label_groups import Groups, rectangles
 from models.openai.session import Bill, Delivery, Session, all_of, charge, tell
 from models.oracle import (
     Answer,
@@ -43,7 +43,7 @@ from models.oracle import (
     Verdict,
     digest_of,
 )
-from models.prices import settled
+from models.prices import Tokens, settled
 from models.prompting import arranged, parse_labels
 
 CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
@@ -248,8 +248,14 @@ class _Collection:
         """Split the cost over all questions of the request, also those that an earlier run has answered and booked."""
         first = next(iter(ours.values()))
         bills = [ours.get(place) or Bill(first.question, weight) for place, (_, weight) in enumerate(request.questions)]
-        tokens = reply.tokens or self._session.bounds.request([bill.question for bill in ours.values()])
+        tokens = reply.tokens or self._most([bill.question for bill in ours.values()])
         charge(bills, tokens, settled(self._session.bounds.chat, tokens, batch=True))
+
+    def _most(self, questions: Sequence[Question]) -> Tokens:
+        """At most what a request takes, by those of its labels that are open."""
+        labels = [question for question in questions if isinstance(question, Label)]
+        parts = rectangles(labels) if self._session.config.prompts > 1 else [list(range(len(labels)))]
+        return sum((self._session.bounds.request([labels[at] for at in part]) for part in parts), Tokens())
 
 
 def _counted(batch: dict[str, Any], name: str, otherwise: int) -> int:

@@ -72,11 +72,16 @@ async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delive
 async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
     """One request for all of them, or for each part that fits one; what it leaves open is asked again, in smaller
     groups where that may help."""
-    parts = [bills]
-    if session.config.prompts > 1:
-        labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
-        parts = [[bills[place] for place in places] for places in rectangles(labels)]
+    parts = _requests_of(session, bills)
     await all_of([_ask_together(session, part, asks, delivery) for part in parts])
+
+
+def _requests_of(session: Session, bills: list[Bill]) -> list[list[Bill]]:
+    """The labels, in parts that one request can carry each."""
+    if session.config.prompts == 1:
+        return [bills] if bills else []
+    labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
+    return [[bills[place] for place in places] for places in rectangles(labels)]
 
 
 async def _ask_together(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
@@ -97,13 +102,20 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     for position, value in values.items():
         raw = json.dumps({".".join(paths[position]): value})
         delivery.emit(label_answer(session, bills[position], value, raw=raw))
-    rest = [bill for position, bill in enumerate(bills) if position not in values]
-    if not rest:
-        return
     refused = message.refused or (not values and is_refusal(message.text))
     if refused and len(bills) == 1:
         bills[0].refusals += 1
-    enough = len(bills) == 1 and bills[0].refusals >= session.config.refusals
+    rest = [bill for position, bill in enumerate(bills) if position not in values]
+    parts = _requests_of(session, rest)
+    await all_of([_ask_again(session, part, reply, refused, asks, delivery) for part in parts])
+
+
+async def _ask_again(
+    session: Session, rest: list[Bill], reply: Reply, refused: bool, asks: int, delivery: Delivery
+) -> None:
+    """Ask for labels that a reply lacks, while `asks` and what is reserved for them are left."""
+    message = reply.message
+    enough = len(rest) == 1 and rest[0].refusals >= session.config.refusals
     if asks <= 0 or enough or not session.affords(rest, delivery):
         verdict = Verdict.REFUSED if refused else Verdict.UNREADABLE
         note = message.note or ("the model declined to answer" if refused else "the reply does not answer this item")

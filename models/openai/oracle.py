@@ -20,6 +20,7 @@ from models.openai.probe import Abilities, Remembered, probe, probe_key
 from models.openai.probe_account import Account, account_of
 from models.openai.session import Session, untold
 from models.oracle import (
+    MICRO,
     NOTHING_MEASURED,
     Answer,
     Forecast,
@@ -32,6 +33,7 @@ from models.oracle import (
     OracleUnavailable,
     Question,
 )
+from models.prices import Tokens, bound
 from models.prompting import ImageUrls
 from sources import Example
 from store import Store
@@ -60,7 +62,7 @@ class OpenAIOracle:
         self._lock = threading.Lock()
         self._background: Background | None = None
         self._session: Session | None = None
-        Bounds.of(config, Abilities())  # raises UnknownPrice before anything is sent
+        self._tariff = Bounds.of(config, Abilities()).chat  # raises UnknownPrice before anything is sent
         grouped = 1 if config.grouping == "none" else config.most_labels
         ready = max(config.concurrency, grouped)  # pulled ahead, so that no slot stays empty
         self.width = config.batch_questions if config.provider_batch else config.concurrency * grouped + ready
@@ -88,6 +90,12 @@ class OpenAIOracle:
     @property
     def identity(self) -> OracleIdentity:
         return self._connected.identity
+
+    @property
+    def rows_save(self) -> bool:
+        """Not with prompts of version 1: runs of before go on as they began."""
+        paid = bound(self._tariff, Tokens(MICRO, MICRO)) > 0
+        return paid and self.config.prompts > 1 and self.config.grouping in ("auto", "example")
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         bounds = self._connected.bounds

@@ -20,6 +20,7 @@ from models.oracle import (
     check_ahead,
     connect,
     digest_of,
+    rows_save,
 )
 from models.recorded import Recorded
 from sources import Example
@@ -63,6 +64,10 @@ class MixedCrowd:
     @property
     def members(self) -> list[Oracle]:
         return [one for one in (self.elicits, self.labels, self.people) if one is not None]
+
+    @property
+    def rows_save(self) -> bool:
+        return rows_save(self.labels)
 
     def connect(self) -> None:
         for member in self.members:

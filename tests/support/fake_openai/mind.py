@@ -58,7 +58,8 @@ class Page:
             return {(number,): (self.examples[0], feature) for number, feature in self.features.items()}
         named = {one.title.removeprefix("Example "): one for one in self.examples}
         if len(self.features) == 1:
-            return {(name,): (one, *self.features.values()) for name, one in named.items()}
+            [feature] = self.features.values()
+            return {(name,): (one, feature) for name, one in named.items()}
         return {(name, number): (one, what) for name, one in named.items() for number, what in self.features.items()}
 
     @property

@@ -1,0 +1,49 @@
+"""Label the examples that were not compared: whole rows, all features of an example together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from flows.discover.loop import Progress
+from flows.discover.preparation import Prepared
+from flows.progress import Display
+from models import Answer, Ballot, Feature, Labelled, Oracle, Panel
+
+AT_ONCE = 8_192  # labels in one task at least: what is in flight is held in memory
+
+
+def label_rest(
+    prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
+) -> list[Ballot]:
+    """Put the features to the examples that were not compared: one ballot per feature, in their order.
+
+    If something ends it, which `progress.message` then says, the ballots hold what was answered until then."""
+    rest, votes, features = prepared.rest, prepared.settings.votes, [one.feature for one in progress.findings]
+    if not rest or not features or progress.message:
+        return []
+    ballots = [Ballot.empty(feature, len(rest)) for feature in features]
+    step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
+    with prepared.display.counting(len(rest), "other examples labelled"):
+        for first in range(0, len(rest), step):
+            examples = rest[first : first + step]
+            count = _counting(prepared.display, first, len(examples), len(features))
+            labelled = label(Panel(oracle, examples, votes, count), features)
+            for ballot, part in zip(ballots, labelled.ballots, strict=True):
+                ballot.join(first, part)
+            progress.stop(labelled.stopped)
+            if labelled.stopped is not None:
+                break
+    return ballots
+
+
+def _counting(display: Display, first: int, examples: int, features: int) -> Callable[[Answer], None]:
+    """Shows how far one task is."""
+    answers = itertools.count(1)
+
+    def count(_answer: Answer) -> None:
+        rows, more = divmod(next(answers), features)
+        if not more:
+            display.update(first + min(rows, examples), f"{features} features each")
+
+    return count
