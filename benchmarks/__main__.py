@@ -30,6 +30,7 @@ BENCHMARKS = {
     "Enriching": ["benchmarks.enrichment"],
     "The file of vectors": ["benchmarks.vectors"],
     "Predicted labels": ["benchmarks.certificate"],
+    "What labels cost": ["benchmarks.price"],
 }
 # the matrices are not part of the project: they are given by path
 FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices", "What is attainable"}

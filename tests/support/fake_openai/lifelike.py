@@ -12,6 +12,7 @@ import io
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -240,6 +241,7 @@ class LifelikeServer(FakeOpenAI):
         super().__init__(self.lifelike, abilities, port)
         self.price = price
         self.pictures_sent, self.labels_asked, self.failed = 0, 0, 0
+        self.sends: Counter[int] = Counter()  # of the pictures of each example, by its row
         self._tokens = TokenCounter()
         self._pace = random.Random(seed)
         faults = {"prose": self.habits.prose, "429 with time": self.habits.too_many, "500": self.habits.broken}
@@ -267,6 +269,7 @@ class LifelikeServer(FakeOpenAI):
     def _content(self, page: Page, body: dict[str, Any], enforced: str | None) -> str:
         page.seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         self.pictures_sent += sum(len(example.pictures) for example in page.examples)
+        self.sends.update(self.lifelike.row_of(example) for example in page.examples if example.pictures)
         if page.kind is None and page.features:
             self.labels_asked += len(page.cells())
         return super()._content(page, body, enforced)

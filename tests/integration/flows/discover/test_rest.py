@@ -75,7 +75,7 @@ def test_a_working_set_is_compared_and_all_are_labelled_in_whole_rows(server: Fa
     assert (outcome.settings.elicit_on, outcome.settings.label_rest) == (WORKING_SET, True)
     assert len(outcome.rows) == WORKING_SET
     labels = labels_of(dataset)
-    assert sorted(labels) == sorted(WORDS)
+    assert set(labels) == set(WORDS)
     assert labels.equals(truth(dataset, labels.columns))
     asked = labels_asked(server)
     assert sum(examples * features for examples, features in asked if features == 1) == WORKING_SET * len(WORDS)
@@ -120,8 +120,16 @@ def test_above_five_thousand_the_others_are_labelled_on_request_only() -> None:
     assert planned(400, elicit_on=50) == (50, False)
 
 
-@pytest.mark.parametrize("votes", [1, 3])
-@pytest.mark.parametrize("way", ["chat", "decisions", "batch"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("way", "votes"),
+    [
+        *[("chat", 3), ("decisions", 1), ("batch", 1)],
+        *(pytest.param(way, votes, marks=SLOW) for way, votes in (("chat", 1), ("decisions", 3), ("batch", 3))),
+    ],
+)
 def test_labels_are_the_same_whatever_the_plan(server: FakeOpenAI, dataset: Path, way: str, votes: int) -> None:
     """For an oracle whose answer does not depend on what is asked beside it."""
     server.abilities = Abilities(decisions=way == "decisions")
@@ -197,7 +205,7 @@ def test_a_server_that_goes_down_among_the_others_leaves_what_was_labelled(serve
 def test_a_mixed_crowd_labels_the_others_in_rows_too(server: FakeOpenAI, dataset: Path, way: str) -> None:
     columns = truth(dataset, WORDS)
     columns.to_csv(dataset.parent / "truth.csv")
-    mixed = {
+    mixed: dict[str, dict[str, Any]] = {
         "labeller": {"oracle": "simulated", "labeller": oracle(server)},
         "spot_check": {"spot_check": 0.05, "people": "simulated"},
         "escalate": {"escalate": 0.1, "people": "simulated", "votes": 3},
@@ -214,7 +222,7 @@ def test_a_mixed_crowd_labels_the_others_in_rows_too(server: FakeOpenAI, dataset
 
 def test_a_batch_of_the_others_is_collected_by_a_later_run(server: FakeOpenAI, dataset: Path) -> None:
     server.batches.manners = BatchManners(polls=10_000)
-    changes = {"oracle": oracle(server, "&batch_poll=0.01&batch_wait=0.01"), "provider_batch": True}
+    changes: dict[str, Any] = {"oracle": oracle(server, "&batch_poll=0.01&batch_wait=0.01"), "provider_batch": True}
     for _ in range(QUERIES + 1):  # one batch for each feature of the working set, and one for the others
         with pytest.raises(AnswersPending):
             discovered(server, dataset, **changes)

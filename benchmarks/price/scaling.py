@@ -1,6 +1,6 @@
 """What ten million images with fifty features take: calls and dollars from the price tables, hours by calculation.
 
-    python -m benchmarks.scaling [--images 10000000] [--features 50] [--processor 0.2] [--requests 10000]
+    python -m benchmarks.price.scaling [--images 10000000] [--features 50] [--processor 0.2] [--requests 10000]
 
 `--processor` is the milliseconds of one core per label that `benchmarks.enrichment` measures, `--requests` what the
 provider allows in a minute. Nothing is sent."""
@@ -20,7 +20,7 @@ from sources.load import load_dataset
 
 MODELS = ("gpt-4o-mini", "gpt-4.1-mini", "gpt-4.1-nano")
 SAMPLE_PICTURES = 4  # whose cost is forecast; all of a data set cost about the same
-FACES = Path(__file__).parents[1] / "datasets" / "faces"
+FACES = Path(__file__).parents[2] / "datasets" / "faces"
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ def ways(model: str, features: int) -> list[Way]:
     together = min(features, DECISIONS_LIMIT)
     return [
         Way("one call per label", OpenAIConfig(model, grouping="none")),
-        Way("20 features per call (the default)", OpenAIConfig(model)),
-        Way("all features in one call", OpenAIConfig(model, grouping="example", labels_per_request=together)),
+        Way("20 features per call", OpenAIConfig(model, labels_per_request=20)),
+        Way("all features in one call (the default up to 60)", OpenAIConfig(model, labels_per_request=together)),
         Way(
             "the same by the provider's batches",
-            OpenAIConfig(model, grouping="example", labels_per_request=together, provider_batch=True),
+            OpenAIConfig(model, labels_per_request=together, provider_batch=True),
         ),
     ]
 
@@ -54,7 +54,7 @@ def main() -> None:
         Feature(f"feature {n}", f"The picture shows what feature {n} is about.") for n in range(options.features)
     ]
     questions = [Label(feature, example) for example in examples for feature in features]
-    print(heading("python -m benchmarks.scaling"))
+    print(heading("python -m benchmarks.price.scaling"))
     print(f"{options.images:,} images, {options.features} features, one vote each.\n")
     print("| model | labels per call | calls | USD | hours at the provider's limit |\n|---|---|---:|---:|---:|")
     for model in MODELS:

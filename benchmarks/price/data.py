@@ -1,0 +1,70 @@
+"""Data sets with truth for the benchmark of prices: drawn faces, and short texts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from models.faces.training.draw import png
+from models.faces.training.face import Face, sample
+from models.faces.training.truth import ATTRIBUTES, visible
+from models.oracle import Feature
+
+SIDE = 160
+COMMON = (0.05, 0.95)  # shares between which an attribute is worth a label
+WORDS = (
+    "the market report says that early trade was calm while a new survey of readers in several towns found more "
+    "interest in local news sport weather and music than in the prices of grain oil or steel this season"
+)
+
+
+def draw_faces(folder: Path, count: int, seed: int) -> Path:
+    """So many faces, each different from the others, with what can be seen in them."""
+    rng = np.random.default_rng([seed, 1])
+    faces: dict[Face, None] = {}
+    while len(faces) < count:
+        faces[sample(rng)] = None
+    images = folder / "faces"
+    images.mkdir(parents=True)
+    names = [f"face-{number:05d}.png" for number in range(count)]
+    for name, face in zip(names, faces, strict=True):
+        (images / name).write_bytes(png(face, SIDE))
+    truth = ([int(seen) for seen in visible(face).values()] for face in faces)
+    _write(images / "truth.csv", ["id", *ATTRIBUTES], ([name, *row] for name, row in zip(names, truth, strict=True)))
+    return images
+
+
+def write_texts(folder: Path, count: int, features: int, seed: int) -> Path:
+    """Texts of 15 to 35 words, with a truth that has nothing to do with them: prices are measured, not answers."""
+    rng = np.random.default_rng([seed, 2])
+    names = [f"topic {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(features)]
+    texts = [" ".join(rng.choice(WORDS.split(), int(rng.integers(15, 36)))) + f", number {row}" for row in range(count)]
+    truth = (rng.random((count, features)) < rng.uniform(*COMMON, features)).astype(int).tolist()
+    (folder / "texts").mkdir()
+    _write(folder / "texts" / "texts.csv", ["id", "text"], ([f"t{row}", text] for row, text in enumerate(texts)))
+    _write(folder / "texts" / "truth.csv", ["id", *names], ([f"t{row}", *values] for row, values in enumerate(truth)))
+    return folder / "texts" / "texts.csv"
+
+
+def feature_list(path: Path, names: Iterable[str]) -> list[Feature]:
+    """Features with definitions of the usual length, also as a table for `enrich`."""
+    features = [Feature(name, f"It can be seen or read that the example has {name}.") for name in names]
+    _write(path, ["name", "definition"], [[feature.name, feature.definition] for feature in features])
+    return features
+
+
+def common_columns(truth: Path, count: int) -> list[str]:
+    """The columns of a truth that are neither rare nor nearly everywhere, the most even ones first."""
+    with truth.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    shares = np.array([[value == "1" for value in row[1:]] for row in rows]).mean(axis=0)
+    order = np.argsort(np.abs(shares - 0.5), kind="stable")[:count]
+    return [header[1 + place] for place in sorted(order.tolist())]
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
