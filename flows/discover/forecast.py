@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flows.discover.loop import Limits, Loop, label_rest
+from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, build_crowd
 from flows.discover.rehearsal import (
     SAMPLE,
@@ -21,12 +21,11 @@ from flows.discover.rehearsal import (
     is_paid,
     price_range,
 )
-from flows.discover.settings import DiscoverSettings
+from flows.discover.rest import label_rest
+from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.oracle_specs import OracleSpec
-from models import MICRO, Money, Panel, in_usd
+from models import MICRO, Money, Panel, in_usd, rows_save
 from sources import Example
-
-WORKING_SET = 200
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,11 @@ def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
     if not is_paid(prepared.oracle, prepared.compared):
         return
     settings, n = prepared.settings, len(prepared.dataset.examples)
-    if settings.elicit_on is None and n > WORKING_SET:
+    if settings.elicit_on == WORKING_SET and settings.label_rest:
+        changed = settings.model_copy(update={"elicit_on": n, "label_rest": False})
+        words = "all examples are compared, and labelled with each feature as it is found"
+        yield _plan("feature by feature", f"--elicit-on {n}", words, prepared, changed)
+    if settings.elicit_on is None and n > WORKING_SET and rows_save(prepared.oracle):
         changed = settings.model_copy(update={"elicit_on": WORKING_SET, "label_rest": True})
         words = f"{WORKING_SET} examples are compared; all others are labelled at the end, every feature in one request"
         yield _plan("in rows at the end", f"--elicit-on {WORKING_SET} --label-rest", words, prepared, changed)

@@ -133,10 +133,12 @@ class DiscoverSettings(OracleSettings):
 
     def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
         """With the defaults filled in that depend on the number of examples, and on whether labels of one example cost
-        less when they are asked together. Strategies of the paper compare what the paper compares."""
+        less when they are asked together. Strategies of the paper compare what the paper compares, and a target is
+        learned from all examples."""
         if self.elicit_on is not None:
             return self
-        if rows_save and self.strategy == "auto" and n > WORKING_SET:
+        aimed = self.target is not None or self.between is not None
+        if rows_save and self.strategy == "auto" and not aimed and n > WORKING_SET:
             return self.model_copy(update={"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE})
         return self.model_copy(update={"elicit_on": SUBSET}) if n > LARGE else self
 

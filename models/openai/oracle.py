@@ -104,7 +104,7 @@ class OpenAIOracle:
     def measured(self, examples: Iterable[Example]) -> Measured:
         if self._store is None:
             return NOTHING_MEASURED
-        kept = self._store.costs.latest(f"openai:{self.config.model}", VERSION)
+        kept = self._store.costs.latest(f"openai:{self.config.model}", str(self.config.prompts))
         return self._expected_bounds().measured(kept, examples)
 
     def forecast(self, questions: Sequence[Question], measured: Measured = NOTHING_MEASURED) -> Forecast:

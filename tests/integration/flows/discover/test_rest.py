@@ -118,6 +118,7 @@ def test_above_five_thousand_the_others_are_labelled_on_request_only() -> None:
     assert planned(5_001, label_rest=True) == (WORKING_SET, True)
     assert planned(5_001, strategy="tagging") == (2_000, False)
     assert planned(400, elicit_on=50) == (50, False)
+    assert planned(400, target="species") == (None, False)
 
 
 SLOW = pytest.mark.slow
