@@ -103,6 +103,7 @@ class Verdict(StrEnum):
 
 
 UNUSABLE = frozenset({Verdict.REFUSED.value, Verdict.UNREADABLE.value})
+USABLE = frozenset(verdict.value for verdict in Verdict) - UNUSABLE
 
 
 @dataclass(frozen=True, slots=True)

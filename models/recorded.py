@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from models.keys import QuestionKeys
 from models.oracle import (
     UNUSABLE,
+    USABLE,
     Answer,
     AnswersPending,
     AsksAnew,
@@ -161,6 +162,20 @@ class Recorded:
         unusable = [key for key, kept in known.items() if kept["verdict"] in UNUSABLE]
         again = self.store.answers.older(unusable, self.retry_unusable)
         return {key: kept for key, kept in known.items() if key not in again}, again
+
+    def kept_verdicts(self, keys: Sequence[str]) -> list[str | None]:
+        """The verdicts that are kept, in the order of the keys, counted as used; None where `ask` is needed, as for all
+        that are of no use.
+
+        Of a run that is resumed most answers are known: this makes no object for any of them."""
+        found = self.store.answers.member("verdict", keys)
+        kept = {key: verdict for key, verdict in found.items() if verdict in USABLE}
+        if kept:
+            self.store.answers.note_uses(self.run_id, kept)
+        verdicts = [kept.get(key) for key in keys]
+        with self._counting:
+            self.cached_calls += len(keys) - verdicts.count(None)
+        return verdicts
 
     def _counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import Labels, VoteSheet, majority_labels, votes_to_ask
 from models.oracle import (
+    USABLE,
     Answer,
     AnswersPending,
     BudgetExhausted,
@@ -24,6 +27,9 @@ from models.oracle import (
     Verdict,
 )
 from sources import Example
+
+if TYPE_CHECKING:
+    from models.recorded import Recorded
 
 Counts = NDArray[np.int64]
 
@@ -41,6 +47,10 @@ class Ballot:
     @classmethod
     def empty(cls, feature: Feature, n: int) -> Ballot:
         return cls(feature, np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
+
+    @property
+    def cast(self) -> Counts:
+        return self.yes + self.no + self.abstained
 
     @property
     def labels(self) -> Labels:
@@ -106,7 +116,10 @@ class Panel:
 
     def label(self, features: Sequence[Feature]) -> Labelled:
         """Vote on every feature for every example; what was counted is returned even if the oracle stops."""
-        ballots = [Ballot.empty(feature, len(self.examples)) for feature in features]
+        return self.complete([Ballot.empty(feature, len(self.examples)) for feature in features])
+
+    def complete(self, ballots: list[Ballot]) -> Labelled:
+        """The same where some votes are counted already, of each label the first ones."""
         while places := self._next_votes(ballots):
             try:
                 for answer in self.oracle.ask(places):
@@ -119,7 +132,7 @@ class Panel:
 
     def _next_votes(self, ballots: list[Ballot]) -> dict[Question, tuple[Ballot, int]]:
         """Example by example, so that an oracle can group the features of one example."""
-        cast = [ballot.yes + ballot.no + ballot.abstained for ballot in ballots]
+        cast = [ballot.cast for ballot in ballots]
         missing = np.array([ballot.missing(self.votes) for ballot in ballots])
         places: dict[Question, tuple[Ballot, int]] = {}
         for row in np.flatnonzero(missing.any(axis=0)).tolist():
@@ -130,6 +143,35 @@ class Panel:
         return places
 
 
+def kept_ballots(
+    recorded: Recorded, features: Sequence[Feature], examples: Sequence[Example], votes: int
+) -> list[Ballot]:
+    """The votes that are kept, as far as they are needed, for `Panel.complete`: of each label up to the first vote that
+    is not. They are counted all at once, and no answers are in the ballots."""
+    ballots = [Ballot.empty(feature, len(examples)) for feature in features]
+    for voter in range(votes):
+        cast = np.array([ballot.cast for ballot in ballots])
+        missing = np.array([ballot.missing(votes) for ballot in ballots])
+        wanted = (cast == voter) & (missing > 0)
+        rows = np.flatnonzero(wanted.any(axis=0)).tolist()
+        chosen = recorded.keys.of_labels(features, [examples[row] for row in rows], voter)
+        keys = [
+            key for some, of_row in zip(wanted.T[rows].tolist(), chosen, strict=True) for key in compress(of_row, some)
+        ]
+        verdicts = recorded.kept_verdicts(keys)
+        if not any(verdicts):
+            break
+        said = np.zeros(wanted.shape, np.int8)
+        said.T[wanted.T] = [_SIDES[verdict] for verdict in verdicts]
+        for ballot, of_feature in zip(ballots, said, strict=True):
+            ballot.yes += of_feature == _YES
+            ballot.no += of_feature == _NO
+            ballot.abstained += of_feature == _NEITHER
+    return ballots
+
+
+_YES, _NO, _NEITHER, _NOT_KEPT = 1, 2, 3, 0
+_SIDES = dict.fromkeys(USABLE, _NEITHER) | {Verdict.YES.value: _YES, Verdict.NO.value: _NO, None: _NOT_KEPT}
 VALUES = {Verdict.YES: 1, Verdict.NO: 0}
 
 

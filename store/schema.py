@@ -34,6 +34,13 @@ def json_text(value: Any) -> str:
     return text.decode("ascii") if text.isascii() else _in_ascii(value)
 
 
+def json_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise DamagedStore(f"the store holds {text[:40]!r} where JSON was written: {LOOK}") from None
+
+
 class Json(TypeDecorator[Any]):
     """JSON as ASCII text: NULs and lone surrogates, which databases refuse, are escaped."""
 
@@ -44,12 +51,7 @@ class Json(TypeDecorator[Any]):
         return json_text(value)
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> Any:
-        if value is None:
-            return None
-        try:
-            return json.loads(value)
-        except ValueError:
-            raise DamagedStore(f"the store holds {value[:40]!r} where JSON was written: {LOOK}") from None
+        return None if value is None else json_value(value)
 
 
 class EscapedText(TypeDecorator[str]):

@@ -210,8 +210,9 @@ def resuming(options: argparse.Namespace, new_store: Callable[[Path], str]) -> l
         halved = new_store(folder)
         run_enrichment(folder, "halved", halved, options, kill=True)
         resumed = run_enrichment(folder, "halved", halved, options)
-    rest = whole["seconds"] * resumed["paid"] / whole["paid"]  # what the undisturbed run took for as many labels
-    ratio = resumed["seconds"] / rest
+    left = resumed["paid"] / whole["paid"]
+    rest = whole["seconds"] * left  # what the undisturbed run took for as many labels
+    ratio, of_processor = resumed["seconds"] / rest, resumed["processor"] / (whole["processor"] * left)
     print(f"\nAn enrichment of {examples:,} × {FEATURES} labels, killed half-way and started again:\n")
     print("| run | known | asked | seconds | of processor |\n|---|---:|---:|---:|---:|")
     for name, one in (("undisturbed", whole), ("resumed", resumed)):
@@ -219,7 +220,7 @@ def resuming(options: argparse.Namespace, new_store: Callable[[Path], str]) -> l
         print(f"| {name} | {' | '.join(cells)} |")
     print(
         f"\nFor as many labels as were left the undisturbed run took {rest:.1f} s, "
-        f"the resumed run {ratio:.2f} times that ({MAX_RESUME} is allowed)."
+        f"the resumed run {ratio:.2f} times that ({MAX_RESUME} is allowed); of processor time {of_processor:.2f} times."
     )
     return [f"a resume takes {ratio:.2f} times as long, {MAX_RESUME} is allowed"] if ratio > MAX_RESUME else []
 

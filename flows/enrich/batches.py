@@ -30,6 +30,7 @@ from models import (
     Panel,
     Recorded,
     connect,
+    kept_ballots,
     take_over_probe,
 )
 from reports.run import LABEL, UnusableTally
@@ -66,6 +67,11 @@ class BatchLabels:
         else:
             self.paid_calls += 1
             self.cost += answer.cost
+
+    def count_known(self, labels: int) -> None:
+        """Answers from the store that are of use."""
+        self.unusable.labels += labels
+        self.cached_calls += labels
 
 
 class BatchLost(OracleUnavailable):
@@ -166,7 +172,14 @@ class Labeller:
         """Without the examples whose picture has changed or is gone by now: those are left to the next night."""
         votes, places = self.settings.votes, list(range(len(batch.examples)))
         while True:
-            labelled = Panel(recorded, [batch.examples[place] for place in places], votes, count).label(batch.features)
+            examples = [batch.examples[place] for place in places]
+            panel = Panel(recorded, examples, votes, count)
+            if self.settings.agree is None:
+                begun = kept_ballots(recorded, batch.features, examples, votes)
+                found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
+                labelled = panel.complete(begun)
+            else:  # needs the probabilities too
+                labelled = panel.label(batch.features)
             decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
             if not isinstance(labelled.stopped, ExampleChanged):
                 break

@@ -1,6 +1,6 @@
 """Answers, claims, charges, runs and costs."""
 
-from store.ledger.answers import AnswerRecord, KeptAnswers, identity_digest, ledger_key
+from store.ledger.answers import KEY_LENGTH, AnswerRecord, KeptAnswers, identity_digest, key_prefix, ledger_key
 from store.ledger.check import Check, StoredAnswer
 from store.ledger.claims import Claimed, Claims, Request
 from store.ledger.costs import Cost, Costs, Totals

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, exists, func, select, update
+from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, case, exists, func, select, update
 
 from store.ledger.balances import Balance, add_to_balances
 from store.schema import LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
-from store.sql import among, insert_new, listed
+from store.sql import insert_new, listed
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
 Line = tuple[int, str, str]  # run, oracle, kind
@@ -121,19 +121,24 @@ def used(*chosen: ColumnElement[bool]) -> Any:
 
 
 _OF_RUN, _OF_SCOPE = (bindparam(name, type_=BigInteger) for name in ("of_run", "of_scope"))
-_USED_NOW = used(uses.c.run == _OF_RUN, among(uses.c.answer))
 _in_scope = select(runs.c.id).where(runs.c.scope == _OF_SCOPE)
+_PAID_BY_RUN, _PAID_IN_SCOPE, _USED_IN_SCOPE_BEFORE, _NEW_TO_SCOPE = 3, 2, 1, 0
 # Scalar queries, because PostgreSQL would make joins with all charges and uses of the scope from NOT EXISTS.
-_payer = select(charges.c.run).where(charges.c.key == answers.c.key, charges.c.state == PAID)
-_user = select(uses.c.run).where(uses.c.answer == answers.c.id, uses.c.run != _OF_RUN, uses.c.run.in_(_in_scope))
-_NEW_TO_SCOPE = (
-    select(func.count())
+_payer = (
+    select(func.max(case((charges.c.run == _OF_RUN, _PAID_BY_RUN), (charges.c.run.in_(_in_scope), _PAID_IN_SCOPE))))
+    .where(charges.c.key == answers.c.key, charges.c.state == PAID)
+    .scalar_subquery()
+)
+_uses_of_answer = select(uses.c.answer).where(uses.c.answer == answers.c.id).limit(1)
+_user = _uses_of_answer.where(uses.c.run.in_(_in_scope)).scalar_subquery()
+_standing = func.coalesce(_payer, case((_user.is_not(None), _USED_IN_SCOPE_BEFORE), else_=_NEW_TO_SCOPE))
+_line = (identities.c.oracle, answers.c.kind, _standing.label("standing"))
+_NOT_YET_USED = (
+    select(*_line, func.count().label("calls"), func.sum(answers.c.cost).label("worth"))
     .select_from(answers)
-    .where(
-        among(answers.c.id),
-        _payer.where((charges.c.run + 0).in_(_in_scope)).limit(1).scalar_subquery().is_(None),
-        _user.limit(1).scalar_subquery().is_(None),
-    )
+    .join(identities, identities.c.id == answers.c.identity)
+    .where(answers.c.key.in_(listed()), _uses_of_answer.where(uses.c.run == _OF_RUN).scalar_subquery().is_(None))
+    .group_by(*(column.name for column in _line))
 )
 _USED_IN_SCOPE = (
     select(uses.c.run, identities.c.oracle, answers.c.kind, answers.c.key, answers.c.cost)
@@ -144,16 +149,17 @@ _USED_IN_SCOPE = (
 )
 
 
-def count_uses(connection: Connection, run: int, scope: int, new: Sequence[int]) -> None:
-    """Count the answers, by number, that the run has begun to use."""
-    if not new:
-        return
-    values = {"of_run": run, "of_scope": scope, "keys": list(new)}
-    totals = {
-        (row.run, row.oracle, row.kind): {"cached_calls": row.cached_calls, "cached_worth": int(row.cached_worth)}
-        for row in connection.execute(_USED_NOW, values)
-    }
-    add_to_balances(connection, {scope: Balance(kept=connection.execute(_NEW_TO_SCOPE, values).scalar_one())})
+def count_uses(connection: Connection, run: int, scope: int, keys: Sequence[str]) -> None:
+    """Count those of the answers that the run begins to use now, before its uses are noted."""
+    totals: dict[Line, dict[str, int]] = {}
+    new = 0
+    for row in connection.execute(_NOT_YET_USED, {"of_run": run, "of_scope": scope, "keys": keys}):
+        new += row.calls if row.standing == _NEW_TO_SCOPE else 0
+        if row.standing != _PAID_BY_RUN:
+            sums = totals.setdefault((run, row.oracle, row.kind), {"cached_calls": 0, "cached_worth": 0})
+            sums["cached_calls"] += row.calls
+            sums["cached_worth"] += int(row.worth)
+    add_to_balances(connection, {scope: Balance(kept=new)})
     _add_to_totals(connection, totals)
 
 

@@ -79,13 +79,22 @@ keep(opened, 12)
         assert check(path, capsys)[1]["answers"] == 12
 
 
-@pytest.mark.parametrize("command", [["costs"], ["review", "status"], ["store", "check"], ["review", "invite", "Ann"]])
-def test_every_command_leaves_one_file(tmp_path: Path, command: list[str]) -> None:
-    path = tmp_path / "store.sqlite"
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that a killed process has left, with all of it in the journal."""
+    path = tmp_path_factory.mktemp("left") / "store.sqlite"
     killed(path, "keep(store, 12)")
     assert Path(f"{path}-wal").stat().st_size
-    arguments = [sys.executable, "-m", "flows", *command, "--store", str(path)]
-    assert subprocess.run(arguments, check=False, timeout=60, capture_output=True).returncode == 0
+    return path
+
+
+@pytest.mark.parametrize("command", [["costs"], ["review", "status"], ["store", "check"], ["review", "invite", "Ann"]])
+def test_every_command_leaves_one_file(left: Path, tmp_path: Path, command: list[str]) -> None:
+    path = tmp_path / "store.sqlite"
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{left}{suffix}", f"{path}{suffix}")
+    words = [*command, "--store", str(path)]
+    subprocess.run([sys.executable, "-m", "flows", *words], check=True, timeout=60, capture_output=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["store.sqlite"]
 
 
@@ -175,3 +184,58 @@ def test_a_store_in_use_by_another_is_left_in_use(tmp_path: Path) -> None:
         engine.dispose()
         assert set(first.answers.lookup(["a", "b", "c"])) == {"a", "b", "c"}
     assert os.listdir(tmp_path) == ["store.sqlite"]
+
+
+def test_a_journal_that_is_cut_short_leaves_what_was_committed_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a crash of the machine leaves it: which commits are missing cannot be told, and what is there adds up."""
+    path = tmp_path / "store.sqlite"
+    killed(path, "keep(store, 12)", "keep(store, 20)")
+    journal = Path(f"{path}-wal").read_bytes()
+    seen = set()
+    for part in range(9):
+        cut = copied(path, f"cut-{part}.sqlite", journal=False)
+        Path(f"{cut}-wal").write_bytes(journal[: len(journal) * part // 8])
+        status, found = check(cut, capsys)
+        if found["answers"]:
+            assert (status, found["problems"]) == (0, []), part
+        seen.add(found["answers"])
+    assert {0, 20} <= seen
+    assert len(seen) > 2
+
+
+RECORDED = sorted((Path(__file__).parents[2] / "corpus").glob("schema-*.sql"))
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=[file.stem for file in RECORDED])
+@pytest.mark.parametrize("journal", [False, True], ids=["alone", "with its journal"])
+def test_a_copy_of_an_earlier_version_is_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recorded: Path, journal: bool
+) -> None:
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite_library().connect(str(path))) as connection:
+        connection.execute(f"PRAGMA journal_mode={'WAL' if journal else 'DELETE'}")
+        connection.executescript(recorded.read_text(encoding="utf-8"))
+        (answers,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        copy = copied(path, "copy.sqlite", journal=journal)  # in use, as in the middle of a run
+    status, found = check(copy, capsys)
+    assert (status, found["answers"], found["problems"]) == (0, answers, [])
+    assert answers > 10
+
+
+def test_a_copy_of_a_later_version_is_refused_and_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        keep(store, 12)
+    with closing(sqlite_library().connect(str(path))) as connection:
+        connection.execute("UPDATE twothirds_schema SET version = 99")
+        connection.commit()
+    before = path.read_bytes()
+    assert main(["store", "check", "--store", str(path)]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "has schema 99" in said
+    assert "update the program" in said
+    assert path.read_bytes() == before

@@ -39,11 +39,11 @@ def examples() -> tuple[Example, ...]:
 
 
 def test_held_out_faces_are_labelled_well(oracle: ContrastiveOracle) -> None:
-    figures = evaluate(oracle, held_out_faces()[:200], triples=100)
+    figures = evaluate(oracle, held_out_faces()[:120], triples=60)
     assert np.nanmean(figures.named) >= 0.97
     assert np.nanmean(figures.paraphrased) >= 0.93
     assert figures.calibration_error < 0.02
-    assert figures.answered >= 90
+    assert figures.answered >= 54
     assert figures.precision >= 0.95
 
 

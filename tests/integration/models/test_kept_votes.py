@@ -1,0 +1,108 @@
+"""Votes that are kept are counted all at once: the labels, calls and books are those of asking one by one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from sqlalchemy import text
+
+from discovery import Labels
+from models import Feature, Label, Panel, Question, Recorded, Verdict, kept_ballots
+from models.people.simulated import SimulatedOracle
+from store import DamagedStore, Store
+from tests.support.made import crowd_of, random_truth, texts
+
+TRUTH = random_truth(40, 5)
+FEATURES = [Feature(f"feature {c}", "It has it.") for c in "abcde"]
+EXAMPLES = texts(40)
+SCOPE, PRICE = "the same run", 10
+VOTES = 5
+
+
+@pytest.fixture
+def crowd() -> SimulatedOracle:
+    return crowd_of(TRUTH, price=PRICE, flip=0.3, refuse=0.1)
+
+
+def recorded_as(store: Store, crowd: SimulatedOracle, run: str) -> Recorded:
+    store.runs.begin(run, SCOPE, name=run, flow="test", dataset="d", oracle="o", settings={})
+    return Recorded(crowd, store, run_id=run, scope=SCOPE)
+
+
+def votes_of(crowd: SimulatedOracle, votes: int) -> tuple[list[Question], list[Labels]]:
+    """The questions that are asked where nothing is kept, and the labels that come of it."""
+    asked: list[Question] = []
+    labelled = Panel(crowd, EXAMPLES, votes, lambda answer: asked.append(answer.question)).label(FEATURES)
+    return asked, [ballot.labels for ballot in labelled.ballots]
+
+
+@pytest.mark.parametrize(("votes", "share"), [(1, 0.5), (VOTES, 0.0), (VOTES, 0.4), (VOTES, 0.9), (VOTES, 1.0)])
+def test_whatever_is_kept_the_labels_are_the_same_and_only_what_is_missing_is_paid(
+    store: Store, crowd: SimulatedOracle, votes: int, share: float
+) -> None:
+    needed, labels = votes_of(crowd, votes)
+    every = [Label(feature, one, voter) for one in EXAMPLES for feature in FEATURES for voter in range(votes)]
+    draw = random.Random(votes)
+    kept = [question for question in every if draw.random() < share]
+    list(recorded_as(store, crowd, "run-1").ask(kept))
+    resumed = recorded_as(store, crowd, "run-2")
+    begun = kept_ballots(resumed, FEATURES, EXAMPLES, votes)
+    assert sum(int(ballot.cast.sum()) for ballot in begun) == resumed.cached_calls <= len(set(needed) & set(kept))
+    labelled = Panel(resumed, EXAMPLES, votes).complete(begun)
+    assert [ballot.labels.tolist() for ballot in labelled.ballots] == [one.tolist() for one in labels]
+    known = len(set(needed) & set(kept))
+    assert (resumed.paid_calls, resumed.cached_calls) == (len(needed) - known, known)
+    totals = store.costs.totals("run-2")
+    assert (totals.paid_calls, totals.cached_calls) == (len(needed) - known, known)
+    assert totals.paid == PRICE * (len(needed) - known)
+    assert store.check.problems() == []
+
+
+def test_refusals_are_left_to_be_looked_at_one_by_one(store: Store, crowd: SimulatedOracle) -> None:
+    needed, _ = votes_of(crowd, 1)
+    answers = list(recorded_as(store, crowd, "run-1").ask(needed))
+    refused = sum(answer.verdict is Verdict.REFUSED for answer in answers)
+    assert refused > 5
+    resumed = recorded_as(store, crowd, "run-2")
+    begun = kept_ballots(resumed, FEATURES, EXAMPLES, 1)
+    assert (resumed.cached_calls, sum(int(ballot.abstained.sum()) for ballot in begun)) == (len(needed) - refused, 0)
+    seen: list[str] = []
+    Panel(resumed, EXAMPLES, 1, lambda answer: seen.append(answer.verdict.value)).complete(begun)
+    assert seen == ["refused"] * refused
+    assert (resumed.paid_calls, resumed.cached_calls) == (0, len(needed))
+
+
+def test_one_content_under_two_names_is_looked_up_once_and_counted_twice(store: Store, crowd: SimulatedOracle) -> None:
+    list(recorded_as(store, crowd, "run-1").ask([Label(FEATURES[0], EXAMPLES[0])]))
+    resumed = recorded_as(store, crowd, "run-2")
+    (ballot,) = kept_ballots(resumed, FEATURES[:1], [EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], 1)
+    assert ballot.cast.tolist() == [1, 0, 1]
+    assert (resumed.cached_calls, store.costs.totals("run-2").cached_calls) == (2, 1)
+
+
+def kept_as(store: Store, crowd: SimulatedOracle, answer: str) -> Recorded:
+    recorded = recorded_as(store, crowd, "run-1")
+    list(recorded.ask([Label(FEATURES[0], EXAMPLES[0])]))
+    with store.engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("UPDATE answers SET answer = :answer"), {"answer": answer})
+    return recorded
+
+
+def test_a_lone_surrogate_in_a_reply_hides_no_verdict(store: Store, crowd: SimulatedOracle) -> None:
+    recorded = kept_as(store, crowd, r'{"raw":"\ud800","verdict":"yes"}')
+    (ballot,) = kept_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
+    assert ballot.yes.tolist() == [1]
+
+
+@pytest.mark.parametrize("damaged", ['{"verdict":"perhaps"}', "[1]", "{}", '{"verdict":null}'])
+def test_what_is_no_verdict_counts_for_nothing(store: Store, crowd: SimulatedOracle, damaged: str) -> None:
+    recorded = kept_as(store, crowd, damaged)
+    (ballot,) = kept_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
+    assert ballot.cast.tolist() == [0]
+
+
+def test_what_is_no_json_is_said_to_be_damaged(store: Store, crowd: SimulatedOracle) -> None:
+    recorded = kept_as(store, crowd, '{"verdict":"ye')
+    with pytest.raises(DamagedStore, match="where JSON was written"):
+        kept_ballots(recorded, FEATURES[:1], EXAMPLES[:1], 1)
