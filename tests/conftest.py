@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from tests.support.review_site import Site
 
 PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])  # with a busy machine
-settings.register_profile("suite", PATIENT, derandomize=True)  # the same examples everywhere: what passed once passes
-settings.register_profile("search", PATIENT, derandomize=False)  # others each time: `make test-slow`
+# The same examples everywhere, so that what passed once passes; more of them, others each time, by `make test-slow`.
+settings.register_profile("suite", PATIENT, derandomize=True, max_examples=40)
+settings.register_profile("search", PATIENT, derandomize=False)
 settings.load_profile("suite")
 
 for name in [name for name in os.environ if name.startswith("PREFECT_")]:
     del os.environ[name]  # the user's own server and profile are not for tests
 os.environ.update(HF_HUB_OFFLINE="1", DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
 os.environ["TWOTHIRDS_SERVER_MINUTES"] = "0"  # no server goes on when a test has ended
+# Nothing is fetched from the web, and every HTTP client reads the authorities that it trusts: one is read soonest.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "one_certificate.pem")
 
 
 SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one run in the same worker
@@ -32,9 +35,19 @@ SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for name in SHARED:
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
+        group = next((name for name in SHARED if name in getattr(item, "fixturenames", ())), None) or _group(item)
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group(item: pytest.Item) -> str | None:
+    """What is imported or made once for a whole module need not be so in every worker."""
+    module = getattr(item, "module", None)
+    if any(getattr(one, "__module__", "") == "tests.support.tiny_models" for one in vars(module).values()):
+        return "transformers"
+    made = getattr(item, "_fixtureinfo", None)
+    scopes = [fixture[-1].scope for fixture in made.name2fixturedefs.values()] if made else []
+    return str(item.path) if "module" in scopes else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -169,9 +169,9 @@ class KeptAnswers(RunRepository):
         """Note that the run used these answers from the store, without paying for them."""
         run = self._runs.find(connection, run_id)
         locked_balance(connection, run.scope)  # no answer is paid for meanwhile
-        used = {"of_run": run.run, "keys": sorted(set(keys))}
-        count_uses(connection, run.run, run.scope, used["keys"])
-        connection.execute(_USE, used)
+        used = sorted(set(keys))
+        count_uses(connection, run.run, run.scope, used)
+        connection.execute(_USE, {"of_run": run.run, "keys": used})
 
     @reads
     def count(self, connection: Connection, scope: str | None = None) -> int:

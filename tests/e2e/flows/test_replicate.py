@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_the_page_does_not_depend_on_the_number_of_processes(folder: Path, tmp_path: Path) -> None:
     run_replication(ReplicateSettings(quick=True, out=str(tmp_path), processes=2), TRIAL)
     assert contents(tmp_path) == contents(folder)

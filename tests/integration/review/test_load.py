@@ -75,7 +75,7 @@ def many_people_at_once(url: str, people: int, questions: int, think: float, com
 
 
 def test_several_people_at_once_fill_every_place_exactly(store_url: str) -> None:
-    many_people_at_once(store_url, people=12, questions=200, think=0.05)
+    many_people_at_once(store_url, people=6, questions=60, think=0.02)
 
 
 @pytest.mark.slow
@@ -92,7 +92,11 @@ def test_fifty_people_who_come_at_the_same_moment_and_never_think_are_served_as_
 
 @pytest.mark.parametrize(
     ("people", "questions", "kills"),
-    [(6, 120, (40, 160)), pytest.param(50, 2000, (1500, 4000), marks=pytest.mark.slow)],
+    [
+        (4, 40, (30,)),
+        pytest.param(6, 120, (40, 160), marks=pytest.mark.slow),
+        pytest.param(50, 2000, (1500, 4000), marks=pytest.mark.slow),
+    ],
 )
 def test_a_page_that_is_killed_and_restarted_loses_no_acknowledged_answer(
     store_url: str, people: int, questions: int, kills: tuple[int, ...]

@@ -58,7 +58,7 @@ def written(folder: Path, names: list[str], definition: str) -> Run:
     return Run(folder)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=20)
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True), NAMES)
 @example([*HOSTILE], "=1+1")
 def test_names_come_back_from_every_file(tmp_path: Path, names: list[str], definition: str) -> None:

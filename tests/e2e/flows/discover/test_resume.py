@@ -67,7 +67,9 @@ def finish(process: subprocess.Popen[str]) -> dict[str, float]:
     return summary
 
 
-@pytest.mark.parametrize(("kills", "faces"), [(3, 50), pytest.param(10, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kills", "faces"), [(1, 30), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((3, 50), (10, 100)))]
+)
 def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing_twice(
     kills: int, faces: int, prefect_url: str, tmp_path: Path
 ) -> None:
@@ -99,7 +101,7 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
 
 
 def test_two_processes_with_the_same_settings_pay_for_every_question_once(prefect_url: str, tmp_path: Path) -> None:
-    dataset = few_faces(tmp_path / "faces", 40)
+    dataset = few_faces(tmp_path / "faces", 20)
     both = [start(tmp_path, prefect_url, dataset, out) for out in ("one", "other")]
     one, other = (finish(process) for process in both)
     assert one["g_curve"] == other["g_curve"]

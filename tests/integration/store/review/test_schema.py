@@ -34,7 +34,7 @@ FORM = {
     }
 }
 
-few = settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True)
+few = settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.fixture(scope="module")
