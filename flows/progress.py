@@ -1,17 +1,20 @@
 """The entry of a run in the store: begun before its first question, ended however the run ends.
 
-What a run reports while it works. The terminal's display is flows.cli.progress."""
+What a run reports while it works, to nobody or in a notebook. The terminal's display is flows.cli.progress."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from models import AnswersPending, Money, Oracle, OracleIdentity, Recorded
+from sources import printable
 
 if TYPE_CHECKING:
     from store import ActiveRun, Store
@@ -96,3 +99,49 @@ class Display:
 
 
 SILENT = Display()
+
+
+class NotebookDisplay(Display):
+    """One line below the cell that says how far the run is, and what it has to say above it."""
+
+    REFRESH_SECONDS = 0.5
+
+    def __init__(self) -> None:
+        self._line: Any = None
+        self._total, self._unit, self._last = "", "", 0.0
+
+    def say(self, message: str) -> None:
+        print(printable(message))
+
+    @contextmanager
+    def waiting(self, message: str) -> Iterator[None]:
+        self._show(f"{message} …")
+        yield
+
+    @contextmanager
+    def counting(self, total: int | None, unit: str) -> Iterator[None]:
+        self._total, self._unit, self._last = "" if total is None else f"/{total}", unit, 0.0
+        yield
+
+    def update(self, done: int, detail: str) -> None:
+        self.note(f"{done}{self._total} {self._unit}: {detail}")
+
+    def note(self, detail: str) -> None:
+        if time.monotonic() - self._last >= self.REFRESH_SECONDS:
+            self._last = time.monotonic()
+            self._show(detail)
+
+    def _show(self, text: str) -> None:
+        from IPython.display import Pretty, display
+
+        line = Pretty(printable(text))
+        if self._line is None:
+            self._line = display(line, display_id=True)
+        else:
+            self._line.update(line)
+
+
+def display_for_python() -> Display:
+    """Of a caller from Python: a notebook shows progress, a script nothing."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return NotebookDisplay() if hasattr(shell, "kernel") else SILENT

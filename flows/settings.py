@@ -6,15 +6,18 @@ Settings are kept: in run.json, in the store, and by Prefect as parameters. Text
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from flows.errors import UsageError
@@ -26,6 +29,7 @@ from sources import Columns, has_store_password, keep_frame, name_of, secret_for
 if TYPE_CHECKING:
     from store import Store
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 MAX_USD = 10**12
 Usd = Annotated[Decimal, Field(gt=0, lt=MAX_USD, decimal_places=6)]  # of a settings model
 
@@ -138,6 +142,28 @@ class RunSettings(FrozenSettings):
 
     def with_budget(self, budget: Decimal | None) -> Self:
         return self.model_copy(update={"budget": budget})
+
+
+def shows_settings(model: type[BaseModel]) -> Callable[[Function], Function]:
+    """For a function `f(dataset, **settings)`: `help(f)` lists the settings, and editors complete them."""
+
+    def decorate(function: Function) -> Function:
+        fields = model.model_fields.items()
+        hints = get_type_hints(model)
+        parameters = [_parameter(name, field, hints[name]) for name, field in fields]
+        returned = inspect.signature(function).return_annotation
+        function.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+        about = [f"    {name}: {field.description}" for name, field in fields]
+        function.__doc__ = "\n".join([function.__doc__ or "", "", "    Settings:", *about])
+        return function
+
+    return decorate
+
+
+def _parameter(name: str, field: FieldInfo, hint: Any) -> inspect.Parameter:
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD if name == "dataset" else inspect.Parameter.KEYWORD_ONLY
+    default = inspect.Parameter.empty if field.is_required() else field.default
+    return inspect.Parameter(name, kind, annotation=hint, default=default)
 
 
 class OracleSettings(RunSettings):

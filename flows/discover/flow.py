@@ -20,9 +20,10 @@ from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import History, artifact_key, run_as_flow
-from flows.progress import recorded_run, recording
+from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
+from flows.progress import display_for_python, recorded_run, recording
 from flows.reviewing import suspended, wait_for_people
+from flows.settings import shows_settings
 from models import (
     AnswersPending,
     Compare,
@@ -163,10 +164,13 @@ def run_flow(prepared: Prepared) -> Run:
     return run
 
 
+@shows_settings(DiscoverSettings)
 def discover(dataset: str, **settings: Any) -> Run:
     """Discover features from Python: `run = discover("datasets/faces", oracle="simulated")`, then `run.features` and
     `run.labels`. Works in a script and inside a running event loop (a notebook); no server need be started."""
-    prepared = prepare(DiscoverSettings(dataset=dataset, **settings))
+    with starting_prefect():
+        prepared = prepare(DiscoverSettings(dataset=dataset, **settings), display_for_python())
+        prepared.check_oracle()
     try:
         asyncio.get_running_loop()
     except RuntimeError:

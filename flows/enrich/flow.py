@@ -23,9 +23,9 @@ from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
-from flows.progress import SILENT, UNUSABLE, Display, recorded_run, retry_time
+from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time
 from flows.runs import read_features
-from flows.settings import Environment
+from flows.settings import Environment, shows_settings
 from models import (
     AnswersPending,
     AnswersUnusable,
@@ -285,6 +285,7 @@ def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSumma
     return summary
 
 
+@shows_settings(EnrichSettings)
 def enrich(dataset: str, **settings: Any) -> dict[str, Any]:
     """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary."""
-    return run_flow(EnrichSettings(dataset=dataset, **settings)).to_json()
+    return run_flow(EnrichSettings(dataset=dataset, **settings), display_for_python()).to_json()

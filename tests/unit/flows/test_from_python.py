@@ -1,0 +1,101 @@
+"""What callers from Python see: settings in help, progress in a notebook, and a line about packages that hide ours."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from flows.discover import DiscoverSettings, discover
+from flows.enrich import EnrichSettings, enrich
+from flows.progress import SILENT, NotebookDisplay, display_for_python
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(("function", "model"), [(discover, DiscoverSettings), (enrich, EnrichSettings)])
+def test_help_lists_every_setting_with_its_type_and_meaning(function: object, model: type[DiscoverSettings]) -> None:
+    signature = inspect.signature(function)  # type: ignore[arg-type]
+    assert list(signature.parameters) == list(model.model_fields)
+    assert signature.parameters["votes"].default == 1
+    assert signature.parameters["votes"].annotation is int
+    assert "Annotated" not in str(signature)
+    for name, field in model.model_fields.items():
+        assert f"    {name}: {field.description}" in (function.__doc__ or "")
+
+
+class Cell:
+    """What a notebook shows below a cell: printed lines, and lines that change."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def display(self, line: str, display_id: bool) -> Cell:
+        assert display_id
+        self.lines.append(line)
+        return self
+
+    def update(self, line: str) -> None:
+        self.lines[-1] = line
+
+
+def test_a_notebook_shows_one_line_that_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell, shell, shown = Cell(), types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    shell.get_ipython = lambda: types.SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    shown.Pretty, shown.display = str, cell.display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    monkeypatch.setattr(NotebookDisplay, "REFRESH_SECONDS", 0.0)
+    display = display_for_python()
+    with display.waiting("reading faces"):
+        assert cell.lines == ["reading faces …"]
+    display.say("kept 3 answers")
+    with display.counting(35, "queries"):
+        display.update(1, "1 feature")
+        display.update(2, "2 features\x1b[31m")
+    assert len(cell.lines) == 1
+    assert cell.lines[0].startswith("2/35 queries: 2 features")
+    assert "\x1b" not in cell.lines[0]
+    assert capsys.readouterr().out == "kept 3 answers\n"
+
+
+def test_a_script_and_a_terminal_shell_are_shown_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert display_for_python() is SILENT
+    shell = types.ModuleType("IPython")
+    shell.get_ipython = lambda: types.SimpleNamespace()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    assert display_for_python() is SILENT
+
+
+@pytest.mark.parametrize("words", [["-m", "flows", "--help"], ["-c", "import flows"]], ids=["command", "import"])
+def test_a_package_that_hides_ours_is_told_in_one_line(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "__init__.py").touch()
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    line = done.stderr.splitlines()[-1]
+    assert f"{tmp_path / 'models' / '__init__.py'} hides twothirds' own `models`: rename it" in line
+    assert done.returncode == (2 if words[0] == "-m" else 1)
+    assert (len(done.stderr.splitlines()) == 1) == (words[0] == "-m")
+
+
+def test_outside_the_clone_a_folder_of_data_called_as_a_package_of_ours_is_no_clash(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    words = [sys.executable, "-m", "flows", "--version"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
