@@ -23,8 +23,8 @@ from pydantic_core import PydanticCustomError
 from flows.errors import UsageError
 from flows.oracle_specs import secret_in
 from flows.progress import SILENT, Display
-from models import MICRO, Money
-from sources import Columns, has_store_password, keep_frame, name_of, secret_forms, secret_of
+from models import MICRO, Money, ServerAway, digest_of
+from sources import Columns, RemoteFolder, Unreadable, has_store_password, keep_frame, name_of, secret_forms, secret_of
 
 if TYPE_CHECKING:
     from store import Store
@@ -197,6 +197,46 @@ def open_store(url: str | None, display: Display = SILENT) -> Store:
             f"store {store.name} was in use when it was copied: its latest answers may be missing (store check)"
         )
     return store
+
+
+@dataclass(frozen=True)
+class OutFolder:
+    """Where results are written: a folder here, or the copy here of one elsewhere."""
+
+    path: Path
+    remote: RemoteFolder | None = None
+
+    @classmethod
+    def of(cls, out: str, last: str) -> OutFolder:
+        """`last` is the file that is written last. What a folder elsewhere holds is fetched; raises DatasetError."""
+        if "://" not in out:
+            return cls(Path(out))
+        remote = RemoteFolder(out, local_folder(out), last)
+        remote.fetch()
+        return cls(remote.local, remote)
+
+    @property
+    def place(self) -> str:
+        """By which budgets and resuming know it, on every machine."""
+        return self.remote.url if self.remote else str(self.path.resolve())
+
+    def deliver(self, display: Display) -> None:
+        """Upload what was written. Raises ServerAway: what was answered is kept, and running again uploads it."""
+        if self.remote is None:
+            return
+        try:
+            with display.waiting(f"uploading to {self.remote.url}"):
+                self.remote.deliver()
+        except Unreadable as problem:
+            raise ServerAway(f"{self.remote.url} was not written: {problem}; run again, answers are kept") from None
+        display.say(f"uploaded to {self.remote.url}")
+
+
+def local_folder(out: str) -> Path:
+    """The folder here in which results are written first, and from which they are uploaded if `out` is elsewhere."""
+    if "://" not in out:
+        return Path(out)
+    return Path(platformdirs.user_data_dir(APP)) / "copies" / digest_of(out.rstrip("/"))[:12] / name_of(out)
 
 
 def state_folder() -> Path:

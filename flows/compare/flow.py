@@ -41,6 +41,8 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any] |
         return suspended(prepared.store, run_id, pending, history)
     with prepared.display.waiting("writing the page"):
         page = write_comparison(comparison, prepared.folder, prepared.dataset, kept)
+    if prepared.upload is not None:
+        prepared.upload.deliver(prepared.display)
     name = prepared.dataset.name
     rows = summary_rows(comparison)
     link = page.resolve().as_uri()

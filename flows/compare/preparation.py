@@ -20,10 +20,10 @@ from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.runs import read_features
-from flows.settings import Environment, open_store
+from flows.settings import Environment, OutFolder, open_store
 from models import Feature, Oracle, digest_of
 from models.people import RecordedVotes
-from reports.compare import read_settings
+from reports.compare import COMPARISON_JSON, read_settings
 from reports.run import RunError, check_writable
 from sources import Dataset, Example, load_dataset
 from store import Store
@@ -52,6 +52,7 @@ class PreparedComparison:
     out: Path | None
     features: tuple[Feature, ...] | None  # None: the first oracle discovers them
     display: Display = SILENT
+    upload: OutFolder | None = None
 
     def with_budget(self, budget: Decimal | None) -> PreparedComparison:
         return replace(self, settings=self.settings.with_budget(budget))
@@ -180,9 +181,10 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
         for purpose in [digest_of(["compare", dataset.digest, deciding(text), chosen])]
     ]
     features = _features(settings, built)
-    out = Path(settings.out) if settings.out else None
-    check_writable(out or RUNS)
-    prepared = PreparedComparison(settings, dataset, built, store, out, features, display)
+    out = OutFolder.of(settings.out, COMPARISON_JSON) if settings.out else None
+    check_writable(out.path if out else RUNS)
+    about = (settings, dataset, built, store)
+    prepared = PreparedComparison(*about, out.path if out else None, features, display, out)
     if out is not None:
         prepared.check_folder()
     return prepared

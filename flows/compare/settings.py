@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from flows.settings import OracleText, RunSettings, Usd
+from flows.settings import DatasetText, OracleText, RunSettings, Usd
 from models import digest_of
 from sources import name_of
 
@@ -49,7 +49,7 @@ class CompareSettings(RunSettings):
         None, description="USD that each oracle's labels may cost, and as much again for a discovery of its own"
     )
     draws: int = Field(1_000, ge=100, le=100_000, description="resamples behind each interval")
-    out: str | None = Field(
+    out: DatasetText | None = Field(
         None, description="folder of the page and the tables (default: runs/compare-DATASET-DIGEST)"
     )
 

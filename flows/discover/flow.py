@@ -78,6 +78,8 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[An
     with prepared.display.waiting("writing the report"):
         run = Run(prepared.folder)
         page = run.report(dataset=prepared.dataset)
+    if prepared.upload is not None:
+        prepared.upload.deliver(prepared.display)
     key, link = artifact_key("features", name), page.path.resolve().as_uri()
     picture = picture_of(run, run.findings)
     history.tell(publish, key, outcome.features(), f"Features of {name}", picture=picture, link=link)

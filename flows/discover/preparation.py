@@ -16,7 +16,7 @@ from flows.discover.target import DiscoveryTarget, read_target
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
-from flows.settings import Environment, open_store
+from flows.settings import Environment, OutFolder, open_store
 from models import Connects, Oracle, check_ahead, rows_save
 from models.people import MixedCrowd
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
@@ -35,6 +35,7 @@ class Prepared:
     out: Path | None = None
     display: Display = SILENT
     target: DiscoveryTarget | None = None
+    upload: OutFolder | None = None
 
     @property
     def kind(self) -> str:
@@ -122,9 +123,10 @@ class Prepared:
 def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str = "") -> Prepared:
     """Raises errors of the input before a server is started. Sends nothing: the oracle is not connected yet."""
     settings, dataset, store, oracle = _read(settings, display, purpose)
-    out = Path(settings.out) if settings.out else None
-    check_writable(out or RUNS)
-    prepared = Prepared(settings, dataset, oracle, store, out, display, read_target(settings, dataset))
+    out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
+    check_writable(out.path if out else RUNS)
+    about = (settings, dataset, oracle, store, out.path if out else None, display)
+    prepared = Prepared(*about, read_target(settings, dataset), out)
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
     prepared.make_strategy()

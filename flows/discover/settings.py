@@ -11,7 +11,7 @@ from pydantic import Field
 from discovery import Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import deciding
-from flows.settings import OracleSettings, OracleText
+from flows.settings import DatasetText, OracleSettings, OracleText
 from models import Oracle, digest_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class DiscoverSettings(OracleSettings):
     wait: bool = Field(
         False, description="wait for answers that take their time, e.g. people's, instead of ending with status 75"
     )
-    out: str | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
+    out: DatasetText | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
     replace: bool = Field(False, exclude=True, description="overwrite the run folder if it holds another run")
 
     def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:

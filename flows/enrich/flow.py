@@ -19,13 +19,13 @@ from flows.enrich.batches import Labeller, Resources, default_folder
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import EnrichSummary, summarise
+from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time
 from flows.runs import read_features
-from flows.settings import Environment, shows_settings
+from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
     AnswersUnusable,
@@ -142,15 +142,19 @@ def enrich_with(
 ) -> EnrichSummary:
     """The whole enrichment as plain Python; the flow passes tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
+    out = OutFolder(folder)
     with (
         locked(folder),
         nullcontext(submit) if submit else local_submit(settings.workers) as how,
         closing(Resources(display)) as resources,
     ):
-        purpose = digest_of(["enrich", str(folder.resolve()), deciding(settings.oracle), table_version(folder)])
+        if settings.out:  # under the lock, which other runs on this machine respect
+            out = OutFolder.of(settings.out, SUMMARY)
+        purpose = digest_of(["enrich", out.place, deciding(settings.oracle), table_version(folder)])
         connect(resources.oracle_and_store(settings, purpose)[0])
-        job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display)
+        job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place)
         summary, changes = job.run()
+        out.deliver(display)
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
         raise OracleLost.leaving(folder, str(changes.failure))
     if changes.failure is not None:
@@ -164,7 +168,7 @@ def enrich_with(
 
 def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     """Where the table is and which features are asked; raises what bad input deserves before anything is started."""
-    folder = Path(settings.out) if settings.out else default_folder(settings.dataset)
+    folder = local_folder(settings.out) if settings.out else default_folder(settings.dataset)
     check_writable(folder)
     features = read_features(settings.features)
     find_rows(settings.dataset, settings.columns)
@@ -183,6 +187,7 @@ class _Job:
     submit: Submit
     resources: Resources
     display: Display
+    place: str  # by which budgets know the table
 
     def run(self) -> tuple[EnrichSummary, Changes]:
         """Label what is missing, write the table and its summary."""
@@ -246,8 +251,8 @@ class _Job:
 
     def _scopes(self, meaning: Meaning) -> list[str]:
         """Of this version of the table, and of those before it: a run that is resumed may have left a partial table."""
-        folder, first = str(self.folder.resolve()), max(meaning.version - VERSIONS_RESUMED, 0)
-        return [self.settings.scope(folder, meaning.oracle, at) for at in range(meaning.version, first, -1)]
+        first = max(meaning.version - VERSIONS_RESUMED, 0)
+        return [self.settings.scope(self.place, meaning.oracle, at) for at in range(meaning.version, first, -1)]
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,9 +16,11 @@ from discovery.strategies import adaptive_triple
 from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
 from flows.enrich.settings import RediscoverSettings
+from flows.enrich.summary import SUMMARY
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run, recording
+from flows.settings import OutFolder
 from models import Oracle, Panel, connect, digest_of, in_usd
 from reports import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
@@ -61,13 +62,14 @@ def rediscover_with(
     display: Display = SILENT,
 ) -> list[dict[str, Any]]:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
-    folder = Path(settings.table)
+    out = OutFolder.of(settings.table, SUMMARY)
+    folder = out.path
     table = read_table(folder)
     examples, known = sample_of(settings, table)
-    purpose = digest_of(["rediscover", str(folder.resolve()), deciding(settings.oracle), table.meaning.version])
+    purpose = digest_of(["rediscover", out.place, deciding(settings.oracle), table.meaning.version])
     oracle, store = open_oracle(settings, purpose, display)
     connect(oracle)
-    scope = digest_of(["rediscover", str(folder.resolve()), oracle.identity.to_json(), table.meaning.version])
+    scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.meaning.version])
     name = name_of(settings.dataset)
     record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
     with record(dataset=name, oracle=oracle.identity, settings=settings) as run:
@@ -86,6 +88,7 @@ def rediscover_with(
     display.say(f"{progress.queries} questions, {in_usd(recorded.cost)}")
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
+    out.deliver(display)
     progress.raise_if_lost(folder / PROPOSALS)
     return rows
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from flows.discover import SUBSET
-from flows.settings import OracleSettings, OracleText, Usd
+from flows.settings import DatasetText, OracleSettings, OracleText, Usd
 from models import digest_of
 
 Runner = Literal["threads", "dask", "ray"]
@@ -43,7 +43,7 @@ class EnrichSettings(OracleSettings):
     cluster: str | None = Field(
         None, description="address of a cluster that is there already (default: one of its own for this run)"
     )
-    out: str | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
+    out: DatasetText | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
 
     @model_validator(mode="after")
     def _only_with_agree(self) -> EnrichSettings:

@@ -17,3 +17,4 @@ from sources.files.location import (
 )
 from sources.files.patterns import expanded, is_pattern
 from sources.files.private_hosts import PrivateAddress, home_of, options_for_rows
+from sources.files.remote import RemoteFolder

@@ -1,0 +1,126 @@
+"""Results elsewhere: run folders and growing tables on S3, fetched whole and uploaded whole."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import platformdirs
+import pytest
+
+from flows.compare import CompareSettings
+from flows.compare.flow import _compare
+from flows.compare.preparation import prepare_comparison
+from flows.discover.flow import _discover
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.flow import enrich_with
+from flows.enrich.rediscover import rediscover_with
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.prefect_api import History
+from models.oracle import ServerAway
+from sources import DatasetError
+from tests.support.clouds import Clouds, clouds
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Clouds]:
+    with clouds() as made:
+        made.put_s3("lab/.keep", b"")
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """With truth, for a simulated crowd."""
+    return write_texts(tmp_path / "texts.csv", 12)
+
+
+def without_prefect() -> History:
+    history = History()
+    history.lost = True
+    return history
+
+
+def write_texts(path: Path, count: int) -> Path:
+    path.write_text("id,text\n" + "".join(f"{n},text number {n}\n" for n in range(count)))
+    columns = ["id", "even", "third", "small"]
+    rows = [[n, int(n % 2 == 0), int(n % 3 == 0), int(n < 5)] for n in range(count)]
+    pd.DataFrame(rows, columns=columns).to_csv(path.with_name("truth.csv"), index=False)
+    return path
+
+
+def discover_settings(texts: Path, out: str, **changes: Any) -> DiscoverSettings:
+    store = str(texts.with_name("store.sqlite"))
+    return DiscoverSettings.model_validate(
+        {"dataset": str(texts), "oracle": "simulated", "queries": 4, "store": store, "out": out, **changes}
+    )
+
+
+def test_a_run_folder_on_s3_is_complete_and_goes_on_where_it_was(cloud: Clouds, texts: Path) -> None:
+    _discover(prepare(discover_settings(texts, "s3://lab/runs/one")), without_prefect())
+    kept = json.loads(cloud.get_s3("lab/runs/one/run.json"))
+    assert kept["queries"] == 4
+    for name in ("features.csv", "labels.csv", "labels.parquet", "answers.jsonl", "report.html"):
+        assert cloud.get_s3(f"lab/runs/one/{name}")
+    shutil.rmtree(platformdirs.user_data_dir("twothirds"))  # as on another machine
+    _discover(prepare(discover_settings(texts, "s3://lab/runs/one", queries=6)), without_prefect())
+    assert json.loads(cloud.get_s3("lab/runs/one/run.json"))["queries"] == 6
+    with pytest.raises(Exception, match="holds another run"):
+        prepare(discover_settings(texts, "s3://lab/runs/one", seed=3))
+
+
+def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(cloud: Clouds, texts: Path) -> None:
+    prepared = prepare(discover_settings(texts, "s3://lab/runs/two"))
+    cloud.put_s3("lab/runs/two/run.json", b"{}")
+    with pytest.raises(ServerAway, match="somebody else has written it"):
+        _discover(prepared, without_prefect())
+    assert cloud.get_s3("lab/runs/two/run.json") == b"{}"
+
+
+def test_a_bucket_that_is_not_there_is_told_before_anything_is_asked(cloud: Clouds, texts: Path) -> None:
+    assert cloud.s3()
+    with pytest.raises(DatasetError, match=r"cannot write to 's3://nobody/runs'") as caught:
+        prepare(discover_settings(texts, "s3://nobody/runs"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_on_s3_grows_from_machine_to_machine(cloud: Clouds, texts: Path) -> None:
+    store = str(texts.with_name("store.sqlite"))
+    chosen: dict[str, Any] = {"dataset": str(texts), "oracle": "simulated", "store": store}
+    enrich = EnrichSettings(**chosen, features="even: is even", out="s3://lab/table")
+    assert enrich_with(enrich).to_json()["added"] == 12
+    shutil.rmtree(platformdirs.user_data_dir("twothirds"))
+    write_texts(texts, 15)
+    summary = enrich_with(enrich).to_json()
+    assert (summary["added"], summary["unchanged"]) == (3, 12)
+    table = pd.read_parquet(io.BytesIO(cloud.get_s3("lab/table/labels.parquet")))
+    assert len(table) == 15
+    rediscover_with(RediscoverSettings(**chosen, table="s3://lab/table", queries=3))
+    assert cloud.get_s3("lab/table/proposals.csv").startswith(b"name,")
+
+
+def test_a_comparison_on_s3(cloud: Clouds, texts: Path) -> None:
+    settings = CompareSettings(
+        dataset=str(texts),
+        oracles=("simulated", "simulated?flip=0.1"),
+        features="even: is even; small: is small",
+        votes="3",
+        comparisons=2,
+        draws=100,
+        store=str(texts.with_name("store.sqlite")),
+        out="s3://lab/compared",
+    )
+    _compare(prepare_comparison(settings), without_prefect())
+    assert b"<html" in cloud.get_s3("lab/compared/compare.html")
+    assert json.loads(cloud.get_s3("lab/compared/comparison.json"))
