@@ -20,7 +20,7 @@ from sources.pictures.images import problem_of
 from sources.tables.encoding import decoded
 from tests.support.input_forms import picture, put
 
-WORDS = st.text(st.characters(codec="cp1252", exclude_categories=("Cc",)), min_size=1, max_size=40)
+WORDS = st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), min_size=1, max_size=40)
 JSONABLE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
     lambda inner: (
@@ -133,10 +133,7 @@ def test_tables_of_python_are_kept_by_their_content(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     put(tmp_path / "a.png", picture("red"))
     frame = pd.DataFrame({"File": ["a.png", None], "n": [1, 2]}, index=pd.Index(["x", "y"], name="id"))
-    first, second = (
-        DiscoverSettings(dataset=frame, oracle="simulated", image_column="File").dataset  # type: ignore[arg-type]
-        for _ in range(2)
-    )
+    first, second = (DiscoverSettings(dataset=frame, oracle="simulated", image_column="File").dataset for _ in range(2))
     assert first == second
     data = load_dataset(first, Columns(image="File"))
     assert [(one.id, one.image_bytes()) for one in data.examples] == [("x", picture("red"))]
