@@ -207,12 +207,12 @@ class OutFolder:
     remote: RemoteFolder | None = None
 
     @classmethod
-    def of(cls, out: str, last: str) -> OutFolder:
+    def of(cls, out: str, last: str, *, writable: bool = True) -> OutFolder:
         """`last` is the file that is written last. What a folder elsewhere holds is fetched; raises DatasetError."""
         if "://" not in out:
             return cls(Path(out))
         remote = RemoteFolder(out, local_folder(out), last)
-        remote.fetch()
+        remote.fetch(writable=writable)
         return cls(remote.local, remote)
 
     @property
@@ -220,13 +220,13 @@ class OutFolder:
         """By which budgets and resuming know it, on every machine."""
         return self.remote.url if self.remote else str(self.path.resolve())
 
-    def deliver(self, display: Display) -> None:
+    def deliver(self, display: Display, only: str = "*") -> None:
         """Upload what was written. Raises ServerAway: what was answered is kept, and running again uploads it."""
         if self.remote is None:
             return
         try:
             with display.waiting(f"uploading to {self.remote.url}"):
-                self.remote.deliver()
+                self.remote.deliver(only)
         except Unreadable as problem:
             raise ServerAway(f"{self.remote.url} was not written: {problem}; run again, answers are kept") from None
         display.say(f"uploaded to {self.remote.url}")

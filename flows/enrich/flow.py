@@ -267,6 +267,12 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def table_folder(out: str, *, writable: bool = True) -> OutFolder:
+    """The folder of a table that is read. One elsewhere is fetched, while nobody on this machine enriches its copy."""
+    with locked(local_folder(out)) if "://" in out else nullcontext():
+        return OutFolder.of(out, SUMMARY, writable=writable)
+
+
 def _write(folder: Path, work: Enrichment, before: Meaning, summary: EnrichSummary) -> EnrichSummary:
     """The table where something has changed, and the summary."""
     table, changes = work.table, work.changes

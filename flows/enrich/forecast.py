@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -24,11 +23,12 @@ from flows.discover import (
     unanswered_by,
 )
 from flows.enrich.batches import Batch, BatchLabels, Labeller, Resources, open_oracle
-from flows.enrich.flow import check, next_meaning
+from flows.enrich.flow import check, next_meaning, table_folder
 from flows.enrich.rediscover import sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.update import Enrichment
 from flows.progress import SILENT, Display
+from flows.settings import OutFolder
 from models import Feature, Oracle, Panel
 from reports import read_table
 from sources import Example, name_of
@@ -76,6 +76,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
     oracle, store = open_oracle(settings, "", display)
+    out = table_folder(settings.out, writable=False) if settings.out else OutFolder(folder)
     table = read_table(folder)
     # Whether another oracle than before is asked is told by the run: it may have to be probed to know it.
     same = settings.model_copy(update={"votes": table.meaning.votes}) if table.meaning.columns else settings
@@ -89,7 +90,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
         parts = submit.counted.values()
         price = sum((_price_of(part, settings.votes, oracle, store) for part in parts), PriceRange())
     known = is_known(oracle)
-    scope = settings.scope(str(folder.resolve()), oracle.identity.to_json(), table.meaning.version) if known else ""
+    scope = settings.scope(out.place, oracle.identity.to_json(), table.meaning.version) if known else ""
     spent, _ = store.runs.spent(scope) if known else (0, 0)
     return RunForecast(
         dataset=name_of(settings.dataset),
@@ -117,7 +118,7 @@ def _price_of(part: _Counted, votes: int, oracle: Oracle, store: Store) -> Price
 def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:
     oracle, _ = open_oracle(settings, "", display)
     with display.waiting(f"reading {settings.dataset} and working out the price"):
-        examples, _ = sample_of(settings, read_table(Path(settings.table)))
+        examples, _ = sample_of(settings, read_table(table_folder(settings.table, writable=False).path))
         sample = draw(examples, SAMPLE)
         form, weight = Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), len(examples) / len(sample)
 

@@ -15,12 +15,11 @@ from discovery import Labels, find_twin
 from discovery.strategies import adaptive_triple
 from flows.discover import Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
+from flows.enrich.flow import table_folder
 from flows.enrich.settings import RediscoverSettings
-from flows.enrich.summary import SUMMARY
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.progress import SILENT, Display, recorded_run, recording
-from flows.settings import OutFolder
 from models import Oracle, Panel, connect, digest_of, in_usd
 from reports import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
@@ -62,7 +61,7 @@ def rediscover_with(
     display: Display = SILENT,
 ) -> list[dict[str, Any]]:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
-    out = OutFolder.of(settings.table, SUMMARY)
+    out = table_folder(settings.table)
     folder = out.path
     table = read_table(folder)
     examples, known = sample_of(settings, table)
@@ -88,7 +87,7 @@ def rediscover_with(
     display.say(f"{progress.queries} questions, {in_usd(recorded.cost)}")
     rows = [_row(finding, examples) for finding in _new(progress.findings, known)]
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
-    out.deliver(display)
+    out.deliver(display, PROPOSALS)
     progress.raise_if_lost(folder / PROPOSALS)
     return rows
 

@@ -26,18 +26,18 @@ class RemoteFolder:
         self.url, self.local, self._last = url.rstrip("/"), local, last
         self._seen: bytes | None = None
 
-    def fetch(self) -> None:
-        """Make the copy what the folder is now. Raises DatasetError where it cannot be read or written."""
+    def fetch(self, *, writable: bool = True) -> None:
+        """Make the copy what the folder is now. Raises DatasetError where it cannot be read, or written if it must."""
         self.local.mkdir(parents=True, exist_ok=True)
         for entry in self.local.iterdir():
             if not entry.name.startswith("."):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         try:
             fs, path = self._system()
-            probe = f"{path}/{PROBE}"
-            with fs.open(probe, "wb") as file:
-                file.write(b"")
-            fs.rm_file(probe)
+            if writable:
+                with fs.open(f"{path}/{PROBE}", "wb") as file:
+                    file.write(b"")
+                fs.rm_file(f"{path}/{PROBE}")
             fs.invalidate_cache()
             for name in self._names(fs, path):
                 target = self.local / name
@@ -47,15 +47,13 @@ class RemoteFolder:
         except DatasetError:
             raise
         except Exception as error:  # file systems raise any exception
-            raise DatasetError(
-                f"cannot write to {quoted(self.url)} ({reason_of(error)}): check the bucket and its permissions, or "
-                "give another --out"
-            ) from None
+            what = f"cannot {'write to' if writable else 'read'} {quoted(self.url)} ({reason_of(error)})"
+            raise DatasetError(f"{what}: check the bucket and its permissions, or give another --out") from None
         self._seen = self._marker(self.local / self._last)
 
-    def deliver(self) -> None:
+    def deliver(self, only: str = "*") -> None:
         """Upload the copy. Raises Unreadable where that fails, or where somebody else has written the folder."""
-        files = sorted(path for path in self.local.rglob("*") if path.is_file() and not path.name.startswith("."))
+        files = sorted(path for path in self.local.rglob(only) if path.is_file() and not path.name.startswith("."))
         files.sort(key=lambda path: path == self.local / self._last)
         try:
             fs, path = self._system()

@@ -20,6 +20,7 @@ from flows.discover.flow import _discover
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with
+from flows.enrich.forecast import forecast_enrichment
 from flows.enrich.rediscover import rediscover_with
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.prefect_api import History
@@ -106,6 +107,7 @@ def test_a_table_on_s3_grows_from_machine_to_machine(cloud: Clouds, texts: Path)
     assert (summary["added"], summary["unchanged"]) == (3, 12)
     table = pd.read_parquet(io.BytesIO(cloud.get_s3("lab/table/labels.parquet")))
     assert len(table) == 15
+    assert forecast_enrichment(enrich).examples == 0
     rediscover_with(RediscoverSettings(**chosen, table="s3://lab/table", queries=3))
     assert cloud.get_s3("lab/table/proposals.csv").startswith(b"name,")
 
