@@ -31,6 +31,7 @@ BENCHMARKS = {
     "The file of vectors": ["benchmarks.vectors"],
     "Predicted labels": ["benchmarks.certificate"],
     "What labels cost": ["benchmarks.price"],
+    "What a small working set loses": ["benchmarks.price.working_set"],
 }
 # the matrices are not part of the project: they are given by path
 FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices", "What is attainable"}
