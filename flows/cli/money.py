@@ -187,6 +187,34 @@ def _usd(amount: Money) -> str:
     return in_usd(amount, 2 if amount >= MICRO // 10 else 4, at_most=True)
 
 
+COUNTS = {
+    "questions": "questions",
+    "paid": "paid_calls",
+    "cached": "cached_calls",
+    "requests": "requests",
+    "tokens in": "input_tokens",
+    "tokens out": "output_tokens",
+}
+SUMS = {"USD": "paid", "unknown": "unknown", "USD saved": "cached_worth"}
+
+
+def _figures(rows: list[Cost]) -> list[str]:
+    counts = [f"{sum(getattr(row, name) for row in rows):,}" for name in COUNTS.values()]
+    return counts + [in_usd(sum(getattr(row, name) for row in rows)).removesuffix(" USD") for name in SUMS.values()]
+
+
+def saved_by_sharing(rows: list[Cost]) -> str | None:
+    """What the plan has saved: labels that shared a request, against a request for each of them."""
+    shared = [row for row in rows if row.requests and row.paid_calls > row.requests]
+    if not shared:
+        return None
+    calls, requests, paid = (sum(getattr(row, name) for row in shared) for name in ("paid_calls", "requests", "paid"))
+    return (
+        f"{calls:,} questions shared {requests:,} requests for {in_usd(paid, 2, at_most=True)}; "
+        f"asked one by one they would have taken {calls - requests:,} requests more"
+    )
+
+
 def _cost_rows(store: Store, which: str | None) -> list[Cost]:
     from store import StoreError
 
@@ -198,19 +226,17 @@ def _cost_rows(store: Store, which: str | None) -> list[Cost]:
 
 def _print_costs(rows: list[Cost]) -> None:
     table = Table()
-    headings = ("run", "oracle", "kind", "questions", "paid", "cached", "tokens in", "tokens out", "USD", "USD saved")
+    headings = ("run", "oracle", "kind", *COUNTS, *SUMS)
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="left" if number < 3 else "right")
     for row in rows:
-        counts = (row.questions, row.paid_calls, row.cached_calls, row.input_tokens, row.output_tokens)
-        table.add_row(
-            f"{row.name} {row.run_id[:8]}",
-            row.oracle,
-            row.kind,
-            *(f"{count:,}" for count in counts),
-            *(in_usd(amount).removesuffix(" USD") for amount in (row.paid, row.cached_worth)),
-        )
+        table.add_row(f"{row.name} {row.run_id[:8]}", row.oracle, row.kind, *_figures([row]))
+    if len(rows) > 1:
+        table.add_section()
+        table.add_row("total", "", "", *_figures(rows))
     results().print(table)
+    if (line := saved_by_sharing(rows)) is not None:
+        results().print(line)
     if calls := sum(row.unknown_calls for row in rows):
         most = in_usd(sum(row.unknown for row in rows), 6)
         results().print(

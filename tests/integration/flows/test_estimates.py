@@ -1,0 +1,148 @@
+"""Estimates hold: likely is near what the lifelike server books, at most is never exceeded, and nothing is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.estimates import Case, cases, outcome_of
+from flows.__main__ import main
+from flows.discover.forecast import forecast_discovery, plans_of
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from models.oracle import Feature, Label, Measured
+from models.prices import parse_price
+from models.prompting import PromptCache, picture_tokens, text_tokens
+from sources import load_dataset
+from tests.support.fake_openai import CHAT, FakeOpenAI, LifelikeServer
+from tests.support.fake_openai.examples import texts_table
+from tests.support.fake_openai.tokens import picture_tokens as published_tokens
+
+PRICE = "0.15,0.60"
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def holds(case: Case, folder: Path) -> None:
+    outcome = outcome_of(case, folder)
+    assert 0.75 < outcome.ratio < 1.25, outcome.row
+    assert outcome.spent <= outcome.price.most <= 4 * outcome.price.likely.cost, outcome.row
+    assert outcome.price.low < outcome.price.likely.cost < outcome.price.high <= outcome.price.most
+
+
+@pytest.mark.parametrize("name", ["Parquet", "texts, short", "enrich, PNG, 33 features"])
+def test_a_small_run_costs_about_what_was_forecast(name: str, tmp_path: Path) -> None:
+    [case] = [case for case in cases(examples=16, queries=5) if case.name == name]
+    holds(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases(examples=60, queries=12), ids=lambda case: case.name)
+def test_a_run_costs_about_what_was_forecast(case: Case, tmp_path: Path) -> None:
+    holds(case, tmp_path)
+
+
+def settings_for(server: FakeOpenAI, folder: Path, **changes: object) -> DiscoverSettings:
+    oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}"
+    dataset, store = str(texts_table(folder, 12)), str(folder / "store.sqlite")
+    return DiscoverSettings.model_validate(
+        {"dataset": dataset, "oracle": oracle, "queries": 3, "store": store} | changes
+    )
+
+
+@pytest.mark.parametrize(
+    "crowd",
+    [
+        {"labeller": "simulated?price=0.001"},
+        {"people": "human?price=0.05", "spot_check": 0.5},
+        {"people": "human?price=0.05", "escalate": 0.2, "votes": 3},
+        {"provider_batch": True},
+    ],
+    ids=lambda crowd: next(iter(crowd)),
+)
+def test_a_crowd_with_a_server_that_was_never_probed_is_forecast_without_a_request(
+    server: FakeOpenAI, tmp_path: Path, crowd: dict[str, object]
+) -> None:
+    (tmp_path / "truth.csv").write_text("id,cat\n" + "".join(f"t{row},{row % 2}\n" for row in range(12)))
+    expected = forecast_discovery(prepare(settings_for(server, tmp_path, **crowd)), plans_of)
+    assert server.requests == []
+    assert 0 < expected.left < expected.most_left
+    if "people" in crowd:  # half of the labels, or those in doubt, at 5 cents each
+        assert expected.price.likely.cost > 50_000
+
+
+def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
+    from flows.discover import run_discovery
+
+    with LifelikeServer(load_dataset("datasets/zoo"), price=parse_price(PRICE)) as server:
+        settings = settings_for(server, tmp_path, dataset="datasets/zoo", elicit_on=20, queries=8)
+        first = forecast_discovery(prepare(settings))
+        assert first.price.measured == 0
+        run_discovery(prepare(settings), run_id="run")
+        again = forecast_discovery(prepare(settings.model_copy(update={"seed": 1})))
+        assert again.price.measured > 100
+        assert again.price.high - again.price.low < first.price.high - first.price.low
+        prepared = prepare(settings)
+        measured: Measured = prepared.oracle.measured(prepared.dataset.examples)  # type: ignore[attr-defined]
+        assert measured.input_ratio == pytest.approx(1.0, abs=0.15)
+        assert measured.label_output
+        doubled = Measured(10, 2.0, 500.0, 50.0)
+        labels = [Label(Feature(f"feature {number}"), prepared.compared[0]) for number in range(5)]
+        usual, dear = (prepared.oracle.forecast(labels, given) for given in (measured, doubled))  # type: ignore[attr-defined]
+        assert dear.cost > 1.8 * usual.cost
+        kept = forecast_discovery(prepare(settings))
+        assert kept.kept > 0
+        assert kept.left < kept.price.likely.cost
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o", "gpt-4.1-mini", "o1", "openai/gpt-4o-mini", "other"])
+@pytest.mark.parametrize("size", [(96, 96), (512, 300), (512, 512), (1024, 700), (3000, 2000)])
+@pytest.mark.parametrize("detail", ["auto", "low"])
+def test_pictures_take_what_is_published(model: str, size: tuple[int, int], detail: str) -> None:
+    assert picture_tokens(model, *size, detail) == published_tokens(model.rpartition("/")[2], *size, detail)
+
+
+def test_texts_take_a_token_for_about_four_letters_and_a_cache_holds_what_begins_alike() -> None:
+    text = (load_dataset("datasets/zoo").examples[0].text or "") * 4
+    assert 3.5 < len(text) / text_tokens(text) < 5.5
+    cache = PromptCache()
+    assert cache.cached([("instructions", 900), ("features", 700), ("one", 50)]) == 0
+    assert cache.cached([("instructions", 900), ("features", 700), ("other", 50)]) == 1536
+    assert cache.cached([("other", 900), ("features", 700)]) == 0
+
+
+def discover(server: FakeOpenAI, folder: Path, *more: str) -> int:
+    settings = settings_for(server, folder)
+    options = ["--oracle", settings.oracle, "--queries", "3", "--store", str(settings.store)]
+    return main(["discover", settings.dataset, *options, "--out", str(folder / "run"), *more])
+
+
+def test_a_script_that_says_nothing_about_money_ends_before_anything_is_spent(
+    server: FakeOpenAI, tmp_path: Path, capsys: Printed
+) -> None:
+    assert discover(server, tmp_path) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("error: openai:gpt-4o-mini will likely cost ")
+    assert "give --budget USD, or --yes" in told
+    assert server.count(CHAT) == 0
+    command = [str(texts_table(tmp_path, 12)), "--features", "cat: A cat.", "--store", str(tmp_path / "store.sqlite")]
+    oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}"
+    assert main(["enrich", *command, "--oracle", oracle, "--out", str(tmp_path / "table")]) == 2
+    assert main(["compare", *command, "--oracles", oracle, "--out", str(tmp_path / "both")]) == 2
+    assert main(["estimate", "enrich", *command, "--oracle", oracle, "--out", str(tmp_path / "table")]) == 0
+    assert main(["estimate", "compare", *command, "--oracles", oracle]) == 0
+    assert capsys.readouterr().out.count("likely") == 2
+    assert server.count(CHAT) == 0
+
+
+@pytest.mark.usefixtures("prefect_url")
+def test_who_says_yes_or_gives_a_budget_is_not_asked(server: FakeOpenAI, tmp_path: Path, capsys: Printed) -> None:
+    for place, words in enumerate((["--yes"], ["--budget", "1"])):
+        (tmp_path / str(place)).mkdir()
+        assert discover(server, tmp_path / str(place), *words) == 0, capsys.readouterr().err
+    assert "go on?" not in capsys.readouterr().err
