@@ -25,12 +25,14 @@ from models.oracle import (
     ProbesServer,
     Question,
     ServerAway,
+    Unlike,
     Verdict,
     check_ahead,
     connect,
     digest_of,
     in_usd,
     rows_save,
+    unlike,
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, reserved_at_once, take_over_probe

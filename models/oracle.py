@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -354,6 +354,50 @@ class ChecksAhead(Protocol):
         """Raises OracleError where it cannot answer about such examples, or where its server is away or refuses the
         key. What takes more than a moment to find out is left to the first question."""
         ...
+
+
+MOST_UNLIKE = 0.05  # share of pictures that may look strange by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """Of some examples, those that are not of the kind that a model was made for."""
+
+    outside: int = 0
+    of: int = 0
+    known: str = ""  # the kind, in words
+    oracle: str = ""
+
+    def __add__(self, other: Unlike) -> Unlike:
+        about = self if self.known else other
+        return Unlike(self.outside + other.outside, self.of + other.of, about.known, about.oracle)
+
+    @property
+    def warning(self) -> str:
+        """One line, or nothing where all is well."""
+        if self.outside <= MOST_UNLIKE * self.of:
+            return ""
+        return (
+            f"{self.outside} of {self.of} pictures do not look like {self.known}, which is all that {self.oracle} "
+            "knows: its answers about them mean nothing, so choose another oracle (python -m flows oracles)"
+        )
+
+
+@runtime_checkable
+class KnowsItsDomain(Protocol):
+    """An oracle that was made for one kind of examples, and recognises it."""
+
+    def unlike(self, examples: Sequence[Example]) -> Unlike: ...
+
+
+def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
+    """By the oracle, or by the members of a crowd. Nothing where it cannot tell: asking it then says why."""
+    found = Unlike()
+    for one in getattr(oracle, "members", [oracle]):
+        if isinstance(one, KnowsItsDomain):
+            with suppress(OracleUnavailable):
+                found += one.unlike(examples)
+    return found
 
 
 @runtime_checkable

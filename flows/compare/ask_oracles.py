@@ -29,6 +29,7 @@ from models import (
     Poll,
     Recorded,
     SheetWriter,
+    unlike,
 )
 from models.people import RecordedVotes
 from reports.compare import Contender, Discovered, Named
@@ -101,6 +102,8 @@ class Asking:
                 compared, writer = self._compared(recorded, asked), self._labelled(recorded, asked, features)
             paid = recorded.cost
         places = len(prepared.people_rows) if asked.people else len(prepared.examples)
+        if warning := unlike(asked.oracle, prepared.examples).warning:
+            prepared.display.say(warning)
         return Contender(
             asked.name,
             asked.people,
@@ -115,6 +118,7 @@ class Asking:
             lost=self._is_lost(asked),
             compared=compared,
             discovered=discovered,
+            warning=warning,
         )
 
     @contextmanager

@@ -34,6 +34,7 @@ from models import (
     Panel,
     connect,
     in_usd,
+    unlike,
 )
 from models.people import WaitingOracle, recorded_by
 from models.predicted import sentence_closeness
@@ -120,6 +121,10 @@ def run_discovery(
             display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
             on_round(progress, found)
 
+        with display.waiting("looking at the examples"):
+            warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
+        for line in warnings:
+            display.say(line)
         with display.counting(settings.queries, "queries"):
             progress = _loop(prepared, asked, compare, label).run(show)
         rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
@@ -128,7 +133,7 @@ def run_discovery(
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         totals = store.costs.totals_of_scope(prepared.scope)
-        outcome = Outcome(*about, in_all=totals, target=prepared.target)
+        outcome = Outcome(*about, in_all=totals, target=prepared.target, warnings=warnings)
         outcome.write(prepared.folder)
         run.status = f"stopped: {progress.stopped}"
     return outcome

@@ -52,6 +52,7 @@ class Outcome:
     finished_at: str
     rest: Sequence[Ballot] = ()  # of the features in their order, on the examples that were not compared
     in_all: Totals | None = None  # what all calls of this run have paid together
+    warnings: Sequence[str] = ()  # that the reader of the results must know
     target: DiscoveryTarget | None = None
 
     def features(self) -> list[dict[str, Any]]:
@@ -127,6 +128,8 @@ class Outcome:
         parts: dict[str, Any] = {}
         if self.recorded.in_doubt:
             parts["unknown_usd"] = self.recorded.in_doubt / MICRO
+        if self.warnings:
+            parts["warnings"] = list(self.warnings)
         if self.in_all is not None:
             parts |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
         if settings.voters > 1:

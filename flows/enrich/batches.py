@@ -29,9 +29,11 @@ from models import (
     OracleUnavailable,
     Panel,
     Recorded,
+    Unlike,
     connect,
     kept_ballots,
     take_over_probe,
+    unlike,
 )
 from reports.run import LABEL, UnusableTally
 from sources import Dataset, Example, Quarantined, find_truth, name_of, read_whole_truth, vanished
@@ -59,6 +61,7 @@ class BatchLabels:
         self.cached_calls = 0
         self.cost: Money = 0
         self.unusable = UnusableTally()
+        self.unlike = Unlike()
 
     def count(self, answer: Answer, by: str) -> None:
         self.unusable.count(by, LABEL, answer.verdict.value, answer.note)
@@ -160,6 +163,7 @@ class Labeller:
             with lock:
                 found.count(answer, str(recorded.identity))
 
+        found.unlike = unlike(recorded.oracle, batch.examples)
         labelled = self._label(recorded, batch, count, found)
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))

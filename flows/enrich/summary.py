@@ -57,6 +57,7 @@ class EnrichSummary(BaseModel):
     seconds: float
     finished_at: str
     unusable: UnusableAnswers | None = None  # missing from older ones
+    warnings: list[str] = []
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -98,7 +99,7 @@ class EnrichSummary(BaseModel):
             if one["moved"]:
                 shares = f"{one['before']:.0%} → {one['now']:.0%}"
                 lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
-        lines += self.unusable.lines() if self.unusable else []
+        lines += [*self.warnings, *(self.unusable.lines() if self.unusable else [])]
         lines += self._lines_of_predictions()
         if self.message:
             lines.append(self.message)
@@ -163,6 +164,7 @@ def summarise(
         seconds=seconds,
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
         unusable=changes.unusable.summary(),
+        warnings=[changes.unlike.warning] if changes.unlike.warning else [],
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from flows.enrich.predict import Predictor
-from models import ExampleChanged, Feature, Money, OracleError
+from models import ExampleChanged, Feature, Money, OracleError, Unlike
 from reports import GrowingTable
 from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
@@ -53,6 +53,7 @@ class Changes:
     unknown: Money = 0  # the most that those may have cost
     remarks: list[str] = field(default_factory=list)  # on how the data set was read
     unusable: UnusableTally = field(default_factory=UnusableTally)
+    unlike: Unlike = field(default_factory=Unlike)
     new_labels: int = 0  # asked of what is added or changed
     new_unknown: int = 0  # of these, without a usable answer
     stopped: OracleError | None = None
@@ -261,6 +262,7 @@ class Enrichment:
         self.changes.cost += labelled.cost
         self.changes.stopped = self.changes.stopped or labelled.stopped
         self.changes.unusable.add(labelled.unusable)
+        self.changes.unlike += labelled.unlike
         for one in labelled.left_out:
             self.changes.skip(one)
         for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):

@@ -1,5 +1,6 @@
 """CLIP and SigLIP models."""
 
+from models.contrastive.domain import Domain
 from models.contrastive.embeddings import Embedder, batches, explained, opened_pictures
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from models.contrastive.vector_file import VectorFile, Vectors

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import Kind
+from models.contrastive.domain import Domain
 from models.contrastive.embeddings import Embeddings
 from models.contrastive.scoring import best_between, best_fit, closeness, log_odds, patterns_of, probability
 from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
@@ -29,6 +30,7 @@ from models.oracle import (
     OracleIdentity,
     OracleUnavailable,
     Question,
+    Unlike,
     Usage,
     Verdict,
     free_of_charge,
@@ -40,6 +42,7 @@ WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "
 THRESHOLD = 0.5  # least probability that a named feature holds for exactly the chosen examples
 SYNONYM = 0.9  # cosine from which two phrases count as one
 PROMPTS = "1"
+MOST_LOOKED_AT = 200  # pictures of which it is asked whether they are of the kind that the model knows
 
 
 class ContrastiveOracle:
@@ -67,6 +70,7 @@ class ContrastiveOracle:
         version = files.revision or _weights_digest(Path(files.location))
         self._vocabulary = _vocabulary(files, vocabulary)
         self._embeddings = Embeddings(files, version, cache)
+        self._domain = Domain.read(Path(files.location), version)
         self._sayable: dict[str, tuple[str, ...]] = {}
         chosen = {"weights": version, "threshold": threshold, "synonym": synonym}
         chosen["vocabulary"] = self._vocabulary.digest if self._vocabulary else ""
@@ -74,6 +78,18 @@ class ContrastiveOracle:
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         return [0] * len(questions)
+
+    def vectors(self, examples: Sequence[Example]) -> NDArray[np.float32]:
+        """Of pictures, a row each."""
+        return self._embeddings.images(list(_pictures(examples).values()))
+
+    def unlike(self, examples: Sequence[Example]) -> Unlike:
+        """Of the first pictures, how many are not of the kind that the model was made for, where it says so."""
+        shown = [example for example in examples if example.image is not None][:MOST_LOOKED_AT]
+        if self._domain is None or not shown:
+            return Unlike()
+        outside = self._domain.outside(self.vectors(shown))
+        return Unlike(int(outside.sum()), len(outside), self._domain.what, str(self.identity))
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         pulled = iter(questions)

@@ -53,6 +53,7 @@ class Contender:
     lost: bool = False  # it stopped because it could not be reached
     compared: tuple[Named, ...] = ()
     discovered: Discovered | None = None
+    warning: str = ""  # that the examples are not of the kind that it knows
 
     @property
     def usd_per_vote(self) -> float:

@@ -27,6 +27,7 @@ class OracleFigures(JsonPart):
     paid_usd: Number
     seconds: Number
     stopped: str
+    warning: str = ""
 
     @classmethod
     def of(cls, one: Contender) -> OracleFigures:
@@ -42,6 +43,7 @@ class OracleFigures(JsonPart):
             paid_usd=one.paid_usd,
             seconds=one.seconds,
             stopped=one.stopped,
+            **({"warning": one.warning} if one.warning else {}),
         )
 
 

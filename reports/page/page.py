@@ -231,7 +231,7 @@ def _notices(
     run: CuratedRun,
 ) -> list[str]:
     """What the reader must know before believing the page."""
-    notices = run.summary.unusable.lines() if run.summary.unusable else []
+    notices = [*run.summary.warnings, *(run.summary.unusable.lines() if run.summary.unusable else [])]
     if len(carried) < len(findings.ids):
         notices.append(
             f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from reports.run.files import RunError, replace_file
 from reports.run.json_parts import JsonPart, Number
@@ -109,6 +109,7 @@ class RunSummary(JsonPart):
     target: TargetScore | None = None
     truth: TruthScore | None = None
     unusable: UnusableAnswers | None = None
+    warnings: list[str] = Field(default_factory=list)  # that the reader of the results must know
 
     @classmethod
     def read(cls, folder: Path) -> RunSummary:

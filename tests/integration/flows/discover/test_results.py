@@ -81,7 +81,7 @@ def test_the_terminal_counts_as_features_csv_does(
 ) -> None:
     without_prefect(monkeypatch)
     command = ["discover", ZOO, "--oracle", "simulated?price=0.001", "--queries", "1", "--elicit-on", "60"]
-    command += ["--label-rest", "--out", str(tmp_path / "run"), "--store", str(tmp_path / "s.sqlite")]
+    command += ["--label-rest", "--yes", "--out", str(tmp_path / "run"), "--store", str(tmp_path / "s.sqlite")]
     assert main(command) == 0
     printed = capsys.readouterr().out
     row = pd.read_csv(tmp_path / "run" / "features.csv").iloc[0]
