@@ -78,6 +78,18 @@ def may_cost(text: str) -> bool:
     return spec.kind == "openai" or any("price" in name or name == "hourly" for name, _ in spec.parameters)
 
 
+READS_BRIEF = ("openai", "vlm", "human")
+
+
+def with_brief(text: str, about: str | None, avoid: str | None) -> str:
+    """The same oracle, told what the data is about and what is not wanted; others than these cannot be told."""
+    spec = OracleSpec.parse(text)
+    said = {name: " ".join(value.split()) for name, value in (("about", about), ("avoid", avoid)) if value}
+    if spec.kind not in READS_BRIEF or not said:
+        return text
+    return str(replace(spec, parameters=tuple((dict(spec.parameters) | said).items())))
+
+
 def by_provider_batch(text: str) -> str:
     """The same oracle, with its labels sent through the provider's Batch API."""
     if not text.startswith("openai:"):

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from flows.errors import UsageError
-from flows.oracle_specs import secret_in
+from flows.oracle_specs import secret_in, with_brief
 from flows.progress import SILENT, Display
 from models import MICRO, Money, ServerAway, digest_of
 from sources import Columns, RemoteFolder, Unreadable, has_store_password, keep_frame, name_of, secret_forms, secret_of
@@ -91,6 +91,19 @@ def _dataset(text: str) -> str:
     return text
 
 
+def _about(text: str) -> str:
+    """The text, or that of the file it names; spaces and line breaks count as one space."""
+    path = Path(text)
+    try:
+        whole = path.read_text(encoding="utf-8-sig") if len(text) < 1_000 and path.is_file() else text
+    except (OSError, ValueError) as error:
+        raise PydanticCustomError(
+            "about", "{path} cannot be read ({error})", {"path": text, "error": str(error)}
+        ) from None
+    return " ".join(whole.split())
+
+
+AboutText = Annotated[str, AfterValidator(_about)]
 OracleText = Annotated[str, AfterValidator(_oracle)]
 StoreText = Annotated[str, AfterValidator(_store)]
 DatasetText = Annotated[str, AfterValidator(_dataset)]
@@ -170,7 +183,14 @@ class OracleSettings(RunSettings):
     """What every run with one oracle is given."""
 
     oracle: OracleText = Field(description="who answers, as in discover")
+    about: AboutText = Field(
+        "", description="what the data is and what the features are for: a text, or a file that holds it"
+    )
     votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
+
+    def told(self, oracle: str) -> str:
+        """The oracle, told what the data is about."""
+        return with_brief(oracle, self.about, None)
 
     @property
     def run_name(self) -> str:

@@ -61,6 +61,8 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
             "cards": cards[:split],
             "without": cards[split:],
             "known": first.question.get("known", []),
+            "about": first.question.get("about", ""),
+            "avoid": first.question.get("avoid", ""),
             "given": {"name": said.get("name", ""), "definition": said.get("definition", "")},
             "leases": leases,
             "reasons": REASONS,
@@ -69,6 +71,7 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
         "template": "label.html",
         "feature": first.question["feature"][0],
         "definition": first.question["feature"][1],
+        "about": first.question.get("about", ""),
         "cards": [
             card(
                 f"Example {number + 1}",

@@ -150,7 +150,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purp
     """The oracle of a discovery, or all who take part where several do."""
 
     def build(text: str) -> Oracle:
-        about = (text, dataset, settings.seed, Environment.read(), store)
+        about = (settings.told(text), dataset, settings.seed, Environment.read(), store)
         return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
 
     ask_people = settings.escalate is not None or settings.spot_check is not None

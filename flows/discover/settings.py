@@ -10,8 +10,8 @@ from pydantic import Field
 
 from discovery import Strategy, StrategyError
 from flows.errors import UsageError
-from flows.oracle_specs import deciding
-from flows.settings import DatasetText, OracleSettings, OracleText
+from flows.oracle_specs import deciding, with_brief
+from flows.settings import AboutText, DatasetText, OracleSettings, OracleText
 from models import Oracle, digest_of
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class DiscoverSettings(OracleSettings):
     parts: str | None = Field(
         None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
     )
+    avoid: AboutText = Field("", description="kinds of features that are not wanted, as in 'brand names; camera angle'")
     target: str | None = Field(None, description="find features that predict this column of the data set")
     between: str | None = Field(
         None, description="find features that tell two values of a column apart, as in kind=cat,dog"
@@ -131,6 +132,9 @@ class DiscoverSettings(OracleSettings):
     out: DatasetText | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
     replace: bool = Field(False, exclude=True, description="overwrite the run folder if it holds another run")
 
+    def told(self, oracle: str) -> str:
+        return with_brief(oracle, self.about, self.avoid)
+
     def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
         """With the defaults filled in that depend on the number of examples, and on whether labels of one example cost
         less when they are asked together. Strategies of the paper compare what the paper compares, and a target is
@@ -159,7 +163,7 @@ class DiscoverSettings(OracleSettings):
 
     def purpose(self, dataset: Dataset) -> str:
         """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
-        asked = [deciding(text) for text in (self.oracle, self.labeller, self.people) if text]
+        asked = [deciding(self.told(text)) for text in (self.oracle, self.labeller, self.people) if text]
         mixture = [self.escalate, self.spot_check, self.provider_batch]
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 

@@ -150,7 +150,8 @@ def enrich_with(
     ):
         if settings.out:  # under the lock, which other runs on this machine respect
             out = OutFolder.of(settings.out, SUMMARY)
-        purpose = digest_of(["enrich", out.place, deciding(settings.oracle), table_version(folder)])
+        asked = deciding(settings.told(settings.oracle))
+        purpose = digest_of(["enrich", out.place, asked, table_version(folder)])
         connect(resources.oracle_and_store(settings, purpose)[0])
         job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place)
         summary, changes = job.run()

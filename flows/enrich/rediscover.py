@@ -65,7 +65,8 @@ def rediscover_with(
     folder = out.path
     table = read_table(folder)
     examples, known = sample_of(settings, table)
-    purpose = digest_of(["rediscover", out.place, deciding(settings.oracle), table.meaning.version])
+    asked = deciding(settings.told(settings.oracle))
+    purpose = digest_of(["rediscover", out.place, asked, table.meaning.version])
     oracle, store = open_oracle(settings, purpose, display)
     connect(oracle)
     scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.meaning.version])

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from flows.discover import SUBSET
+from flows.oracle_specs import with_brief
 from flows.settings import DatasetText, OracleSettings, OracleText, Usd
 from models import digest_of
 
@@ -44,6 +45,12 @@ class EnrichSettings(OracleSettings):
         None, description="address of a cluster that is there already (default: one of its own for this run)"
     )
     out: DatasetText | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
+
+    def told(self, oracle: str) -> str:
+        """As the run was whose features these are, if nothing else is said."""
+        from flows.runs import about_of
+
+        return with_brief(oracle, self.about or about_of(self.features), None)
 
     @model_validator(mode="after")
     def _only_with_agree(self) -> EnrichSettings:

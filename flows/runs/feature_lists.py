@@ -9,7 +9,7 @@ from pathlib import Path
 from flows.errors import UsageError
 from models import Feature
 from reports import Run
-from reports.run import restore
+from reports.run import RunError, RunSummary, restore
 
 REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
 
@@ -33,6 +33,14 @@ def read_features(text: str) -> list[Feature]:
     if twice is not None:
         raise UsageError(f"--features {text!r} names {twice!r} twice, with two definitions: keep one")
     return found
+
+
+def about_of(text: str) -> str:
+    """What the run was told about its data, if the text names a run folder."""
+    try:
+        return str(RunSummary.read(Path(text)).settings.get("about", "")) if os.path.isdir(text) else ""
+    except RunError:
+        return ""
 
 
 def _of_run(path: Path) -> list[Feature]:

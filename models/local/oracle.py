@@ -29,6 +29,7 @@ from models.oracle import (
 )
 from models.prompting import (
     SINGLE_VERSION,
+    Brief,
     Message,
     compare_messages,
     note_of,
@@ -53,6 +54,8 @@ class LocalVlmConfig:
     max_new_tokens: Annotated[int, "tokens of the answer to a comparison"] = 256
     least_mass: Annotated[float, "probability on yes and no together below which a label is unreadable"] = 0.25
     feature_first: Annotated[bool, "put the feature first: faster where one feature meets many examples"] = False
+    about: Annotated[str, "what the data is and what the features are for, as --about"] = ""
+    avoid: Annotated[str, "kinds of features that are not wanted, as --avoid"] = ""
     share_prefix: Annotated[bool, "compute what prompts have in common once"] = True
     price_per_hour: Annotated[float, "USD for an hour of this machine"] = 0.0
     seconds_per_label: Annotated[float | None, "seconds at most, for the price (default: measured)"] = None
@@ -72,6 +75,7 @@ class LocalVlmOracle:
     def __init__(self, config: LocalVlmConfig) -> None:
         self.config = config
         self.width = config.batch
+        self._brief = Brief(config.about, config.avoid)
         self._files = find_model(config.model, config.revision)
         self._device, self._dtype = device_and_dtype(config.device, config.dtype)
         self.identity = OracleIdentity(
@@ -84,6 +88,7 @@ class LocalVlmOracle:
                 ("max_new_tokens", config.max_new_tokens),
                 ("least_mass", config.least_mass),
                 ("feature_first", config.feature_first),
+                *self._brief.parameters,
             ),
             prompts=SINGLE_VERSION,
         )
@@ -183,8 +188,11 @@ class LocalVlmOracle:
     def _prompt(self, question: Question) -> Prompt:
         model, _ = self._model()
         if isinstance(question, Compare):
-            return model.prompt(compare_messages(question))
-        return model.prompt(yes_no_messages(question, feature_first=self.config.feature_first))
+            return model.prompt(self._comparison(question))
+        return model.prompt(self._brief.told(yes_no_messages(question, feature_first=self.config.feature_first)))
+
+    def _comparison(self, question: Compare) -> list[Message]:
+        return self._brief.told(compare_messages(question), comparing=True)
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
@@ -209,7 +217,7 @@ class LocalVlmOracle:
         replies = [[reply] for reply in model.generate(ready, self.config.max_new_tokens)]
         answers = [self._reading(question, said) for question, said in zip(comparisons, replies, strict=True)]
         again = {
-            place: repair_messages(compare_messages(answer.question), answer.raw, answer.note)
+            place: repair_messages(self._comparison(answer.question), answer.raw, answer.note)
             for place, answer in enumerate(answers)
             if answer.verdict is Verdict.UNREADABLE and isinstance(answer.question, Compare)
         }

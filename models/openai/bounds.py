@@ -217,7 +217,7 @@ class Bounds:
 
     def _form(self, questions: Sequence[Question]) -> LabelForm:
         labels = [question for question in questions if isinstance(question, Label)]
-        return label_form(labels, self.config.prompts)
+        return label_form(labels, self.config.prompts, self.config.brief)
 
     def _in_batch(self, question: Question) -> bool:
         return self.config.provider_batch and isinstance(question, Label)
@@ -225,11 +225,12 @@ class Bounds:
     def _messages(self, questions: Sequence[Question]) -> tuple[list[Message], list[str]]:
         """What is sent, and the texts that travel beside it."""
         if isinstance(questions[0], Compare):
-            return compare_messages(questions[0]), []
+            return self.config.brief.told(compare_messages(questions[0]), comparing=True), []
         labels = [question for question in questions if isinstance(question, Label)]
         if not self.labels_by_decisions:
             return self._form(labels).messages, []
-        return material_messages(labels), [text + str(data) for text, data in predicates(labels)]
+        material = self.config.brief.told(material_messages(labels))
+        return material, [text + str(data) for text, data in predicates(labels)]
 
     def _message_tokens(self, message: Message) -> int:
         config = self.config

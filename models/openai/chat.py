@@ -31,7 +31,7 @@ from models.prompting import (
 async def ask_comparison(session: Session, question: Compare, delivery: Delivery) -> None:
     """Ask until the reply is usable: every other time with the unusable reply and what was wrong with it."""
     [bill] = session.bills([question])
-    plain = compare_messages(question)
+    plain = session.config.brief.told(compare_messages(question), comparing=True)
     messages, readings, message = plain, list[Reading](), ChatMessage("")
     for ask in range(session.config.asks):
         repairs = messages is not plain
@@ -137,7 +137,7 @@ def label_answer(session: Session, bill: Bill, value: bool, raw: str, probabilit
 def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
     """How a request with these labels, which must be all that it carries, asks for them."""
     labels = [bill.question for bill in bills if isinstance(bill.question, Label)]
-    return label_form(labels, session.config.prompts)
+    return label_form(labels, session.config.prompts, session.config.brief)
 
 
 async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:

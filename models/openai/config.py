@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from models.openai.label_groups import FEW_LABELS, MANY_LABELS, Grouping
 from models.oracle import OracleError, digest_of
 from models.prices import Price
-from models.prompting import VERSIONS
+from models.prompting import VERSIONS, Brief
 from sources import quoted, secret_forms
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -51,6 +51,8 @@ class OpenAIConfig:
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"
     labels_per_request: Annotated[int | None, "labels in one request at most (default: 250, with prompts=1 20)"] = None
     prompts: Annotated[int, "version of the prompts; 1 finds the answers that were kept under it"] = VERSIONS[-1]
+    about: Annotated[str, "what the data is and what the features are for, as --about"] = ""
+    avoid: Annotated[str, "kinds of features that are not wanted, as --avoid"] = ""
     attempts: Annotated[int, "tries of one request while the server fails"] = 6
     retry_delay: Annotated[float, "seconds before the second attempt; it doubles from there"] = 0.5
     asks: Annotated[int, "paid replies for one question while they cannot be used"] = 4
@@ -69,11 +71,16 @@ class OpenAIConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise OracleError(f"{name} of openai:{self.model} is {value!r}: give a number above 0")
+        _ = self.brief  # raises where it is too long
         if self.prompts not in VERSIONS:
             choices = ", ".join(map(str, VERSIONS))
             raise OracleError(f"prompts of openai:{self.model} is {self.prompts!r}: choose from {choices}")
         if self.most_labels > DECISIONS_LIMIT:
             raise OracleError(f"labels_per_request of openai:{self.model} is above {DECISIONS_LIMIT}: give less")
+
+    @property
+    def brief(self) -> Brief:
+        return Brief(self.about, self.avoid)
 
     @property
     def most_labels(self) -> int:

@@ -198,4 +198,5 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
     }
     if config.server:
         asked["served_by"] = config.server
+    asked |= dict(config.brief.parameters)
     return OracleIdentity("openai", config.model, tuple(asked.items()), str(config.prompts))

@@ -22,20 +22,24 @@ from models.oracle import (
     canonical_json,
     digest_of,
 )
+from models.prompting import Brief
 from sources import Example, without_secrets
 from store.review import MOST_PAID_SECONDS, Queue, ReviewQuestion, Standing, Vote
 
+NO_BRIEF = Brief()
 AT_ONCE = 5_000  # questions that are enqueued together
 
 
 @dataclass(frozen=True, slots=True)
 class HumanTerms:
-    """Pay and limits of the work. None of it is part of the oracle's identity: it changes no answer."""
+    """Pay and limits of the work, which change no answer, and what people are told about the data, which may."""
 
     price: Money = 0  # per vote
     hourly: Money = 0  # per hour of work
     deadline: Annotated[float | None, "hours after which a question is given up, from when it is first asked"] = None
     priority: Annotated[int, "questions with a higher one are shown first"] = 0
+    about: Annotated[str, "what the data is and what the features are for, as --about"] = ""
+    avoid: Annotated[str, "kinds of features that are not wanted, as --avoid"] = ""
     skips: Annotated[int, "people who may skip a question before it is given up"] = 2
 
     def __post_init__(self) -> None:
@@ -58,7 +62,8 @@ class HumanOracle:
         self._terms = terms or HumanTerms()
         self._clock = clock
         self._name = name or "main"
-        self.identity = OracleIdentity(kind="human", model=self._name)
+        self._brief = Brief(self._terms.about, self._terms.avoid)
+        self.identity = OracleIdentity(kind="human", model=self._name, parameters=self._brief.parameters)
         self._keys = QuestionKeys(self.identity)
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
@@ -67,7 +72,7 @@ class HumanOracle:
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         listed = list(questions)
-        digests = [_digest(self._name, question) for question in listed]
+        digests = [_digest(self._name, question, brief=self._brief) for question in listed]
         standing = self._enqueued(listed, digests)
         taken, answers = dict[int, str](), list[Answer]()
         for question, digest in zip(listed, digests, strict=True):
@@ -103,6 +108,7 @@ class HumanOracle:
             self._name,
             question,
             digest,
+            self._brief,
             votes=votes,
             patience=terms.skips,
             priority=terms.priority,
@@ -124,22 +130,23 @@ class HumanOracle:
 
 def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
     """An attention check: a label whose answer is known, on a page among others of its feature."""
-    return _item(queue, label, _digest(queue, label, "check"), expected=expected)
+    return _item(queue, label, _digest(queue, label, "check"), NO_BRIEF, expected=expected)
 
 
-def _content(question: Question) -> dict[str, Any]:
-    """The question without the voter: all voters answer one item of the queue."""
-    return {name: value for name, value in question.content.items() if name != "voter"}
+def _content(question: Question, brief: Brief) -> dict[str, Any]:
+    """The question without the voter: all voters answer one item of the queue. With what they are told about it."""
+    told = brief.parameters if not isinstance(question, Label) else Brief(brief.about).parameters
+    return {name: value for name, value in question.content.items() if name != "voter"} | dict(told)
 
 
-def _digest(queue: str, question: Question, *marks: str) -> str:
+def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF) -> str:
     """By which the queue knows an item."""
-    return digest_of([queue, *marks, _content(question)])
+    return digest_of([queue, *marks, _content(question, brief)])
 
 
-def _item(queue: str, question: Question, digest: str, **terms: Any) -> ReviewQuestion:
+def _item(queue: str, question: Question, digest: str, brief: Brief, **terms: Any) -> ReviewQuestion:
     """Labels of one feature share a page; a comparison has its own."""
-    content, label = _content(question), isinstance(question, Label)
+    content, label = _content(question, brief), isinstance(question, Label)
     examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
     return ReviewQuestion(
         digest=digest,

@@ -1,5 +1,6 @@
 """Prompts, and replies that are parsed without trust."""
 
+from models.prompting.brief import Brief
 from models.prompting.feature_names import clean, name_problem
 from models.prompting.label_forms import VERSIONS, LabelForm, arranged, label_form, label_paths
 from models.prompting.pictures import ImageUrls, most_frames, sent_sizes

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.oracle import Feature, Label
+from models.prompting.brief import Brief
 from models.prompting.prompts import (
     MATERIAL,
     Message,
@@ -26,6 +27,7 @@ from models.prompting.prompts import (
 from sources import Example
 
 VERSIONS = (1, 2)
+NO_BRIEF = Brief()
 Path = tuple[str, ...]  # the keys that lead to a label in a reply
 
 # One wording per voter, in turn: independent votes should not share the quirks of one sentence.
@@ -73,11 +75,11 @@ class LabelForm:
         return json.dumps(said, separators=(",", ":") if self.columns else None)
 
 
-def label_form(labels: Sequence[Label], version: int) -> LabelForm:
+def label_form(labels: Sequence[Label], version: int, brief: Brief = NO_BRIEF) -> LabelForm:
     """For labels in the order of `arranged`; raises ValueError where one request cannot carry them."""
     if version == 1:
         paths = label_paths(len(labels), 0)
-        return LabelForm(_item_messages(labels), _booleans([key for (key,) in paths]), paths)
+        return LabelForm(brief.told(_item_messages(labels)), _booleans([key for (key,) in paths]), paths)
     examples, features = _sides(labels)
     paths = label_paths(len(labels), len(features))
     system = _instructions(labels[0].voter, len(examples), len(features))
@@ -86,8 +88,10 @@ def label_form(labels: Sequence[Label], version: int) -> LabelForm:
     for place, example in enumerate(examples):
         parts.extend(example_parts(f"Example {letter(place)}" if len(examples) > 1 else "Example", example))
     parts.append(f"Answer in the JSON form given above, with the keys {_keys_in_words(len(examples), len(features))}.")
-    messages = [Message("system", (system,)), Message("user", tuple(parts))]
-    return LabelForm(messages, _schema(len(examples), len(features)), paths, len(features), system + listed)
+    messages = brief.told([Message("system", (system,)), Message("user", tuple(parts))])
+    return LabelForm(
+        messages, _schema(len(examples), len(features)), paths, len(features), brief.about + system + listed
+    )
 
 
 def label_paths(count: int, columns: int) -> list[Path]:

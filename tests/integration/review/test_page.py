@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label
-from models.people.human import check_of
+from models.oracle import AnswersPending, Compare, Feature, Label
+from models.people.human import HumanOracle, HumanTerms, check_of
 from sources.dataset import Dataset, Example, picture_at
 from sources.load import load_dataset
 from store import Store
@@ -44,6 +44,7 @@ def problem_on(reply_text: str) -> str:
         (Kind.PAIR, 2, 0, {"shown": [1]}, [1]),
         (Kind.ONE_OF_THREE, 3, 0, {"shown": [1]}, [1]),
         (Kind.LEFT_RIGHT, 2, 2, {}, [0, 1]),
+        (Kind.GROUPS, 2, 2, {}, []),
         (Kind.TAG, 1, 0, {}, [0]),
     ],
 )
@@ -252,3 +253,21 @@ def test_failed_attention_checks_are_told(tmp_path: Path) -> None:
         page = site.visitor("boss", admin=True).get("/admin").text
         assert "Ann passed 0 of 4 attention checks" in page
         assert [row["purpose"] for row in store.queue.records.answers()].count("check") == 4
+
+
+def test_people_read_what_the_data_is_about_beside_each_question(site: Site) -> None:
+    people = HumanOracle(site.store.queue, "q", HumanTerms(about="Notes of <b>a shop</b>", avoid="brand names"))
+    comparison, label = Compare(Kind.TAG, texts(1)), Label(BEARD, texts(2)[1])
+    with pytest.raises(AnswersPending):
+        list(people.ask([comparison, label]))
+    ann = site.visitor("ann")
+    page = ann.get().text
+    assert "Notes of &lt;b&gt;a shop&lt;/b&gt;" in page
+    assert "Not wanted: <bdi>brand names</bdi>" in page
+    ann.answer(name="round")
+    page = ann.get().text
+    assert "Notes of &lt;b&gt;a shop&lt;/b&gt;" in page
+    assert "Not wanted" not in page
+    plain = HumanOracle(site.store.queue, "q")
+    with pytest.raises(AnswersPending, match="1 question waits"):  # what was told otherwise is another question
+        list(plain.ask([comparison]))
