@@ -156,7 +156,7 @@ class Outcome:
             by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
             kind = COMPARISON if isinstance(answer.question, Compare) else LABEL
             tally.count(by, kind, answer.verdict.value, answer.note)
-        return tally.summary(contradicted=sum(not finding.consistent for finding in self.progress.findings))
+        return tally.summary(contradicted=sum(map(_is_contradicted, self.progress.findings)))
 
     def raise_if_unusable(self, written: Path) -> None:
         """Call it once what was found is written."""
@@ -242,6 +242,12 @@ def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
         named.setdefault(comparison, []).append(normalised(answer.feature.name) if answer.feature else None)
     pairs = [pair for names in named.values() for pair in combinations(names, 2) if any(pair)]
     return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+
+
+def _is_contradicted(finding: Finding) -> bool:
+    """By labels that are known: one that is missing contradicts nothing."""
+    rows = [*finding.comparison.examples, *finding.comparison.without]
+    return not finding.consistent and bool((finding.labels[rows] != UNKNOWN).all())
 
 
 def _place(answer: Answer) -> tuple[str, int]:
