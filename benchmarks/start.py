@@ -54,9 +54,9 @@ class Folders:
         self._stores += 1
         asked, name = len(server.book_of_questions), f"first-{self._stores}"
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60"
-        store, out = str(self._home / f"{name}.sqlite"), str(self._home / name)
+        places = ("--budget", "5", "--store", str(self._home / f"{name}.sqlite"), "--out", str(self._home / name))
         began = time.monotonic()
-        process = self.start("discover", FACES, "--oracle", oracle, "--queries", "1", "--store", store, "--out", out)
+        process = self.start("discover", FACES, "--oracle", oracle, "--queries", "1", *places)
         while len(server.book_of_questions) == asked and process.poll() is None:
             time.sleep(0.002)
         took = time.monotonic() - began
