@@ -17,6 +17,7 @@ from prefect.client.schemas.objects import State
 from flows.discover.forecast import what_is_kept
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
 from flows.discover.outcome import Outcome
+from flows.discover.predict import PredictedRest, predict_rest
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
@@ -127,13 +128,17 @@ def run_discovery(
             display.say(line)
         with display.counting(settings.queries, "queries"):
             progress = _loop(prepared, asked, compare, label).run(show)
-        rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
+        predicted: PredictedRest | None = None
+        if settings.agree is not None:
+            rest, predicted = predict_rest(prepared, asked, progress, label)
+        else:
+            rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         totals = store.costs.totals_of_scope(prepared.scope)
-        outcome = Outcome(*about, in_all=totals, target=prepared.target, warnings=warnings)
+        outcome = Outcome(*about, in_all=totals, target=prepared.target, warnings=warnings, predicted=predicted)
         outcome.write(prepared.folder)
         run.status = f"stopped: {progress.stopped}"
     return outcome

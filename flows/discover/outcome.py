@@ -15,6 +15,7 @@ import numpy as np
 
 from discovery import UNKNOWN, Comparison, Labels, interest_and_distinctness, matches_with_truth, none_bound, normalised
 from flows.discover.loop import Finding, Progress, StopReason
+from flows.discover.predict import PredictedRest
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
 from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Recorded
@@ -54,6 +55,7 @@ class Outcome:
     in_all: Totals | None = None  # what all calls of this run have paid together
     warnings: Sequence[str] = ()  # that the reader of the results must know
     target: DiscoveryTarget | None = None
+    predicted: PredictedRest | None = None
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.findings
@@ -132,6 +134,8 @@ class Outcome:
             parts["warnings"] = list(self.warnings)
         if self.in_all is not None:
             parts |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
+        if self.predicted is not None:
+            parts["predicted"] = self.predicted.to_json()
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
@@ -182,7 +186,23 @@ class Outcome:
             ids=[example.id for example in self.dataset.examples],
             labels=self.labels(),
             answers=self.answers(),
+            predicted=self._predicted(),
         )
+
+    def _predicted(self) -> list[dict[str, Any]] | None:
+        """The rows of predicted.csv; None where nothing was to be predicted."""
+        if self.predicted is None:
+            return None
+        rows = np.setdiff1d(np.arange(len(self.dataset.examples)), self.rows)
+        return [
+            {
+                "id": self.dataset.examples[rows[row]].id,
+                "feature": self.predicted.features[column].name,
+                "label": int(self.predicted.labels[row, column]),
+                "probability": round(float(self.predicted.chances[row, column]), 4),
+            }
+            for row, column in np.argwhere(~np.isnan(self.predicted.chances)).tolist()
+        ]
 
     def _ids(self, finding: Finding) -> list[str]:
         rows = [*finding.comparison.examples, *finding.comparison.without]
@@ -203,6 +223,9 @@ class Outcome:
             labels[self.rows] = finding.labels
             if order < len(self.rest):
                 labels[not_compared] = self.rest[order].labels
+            if self.predicted is not None:
+                chances, guessed = self.predicted.chances[:, order], self.predicted.labels[:, order]
+                labels[not_compared] = np.where(np.isnan(chances), labels[not_compared], guessed)
             everywhere.append(labels)
         return everywhere
 

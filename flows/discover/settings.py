@@ -114,6 +114,18 @@ class DiscoverSettings(OracleSettings):
         f"{WORKING_SET} with the strategy auto and a model paid by the token, all labelled at the end up to {LARGE:,})",
     )
     label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
+    agree: float | None = Field(
+        None,
+        ge=0.5,
+        lt=1,
+        description="with a subset: predict labels of the others where they are certified to agree with the oracle's "
+        "on at least this share (0.95), and ask elsewhere",
+    )
+    embedder: str | None = Field(
+        None,
+        description="with agree: a vision or sentence model by path or hub id, or contrastive[:MODEL] "
+        "(default: statistics of the texts or pictures)",
+    )
     provider_batch: bool = Field(False, description="openai: send labels through the Batch API, at half the price")
     labeller: OracleText | None = Field(
         None, description="who labels, if not the oracle that elicits; as in human:QUEUE"
@@ -174,7 +186,7 @@ class DiscoverSettings(OracleSettings):
     @property
     def limits(self) -> str:
         """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
-        given = self.model_dump(include={"queries", "target_g", "nones", "label_rest"}, exclude_defaults=True)
+        given = self.model_dump(include={"queries", "target_g", "nones", "label_rest", "agree"}, exclude_defaults=True)
         words = (name if value is True else f"{name}-{value}" for name, value in given.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)
 

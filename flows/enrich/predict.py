@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,16 @@ from numpy.typing import NDArray
 from discovery.statistics import Promise
 from flows.enrich.settings import EnrichSettings
 from models import Feature, digest_of
-from models.predicted import Classifiers, LabelPool, NoVectors, PredictedLabels, VectorSource, embedder_of, label_pool
+from models.predicted import (
+    Classifiers,
+    LabelPool,
+    NoVectors,
+    PredictedLabels,
+    VectorSource,
+    embedder_of,
+    label_pool,
+    random_order,
+)
 from reports.run import replace_file
 from sources import Example, Quarantined, vanished
 
@@ -22,12 +30,6 @@ PREDICTOR = "predictor.npz"
 Cells = NDArray[np.bool_]
 Table = NDArray[np.int8]
 FirstAnswers = Callable[[Sequence[Example], Sequence[Feature]], NDArray[np.float64]]  # log-odds of a cheaper model
-
-
-def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:
-    """Of contents and names, and of nothing else: examples that are added or gone do not shuffle the others."""
-    ranks = [hashlib.sha256(f"{seed}\n{one.digest}\n{one.id}".encode("utf-8", "surrogatepass")) for one in examples]
-    return np.array(sorted(range(len(examples)), key=lambda row: ranks[row].digest()), np.intp)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from flows.enrich.predict import Predictor
 from models import ExampleChanged, Feature, Money, OracleError, Unlike
+from models.predicted import groups_of
 from reports import GrowingTable
 from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
@@ -382,7 +383,7 @@ class _PoolBatches:
             labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
             stopped = stopped or found.stopped
 
-        for rows, columns in self._groups(cells):
+        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes):
             batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
             waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
             while len(waiting) > self._in_flight:
@@ -394,17 +395,6 @@ class _PoolBatches:
         if stopped is not None:
             raise _Stopped(stopped)
         return labels, chances
-
-    def _groups(self, cells: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        patterns, which = np.unique(cells, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            columns = np.flatnonzero(pattern)
-            rows = np.flatnonzero(which.reshape(-1) == number)
-            if not len(columns):
-                continue
-            at_once = max(1, MAX_QUESTIONS // (len(columns) * self._labeller.settings.votes))
-            for start in range(0, len(rows), at_once):
-                yield rows[start : start + at_once], columns
 
     def _result(self, batch: Batch, future: BatchFuture) -> BatchLabels:
         """Of a batch; one whose worker was lost is asked again, and what was answered is in the store."""

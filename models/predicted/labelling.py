@@ -8,7 +8,8 @@ Chance comes from the order of the pool alone, which its caller draws: with the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from discovery.statistics import Audit, Certificate, Promise, shared_cut
 from models.predicted.classifier import Classifiers, Floats, fit
+from sources import Example
 
 Cells = NDArray[np.bool_]  # examples × features
 Table = NDArray[np.int8]  # of labels, the same shape
@@ -60,16 +62,37 @@ def sizes(pool: int, promise: Promise) -> tuple[int, int]:
     return max(FEWEST_LEARNED, min(pool // 40, 2_000)), promise.sample_size(pool)
 
 
-def label_pool(pool: LabelPool, ask: Ask, promise: Promise, kept: Classifiers | None = None) -> PredictedLabels:
+def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:
+    """Of contents and names, and of nothing else: examples that are added or gone do not shuffle the others."""
+    ranks = [hashlib.sha256(f"{seed}\n{one.digest}\n{one.id}".encode("utf-8", "surrogatepass")) for one in examples]
+    return np.array(sorted(range(len(examples)), key=lambda row: ranks[row].digest()), np.intp)
+
+
+def groups_of(cells: Cells, most: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The cells as examples that want the same features, at most about so many cells each."""
+    patterns, which = np.unique(cells, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        columns, rows = np.flatnonzero(pattern), np.flatnonzero(which.reshape(-1) == number)
+        at_once = max(1, most // max(1, len(columns)))
+        for start in range(0, len(rows) if len(columns) else 0, at_once):
+            yield rows[start : start + at_once], columns
+
+
+def label_pool(
+    pool: LabelPool, ask: Ask, promise: Promise, kept: Classifiers | None = None, known: Table | None = None
+) -> PredictedLabels:
     """`kept` are classifiers of an earlier pool: they are used if a sample of this one certifies as much as they are
-    worth, and learned anew if it does not."""
+    worth, and learned anew if it does not. `known` are labels of the first examples of the pool, which are learned from
+    and not asked again; they must not depend on the order."""
     asking = _Asking(pool, ask)
+    if known is not None:
+        asking.labels[: len(known)], asking.asked[: len(known)] = known, True
     learned, sampled = sizes(pool.size, promise)
     if kept is not None and sampled <= WORTH_IT * pool.size:
         audited = asking.audit(kept, sampled, promise)
         if all(audited.passed):
             return replace(asking.predict(audited), learned_anew=False)
-    if learned + sampled + int(asking.asked.any(axis=1).sum()) > WORTH_IT * pool.size:
+    if max(learned, int(asking.asked.any(axis=1).sum())) + sampled > WORTH_IT * pool.size:
         asking.ask(~asking.asked)
         return asking.predict(None)
     classifiers = asking.learn(learned)
@@ -101,7 +124,8 @@ class _Asking:
     def learn(self, count: int) -> Classifiers:
         """From a random part, from what the classifiers of that part are least sure of, and what was asked before."""
         unsure = int(UNSURE * count)
-        self.ask(self._next(count - unsure))
+        already = int(self.asked.all(axis=1).sum())
+        self.ask(self._next(max(0, count - unsure - already)))
         doubt = 0.5 - np.abs(self._fitted().chances(self._pool.vectors, self._pool.first) - 0.5)
         doubt[self.asked] = -1
         self.ask(self._largest(doubt, unsure))

@@ -84,6 +84,9 @@ class RunFolder:
         return f"<Run {self.folder}: {found}, queries: {run.queries}, {run.cost_usd} USD>"
 
 
+PREDICTED = "predicted.csv"  # which of the labels were predicted, and how probable yes was
+
+
 def write_run(
     folder: Path,
     *,
@@ -92,6 +95,7 @@ def write_run(
     ids: list[str],
     labels: dict[str, NDArray[np.int8]],
     answers: Iterable[dict[str, Any]],
+    predicted: Iterable[dict[str, Any]] | None = None,
 ) -> None:
     """Every file replaces its predecessor at once, run.json last."""
     import pandas as pd
@@ -102,6 +106,11 @@ def write_run(
     replace_file(folder / "labels.csv", lambda file: write_csv(file, table))
     replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
     replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
+    if predicted is not None:
+        marked = pd.DataFrame(list(predicted), columns=["id", "feature", "label", "probability"])
+        replace_file(folder / PREDICTED, lambda file: write_csv(file, marked))
+    else:
+        (folder / PREDICTED).unlink(missing_ok=True)
     summary.write(folder)
 
 

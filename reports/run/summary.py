@@ -105,6 +105,7 @@ class RunSummary(JsonPart):
     versions: dict[str, Any]
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None
+    predicted: dict[str, Any] | None = None  # labels that were predicted, and their certificates
     nones_prove: str = ""
     target: TargetScore | None = None
     truth: TruthScore | None = None
