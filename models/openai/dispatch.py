@@ -49,6 +49,8 @@ class Dispatch:
         self._ready: deque[Sequence[Question]] = deque()  # groups that wait for others to end
         self._in_flight = 0  # questions
         self._running = 0  # groups
+        config = session.config
+        self._most_running = READY * config.concurrency if config.prompts > 1 else width  # version 1 pulls few
         self._sent: set[Future[None]] = set()
         self._arrived: queue.SimpleQueue[Answer | GroupEnded] = queue.SimpleQueue()
         self._unasked: list[Question] = []
@@ -98,7 +100,7 @@ class Dispatch:
         self._ready.extend([question] for question in self._comparisons)
         self._comparisons = []
         self._ready.extend(self._ready_labels())
-        while self._ready and self._running < READY * self._session.config.concurrency:
+        while self._ready and self._running < self._most_running:
             group = self._ready.popleft()
             self._in_flight += len(group)
             self._running += 1
