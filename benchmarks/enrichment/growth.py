@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 from pathlib import Path
@@ -48,6 +49,7 @@ PRICE = 7
 MAX_EXPONENT = 1.1  # 1 is linear
 MAX_SECONDS = 3.0  # to start and to list the costs
 MAX_RESUME = 1.2  # of the time that the undisturbed run takes for what is left
+TICK = 0.01  # seconds: the finest that is counted of a server
 NEGLIGIBLE = 0.2  # seconds: below that a ratio of two times says nothing
 IDENTITY = OracleIdentity("simulated", "growth")
 COLUMNS = ("start", "costs", "use 8,000 known answers", "store check")
@@ -66,48 +68,55 @@ def main() -> None:
         print(json.dumps(enrich(Path(folder), name, store, options, kill=kill == "kill")))
         return
     print(heading(" ".join(["python -m benchmarks.enrichment.growth", *sys.argv[1:]]), SEED))
-    with databases(options.postgresql) as new_store:
-        missed = growing(options.answers, new_store) if options.answers else []
-        missed += resuming(options, new_store) if options.examples else []
+    with databases(options.postgresql) as database:
+        missed = growing(options.answers, database) if options.answers else []
+        missed += resuming(options, database.new_store) if options.examples else []
     if missed:
         raise SystemExit("; ".join(missed))
 
 
+@dataclass(frozen=True)
+class Database:
+    new_store: Callable[[Path], str]  # the address of one; files of SQLite are in the folder that is given
+    processor: Callable[[], float]  # seconds that this process and the database have computed
+
+
 @contextmanager
-def databases(postgresql: bool) -> Iterator[Callable[[Path], str]]:
-    """Makes the address of a new store; files of SQLite are in the folder that is given."""
+def databases(postgresql: bool) -> Iterator[Database]:
     if not postgresql:
-        yield lambda folder: str(folder / f"store-{time.monotonic_ns()}.sqlite")
+        yield Database(lambda folder: str(folder / f"store-{time.monotonic_ns()}.sqlite"), time.process_time)
         return
     from tests.support.postgres import start_postgres
 
     server = start_postgres()
     try:
-        yield lambda _folder: server.fresh_schema()
+        yield Database(lambda _folder: server.fresh_schema(), lambda: time.process_time() + server.processor_seconds())
     finally:
         server.close()
 
 
-def growing(sizes: list[int], new_store: Callable[[Path], str]) -> list[str]:
-    print(f"| answers kept | {' s | '.join(COLUMNS)} s | answers made a second |")
-    print(f"|---:|{'---:|' * (len(COLUMNS) + 1)}")
+def growing(sizes: list[int], database: Database) -> list[str]:
+    """Times of day are printed; growth is judged by processor time, which other programs hardly change."""
+    print(f"| answers kept | {' s | '.join(COLUMNS)} s | of it processor s | answers made a second |")
+    print(f"|---:|{'---:|' * (len(COLUMNS) + 2)}")
     found: list[dict[str, float]] = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            url, began = new_store(Path(folder)), time.perf_counter()
+            url, began = database.new_store(Path(folder)), time.perf_counter()
             fill(url, size)
             made = size / (time.perf_counter() - began)
-            found.append(measured(url, size))
-        times = " | ".join(f"{found[-1][name]:.3f}" for name in COLUMNS)
-        print(f"| {size:,} | {times} | {made:,.0f} |", flush=True)
-    missed = [
-        f"{name} takes {found[-1][name]:.1f} s, {MAX_SECONDS:.0f} are allowed"
-        for name in COLUMNS[:2]
-        if found[-1][name] > MAX_SECONDS
-    ]
+            seconds, computed = measured(url, size, database.processor)
+        found.append(computed)
+        times = " | ".join(f"{seconds[name]:.3f}" for name in COLUMNS)
+        print(f"| {size:,} | {times} | {computed[COLUMNS[-1]]:.2f} | {made:,.0f} |", flush=True)
+        missed = [
+            f"{name} takes {seconds[name]:.1f} s, {MAX_SECONDS:.0f} are allowed"
+            for name in COLUMNS[:2]
+            if seconds[name] > MAX_SECONDS
+        ]
     for (less, more), (before, after) in zip(pairwise(sizes), pairwise(found), strict=True):
         exponents = {name: log(after[name] / before[name]) / log(more / less) for name in COLUMNS}
-        print(f"| exponent {less:,} to {more:,} | {' | '.join(f'{one:.2f}' for one in exponents.values())} | |")
+        print(f"| exponent {less:,} to {more:,} | {' | '.join(f'{one:.2f}' for one in exponents.values())} | | |")
         missed += [
             f"{name} grows with exponent {one:.2f}, {MAX_EXPONENT} is allowed"
             for name, one in exponents.items()
@@ -166,8 +175,8 @@ def answer_first(store: Store, answers: int) -> None:
     store.answers.note_uses(USER, list(asked))
 
 
-def measured(url: str, answers: int) -> dict[str, float]:
-    """Seconds that each takes, the store being opened for it."""
+def measured(url: str, answers: int, processor: Callable[[], float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds that each takes, the store being opened for it: by the clock, and of processor time."""
     keys = QuestionKeys(IDENTITY)
     known = [keys.of(one) for one in questions(0, BATCH)]
 
@@ -188,13 +197,13 @@ def measured(url: str, answers: int) -> dict[str, float]:
         store.costs.lines()
 
     acts = dict(zip(COLUMNS, (start, list_costs, use, look), strict=True))
-    seconds = {}
+    seconds, computed = {}, {}
     for name, act in acts.items():
-        began = time.perf_counter()
+        began, used = time.perf_counter(), processor()
         with Store.open(url) as store:
             act(store)
-        seconds[name] = time.perf_counter() - began
-    return seconds
+        seconds[name], computed[name] = time.perf_counter() - began, max(processor() - used, TICK)
+    return seconds, computed
 
 
 _TERMS: dict[str, Any] = {"owner": "starter", "lease_seconds": 1.0, "budget": None}

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -57,6 +58,18 @@ class PostgresServer:
     @property
     def url(self) -> str:
         return f"postgresql://tests@/postgres?host={quote(str(self._folder), safe='')}"
+
+    def processor_seconds(self) -> float:
+        """What the server and all its processes, those that have ended included, have computed."""
+        if self._process is None:
+            return 0.0
+        own, ticks = self._process.pid, 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # one that ends just now
+                fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                if own in (int(stat.parent.name), int(fields[1])):
+                    ticks += sum(map(int, fields[11 : 15 if int(stat.parent.name) == own else 13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def start(self) -> None:
         """No test cuts the power, so fsync is off; everything else is as in production."""

@@ -26,7 +26,7 @@ def store_url(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -
 @pytest.mark.parametrize(
     ("store_kind", "rounds"),
     [
-        ("sqlite", 3),
+        ("sqlite", 1),
         pytest.param("sqlite", 100, marks=pytest.mark.slow),
         pytest.param("postgresql", 100, marks=pytest.mark.slow),
     ],

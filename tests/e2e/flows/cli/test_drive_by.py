@@ -67,7 +67,7 @@ def test_requests_of_strangers_are_refused_with_a_deployment_in_place(target: Ta
 def kept_server(folder: Path) -> Iterator[tuple[Command, Target]]:
     port = free_port()
     with started(folder, "server", "--port", str(port), program=("-c", WITHOUT_STORE)) as command:
-        command.wait_for_word("Ctrl-C ends it")
+        command.wait_for_word("PREFECT_API_AUTH_STRING")  # the last that it says
         [path] = re.findall(r"password in (\S+);", (folder / "errors").read_text())
         assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
         yield command, Target(f"http://127.0.0.1:{port}/api", Path(path).read_text().strip())
@@ -79,7 +79,7 @@ WITHOUT_STORE = "import sys; from flows.__main__ import main; sys.exit(main(sys.
 
 @contextmanager
 def server_of_a_run(folder: Path) -> Iterator[tuple[Command, Target]]:
-    words = ["discover", "datasets/faces", "--oracle", SLOW_CROWD, "--out", str(folder / "run")]
+    words = ["discover", "datasets/faces", "--oracle", SLOW_CROWD, "--yes", "--out", str(folder / "run")]
     with started(folder, *words) as command:
         command.wait_until(0)
         lines = Path(f"/proc/{server_of(command)}/environ").read_bytes().decode().split("\0")

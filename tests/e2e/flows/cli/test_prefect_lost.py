@@ -56,11 +56,12 @@ def ended_without_prefect(command: Command, how: signal.Signals = signal.SIGKILL
 
 HOW = [
     (signal.SIGKILL, "1", DEAD_SECONDS),  # the user's own patience counts
-    pytest.param(signal.SIGKILL, "3", DEAD_SECONDS, marks=pytest.mark.slow),
-    pytest.param(signal.SIGSTOP, "3", HUNG_SECONDS, marks=pytest.mark.slow),
+    (signal.SIGKILL, "3", DEAD_SECONDS),
+    (signal.SIGSTOP, "3", HUNG_SECONDS),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "retries", "told"), HOW)
 def test_a_discovery_goes_on_and_finds_what_it_would_have_found(
     tmp_path: Path, how: signal.Signals, retries: str, told: float

@@ -95,8 +95,8 @@ def test_voters_of_a_crowd_that_shares_one_order_of_preference_always_agree(tabl
 
 def test_parts_of_auto_are_switched(table: Path) -> None:
     assert set(kinds_asked(discovered(table, parts="ways=pair,imagine=off"))) == {"pair"}
-    other = str(table.parent / "other")
-    run = discovered(table, parts="other=off,ways=unresolved,imagine=off", beyond=False, queries=500, out=other)
+    small = written(table.parent / "small", 14)
+    run = discovered(small, parts="other=off,ways=unresolved,imagine=off", beyond=False, queries=500)
     assert run.summary.stopped_because == "nothing-unresolved"
 
 

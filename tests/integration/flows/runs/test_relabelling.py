@@ -56,7 +56,12 @@ MIXTURES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("mixture", MIXTURES)
+QUICK = ("alone", "escalate")
+
+
+@pytest.mark.parametrize(
+    "mixture", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MIXTURES]
+)
 def test_a_change_made_again_pays_for_nothing_that_is_kept(tmp_path: Path, mixture: str) -> None:
     """Who is asked again is who was asked by the discovery: the definition of before finds the labels of before."""
     world, store = World(tmp_path / "world", 8), str(tmp_path / "store.sqlite")
