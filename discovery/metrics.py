@@ -28,7 +28,7 @@ def interesting(labels: Labels, difference: float = DIFFERENCE) -> bool:
 def distinct(labels: Labels, kept: Iterable[Labels], difference: float = DIFFERENCE) -> bool:
     """The feature differs from each kept one in at least a tenth of all examples. A complement is distinct."""
     n = max(labels.size, 1)
-    return all(_differing(labels, other) / n >= difference for other in kept)
+    return all(differing(labels, other) / n >= difference for other in kept)
 
 
 def interesting_and_distinct(matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> list[bool]:
@@ -126,7 +126,7 @@ def _balanced_accuracies(labels: LabelMatrix, truth: LabelMatrix) -> NDArray[np.
     return np.where(comparable, (accuracy + rejections) / 2, np.nan)
 
 
-def _differing(labels: Labels, other: Labels) -> int:
+def differing(labels: Labels, other: Labels) -> int:
     return int(((labels == 1) & (other == 0) | (labels == 0) & (other == 1)).sum())
 
 

@@ -17,6 +17,7 @@ from models.oracle import (
     Label,
     Measured,
     Money,
+    NamedFeature,
     Oracle,
     OracleError,
     OracleIdentity,

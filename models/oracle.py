@@ -121,15 +121,18 @@ class Compare:
     without: tuple[Example, ...] = ()
     known: tuple[str, ...] = ()
     voter: int = 0
+    most: int = 1  # features that the answer may hold
 
     @property
     def content(self) -> dict[str, Any]:
+        several = {"most": self.most} if self.most > 1 else {}  # the keys of questions for one feature stay as they are
         return {
             "kind": self.kind.value,
             "examples": [example.digest for example in self.examples],
             "without": [example.digest for example in self.without],
             "known": list(self.known),
             "voter": self.voter,
+            **several,
         }
 
 
@@ -167,13 +170,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedFeature:
+    """A feature that a comparison brought out, and the positions of the examples that are said to have it. Of a group
+    question those of `without` follow."""
+
+    feature: Feature
+    shown: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     question: Question
     verdict: Verdict
     by: str  # who answered: a model, a reviewer, a simulated worker
-    feature: Feature | None = None  # with Verdict.FEATURE
-    # with FEATURE: positions of the examples that are said to have it; of a group question those of `without` follow
-    shown: tuple[int, ...] = ()
+    feature: Feature | None = None  # with Verdict.FEATURE: the best one
+    shown: tuple[int, ...] = ()  # with FEATURE: as in NamedFeature
     probability: float | None = None  # of YES, where the oracle knows one
     usage: Usage = Usage()
     cost: Money = 0
@@ -182,7 +193,18 @@ class Answer:
     seconds: float = 0.0
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
+    more: tuple[NamedFeature, ...] = ()  # with FEATURE: the next best ones, where the question asks for several
     cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
+
+    @property
+    def features(self) -> tuple[NamedFeature, ...]:
+        """All that were named, best first."""
+        return () if self.feature is None else (NamedFeature(self.feature, self.shown), *self.more)
+
+    def cost_of(self, feature: Feature) -> Money:
+        """The part of the cost that falls to one of its features."""
+        part, rest = divmod(self.cost, max(len(self.features), 1))
+        return part + (rest if feature == self.feature else 0)
 
     def with_cost(self, cost: Money) -> Answer:
         return replace(self, cost=cost)
@@ -194,6 +216,7 @@ class Answer:
             "by": self.by,
             "feature": [self.feature.name, self.feature.definition] if self.feature else None,
             "shown": list(self.shown),
+            **({"more": [_named_json(one) for one in self.more]} if self.more else {}),
             "probability": self.probability,
             "usage": self.usage.to_json(),
             "cost": self.cost,
@@ -210,6 +233,7 @@ class Answer:
             by=data["by"],
             feature=Feature(*data["feature"]) if data["feature"] else None,
             shown=tuple(data["shown"]),
+            more=tuple(NamedFeature(Feature(*words), tuple(shown)) for *words, shown in data.get("more", ())),
             probability=data["probability"],
             usage=Usage(*data["usage"]),
             cost=data["cost"],
@@ -218,6 +242,10 @@ class Answer:
             note=data.get("note", ""),
             cached=cached,
         )
+
+
+def _named_json(named: NamedFeature) -> list[Any]:
+    return [named.feature.name, named.feature.definition, list(named.shown)]
 
 
 @dataclass(frozen=True, slots=True)

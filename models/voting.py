@@ -59,6 +59,12 @@ class Ballot:
     def missing(self, votes: int) -> Counts:
         return votes_to_ask(self.yes, self.no, self.abstained, votes)
 
+    def add(self, rows: Sequence[int] | NDArray[np.intp] | slice, part: Ballot) -> None:
+        """The votes of a part of the examples, those of these rows."""
+        for mine, theirs in ((self.yes, part.yes), (self.no, part.no), (self.abstained, part.abstained)):
+            mine[rows] += theirs
+        self.answers += part.answers
+
     def count(self, row: int, answer: Answer) -> None:
         verdict = answer.verdict
         side = self.yes if verdict is Verdict.YES else self.no if verdict is Verdict.NO else self.abstained
@@ -67,11 +73,7 @@ class Ballot:
 
     def join(self, first: int, part: Ballot) -> None:
         """Add the votes of a part of the examples, which begins with the row `first`."""
-        rows = slice(first, first + len(part.yes))
-        self.yes[rows] += part.yes
-        self.no[rows] += part.no
-        self.abstained[rows] += part.abstained
-        self.answers += part.answers
+        self.add(slice(first, first + len(part.yes)), part)
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,10 @@ class Panel:
         self.examples = examples
         self.votes = votes
         self._on_answer = on_answer
+
+    def part(self, rows: Sequence[int] | NDArray[np.intp]) -> Panel:
+        """The same panel for the examples of these rows only."""
+        return Panel(self.oracle, [self.examples[int(row)] for row in rows], self.votes, self._on_answer)
 
     def compare(self, questions: Sequence[Compare]) -> Elicited:
         answers: dict[Question, Answer] = {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
 
+from discovery.look import TooLittle, judge, looks, order_to_tell
 from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
 from discovery.questions import UNKNOWN, Comparison, Labels, Strategy
 from discovery.simulation.crowds import Crowd, Matrix
@@ -20,6 +22,7 @@ class Rehearsal:
     questions: list[Comparison] = field(default_factory=list)
     named: list[tuple[int, ...]] = field(default_factory=list)  # the columns, best first; none for NONE
     labels: list[list[Labels]] = field(default_factory=list)  # of the new features that each query found
+    dropped: dict[int, TooLittle] = field(default_factory=dict)  # columns that were looked at only
     unresolved: float = 1.0  # as the strategy reported it at the end
 
     @property
@@ -92,12 +95,13 @@ def rehearse(
     labelling: Labelling = TRUTHFUL,
     until: int | None = None,
     most: int = 1,
+    look: bool = False,
 ) -> Rehearsal:
     """Ask until `queries` are spent, the strategy has no question left, or `until` different columns are found.
 
     The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
     With several `voters` each of them is asked every question, and each time it is a query. An answer names up to
-    `most` features."""
+    `most` features. With `look`, one that surely will not count is not labelled in full."""
     history = Rehearsal(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
@@ -108,6 +112,8 @@ def rehearse(
         for question in [question for question in asked for _ in range(voters)]:
             columns = crowd.answers(question, rng, known, most)
             new = {column: labelling(truth[:, column], rng) for column in columns if column not in found}
+            if look:
+                new = {column: _looked_at(column, labels, found, history, rng) for column, labels in new.items()}
             found |= new
             history.questions.append(question)
             history.named.append(columns)
@@ -115,3 +121,22 @@ def rehearse(
             strategy.learn(question, [f"feature {column}" for column in columns], [found[column] for column in columns])
     history.unresolved = strategy.unresolved
     return history
+
+
+def _looked_at(
+    column: int, labels: Labels, found: Mapping[int, Labels], history: Rehearsal, rng: np.random.Generator
+) -> Labels:
+    """The labels, or those that were looked at where they are enough to drop the feature."""
+    known = [its for other, its in found.items() if other not in history.dropped]
+    order = order_to_tell(history.n, known, rng)
+    counting = [its for its, counts in zip(known, interesting_and_distinct(known), strict=True) if counts]
+    for look in looks(history.n):
+        seen = np.full(history.n, UNKNOWN, np.int8)
+        seen[order[: look.size]] = labels[order[: look.size]]
+        verdict = judge(seen, counting, look)
+        if isinstance(verdict, TooLittle):
+            history.dropped[column] = verdict
+            return seen
+        if verdict:
+            break
+    return labels

@@ -109,6 +109,8 @@ def _print_features(run: Run) -> None:
         table.add_row(str(row.order), str(row.name), str(row.question), f"{row.positives}/{row.labelled}", *marks)
     out.print(table)
     for row in run.features.itertuples():
+        if row.look:
+            out.print(f"{row.name} is not labelled in full ({row.look!s})")
         if row.twin:
             out.print(f"{row.name}: {row.twin!s}, by what it selects or by its words")
     for line in _result_lines(summary):
@@ -124,6 +126,7 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
         f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}; stopped because of "
         f"{summary.stopped_because}"
     )
+    yield from _lines_of_questions(summary)
     if summary.target:
         yield str(summary.target)
     if truth := summary.truth:
@@ -137,6 +140,23 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
         f"{plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "
         f"{in_usd(micro_of(summary.cost_usd))}; this run in all {in_usd(micro_of(in_all))}"
     )
+
+
+def _lines_of_questions(summary: RunSummary) -> list[str]:
+    """What questions for several features brought, and what looks saved."""
+    lines = []
+    if each := summary.per_question:
+        usd = [in_usd(micro_of(amount)) for amount in (each.question_usd, each.label_usd, each.usd_per_feature)]
+        lines.append(
+            f"{each.features:.1f} features per question, up to {each.most} asked for; questions {usd[0]}, labels "
+            f"{usd[1]}, {usd[2]} per feature"
+        )
+    if (looked := summary.looked_at) and looked.features:
+        lines.append(
+            f"{looked.features} features were only looked at, which saved {looked.labels_saved:,} labels; "
+            "`features RUN label NAME` labels one in full"
+        )
+    return lines
 
 
 def _print_comparison(result: dict[str, Any]) -> None:

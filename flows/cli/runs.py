@@ -174,6 +174,12 @@ def define(
     _change(run, "define", names, output, keep=keep, definitions=definition or [])
 
 
+@_action("label 'pointed hat' --yes")
+def label(run: RunFolder, /, *names: Names, output: Changing = CHANGING) -> None:
+    """Label features in full that discover only looked at."""
+    _change(run, "label", names, output)
+
+
 @_action("undo")
 def undo(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """Take back the last change."""

@@ -15,6 +15,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.forecast import what_is_kept
+from flows.discover.looking import FirstLooks
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
 from flows.discover.outcome import Outcome
 from flows.discover.predict import PredictedRest, predict_rest
@@ -153,9 +154,11 @@ def _loop(
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     strategy = prepared.make_strategy()
-    limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, settings.voters)
+    several = (settings.voters, prepared.features_each)
+    limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
-    return Loop(strategy, prepared.compared, limits, *asking, sentence_closeness())
+    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label)
+    return Loop(strategy, prepared.compared, limits, *asking, sentence_closeness(), looking)
 
 
 def _detail(progress: Progress) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from flows.discover.looking import FirstLooks
 from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, build_crowd
 from flows.discover.rehearsal import (
@@ -100,9 +101,10 @@ def price_of(prepared: Prepared) -> PriceRange:
     def rehearse(rehearsal: RehearsedOracle) -> int:
         settings, examples = sampled.settings, sampled.compared
         panel = Panel(rehearsal, examples, settings.votes)
-        limits = Limits(settings.queries, settings.batch, voters=settings.voters)
-        loop = Loop(RandomQuestions(form, len(examples)), examples, limits, panel.compare, panel.label)
-        progress = loop.run()
+        limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
+        looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
+        strategy = RandomQuestions(form, len(examples))
+        progress = Loop(strategy, examples, limits, panel.compare, panel.label, looking=looking).run()
         if settings.label_rest:
             label_rest(sampled, rehearsal, progress, Panel.label)
         return len(progress.findings)
@@ -134,7 +136,7 @@ def forecast_discovery(
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
         examples=len(prepared.compared),
         price=price_of(prepared) if is_paid(oracle, prepared.compared) else PriceRange(),
-        calls=settings.queries * (1 + labelled * settings.votes),
+        calls=settings.queries * (1 + prepared.features_each * labelled * settings.votes),
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
         plans=tuple(plans(prepared)),
     )

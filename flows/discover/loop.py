@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from discovery import (
+    UNKNOWN,
     Closeness,
     Comparison,
     Kind,
@@ -25,6 +26,7 @@ from discovery import (
     interesting_and_distinct,
     same_name,
 )
+from flows.discover.looking import FirstLooks, LookedAt
 from models import (
     Answer,
     AnswersPending,
@@ -59,6 +61,7 @@ class Limits:
     target_g: float | None = None
     nones: int | None = None
     voters: int = 1  # who are asked each comparison; each answer is a query
+    per_question: int = 1  # features that an answer may hold
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Finding:
     answer: Answer
     ballot: Ballot
     twin: EarlierTwin | None = None
+    dropped: str = ""  # why it was not labelled in full after a look; empty if it was
 
     @property
     def labels(self) -> Labels:
@@ -88,11 +92,15 @@ class Finding:
 
     @property
     def cost(self) -> Money:
-        return self.answer.cost + sum(vote.cost for vote in self.ballot.answers)
+        return self.answer.cost_of(self.feature) + sum(vote.cost for vote in self.ballot.answers)
 
     @property
     def consistent(self) -> bool:
-        """The labels of the examples asked about show what the question asked for."""
+        """The labels of the examples asked about show what the question asked for, as far as they are known where the
+        feature was only looked at."""
+        asked = [*self.comparison.examples, *self.comparison.without]
+        if self.dropped and (self.labels[asked] == UNKNOWN).any():
+            return True
         if self.comparison.kind is Kind.GROUPS:
             left, right = (self.labels[list(side)] == 1 for side in (self.comparison.examples, self.comparison.without))
             return bool(differs_clearly(left, right))
@@ -154,6 +162,7 @@ class Loop:
         compare: Callable[[list[Compare]], Elicited],
         label: Callable[[list[Feature]], Labelled],
         closeness: Closeness | None = None,
+        looking: FirstLooks | None = None,
     ) -> None:
         self._strategy = strategy
         self._examples = examples
@@ -161,6 +170,7 @@ class Loop:
         self._compare = compare
         self._label = label
         self._closeness = closeness
+        self._looking = looking
         self.progress = Progress()
 
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
@@ -193,12 +203,20 @@ class Loop:
             raise elicited.stopped  # it never answered: nothing was found that could be written
         self.progress.stop(elicited.stopped)
         answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
-        new = self._unknown(answer.feature for _, answer in answered)
-        labelled = self._label(new) if new else Labelled([])
+        labelled = self._labelled(self._unknown(one.feature for _, answer in answered for one in answer.features))
         self.progress.stop(labelled.stopped)
-        found = [finding for c, a in answered if (finding := self._learn(c, a, labelled.ballots)) is not None]
+        found = [finding for c, a in answered for finding in self._learn(c, a, labelled)]
         self.progress.unresolved = self._strategy.unresolved
         return found
+
+    def _labelled(self, new: list[Feature]) -> LookedAt:
+        if not new:
+            return LookedAt([])
+        if self._looking is None:
+            labelled = self._label(new)
+            return LookedAt(labelled.ballots, stopped=labelled.stopped)
+        known = [(one.feature.name, one.labels) for one in self.progress.findings if not one.dropped]
+        return self._looking.of(new, known, self.progress.queries)
 
     def _question(self, comparison: Comparison, voter: int) -> Compare:
         known = tuple(f.feature.name for f in self.progress.findings) if comparison.other_than_known else ()
@@ -208,13 +226,14 @@ class Loop:
             tuple(self._examples[row] for row in comparison.without),
             known,
             voter,
+            self._limits.per_question,
         )
 
-    def _unknown(self, named: Iterable[Feature | None]) -> list[Feature]:
+    def _unknown(self, named: Iterable[Feature]) -> list[Feature]:
         """The features that are not known yet, each once."""
         new: list[Feature] = []
         for feature in named:
-            if feature is None or self._known(feature.name):
+            if self._known(feature.name):
                 continue
             if not any(same_name(feature.name, other.name) for other in new):
                 new.append(feature)
@@ -224,32 +243,38 @@ class Loop:
         """The finding of that name, however it is worded: it is not labelled again."""
         return next((one for one in self.progress.findings if same_name(one.feature.name, name)), None)
 
-    def _learn(self, comparison: Comparison, answer: Answer, ballots: Sequence[Ballot]) -> Finding | None:
+    def _learn(self, comparison: Comparison, answer: Answer, labelled: LookedAt) -> list[Finding]:
+        """Those of the answer's features that are new."""
         progress = self.progress
         progress.queries += 1
         progress.asked.append((comparison, answer))
         progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
-        if answer.feature is None:  # NONE, refused or unreadable: this very question is settled, no other
-            self._strategy.learn(comparison, [], [])
+        named: dict[str, Finding] = {}
+        new: list[Finding] = []
+        for feature in (one.feature for one in answer.features):
+            finding = self._known(feature.name)
+            progress.repeated += finding is not None
+            if finding is None:
+                finding = self._finding(comparison, answer, feature, labelled)
+                progress.findings.append(finding)
+                new.append(finding)
+            named[finding.feature.name] = finding
+        # no feature is NONE, refused or unreadable: this very question is settled, no other
+        self._strategy.learn(comparison, [*named], [finding.labels for finding in named.values()])
+        if new:
+            matrix = np.stack([finding.labels for finding in progress.findings])
+            progress.flags = interesting_and_distinct(matrix)
+            progress.g_curve.append(g(matrix, len(self._examples)))
+        else:
             progress.g_curve.append(progress.g)
-            return None
-        known = self._known(answer.feature.name)
-        finding = known or self._finding(comparison, answer, answer.feature, ballots)
-        self._strategy.learn(comparison, [finding.feature.name], [finding.labels])
-        if known:
-            progress.repeated += 1
-            progress.g_curve.append(progress.g)
-            return None
-        progress.findings.append(finding)
-        matrix = np.stack([f.labels for f in progress.findings])
-        progress.flags = interesting_and_distinct(matrix)
-        progress.g_curve.append(g(matrix, len(self._examples)))
-        return finding
+        return new
 
-    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, ballots: Sequence[Ballot]) -> Finding:
-        ballot = next(ballot for ballot in ballots if same_name(ballot.feature.name, feature.name))
+    def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: LookedAt) -> Finding:
+        same = (place for place, one in enumerate(labelled.ballots) if same_name(one.feature.name, feature.name))
+        place = next(same)
+        ballot = labelled.ballots[place]
         names = [one.feature.name for one in self.progress.findings]
         labels = [one.labels for one in self.progress.findings]
         twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
         earlier = EarlierTwin(twin.kind, names[twin.other]) if twin else None
-        return Finding(feature, comparison, answer, ballot, earlier)
+        return Finding(feature, comparison, answer, ballot, earlier, labelled.dropped.get(place, ""))

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discovery import UNKNOWN, Comparison, Labels, interest_and_distinctness, matches_with_truth, none_bound, normalised
+from discovery import (
+    LOOK_ERROR,
+    UNKNOWN,
+    Comparison,
+    Labels,
+    interest_and_distinctness,
+    matches_with_truth,
+    none_bound,
+    normalised,
+)
 from flows.discover.loop import Finding, Progress, StopReason
 from flows.discover.predict import PredictedRest
 from flows.discover.settings import DiscoverSettings
@@ -24,7 +33,9 @@ from reports.run import (
     COMPARISON,
     LABEL,
     DatasetSummary,
+    LookedAtOnly,
     OracleSummary,
+    PerQuestion,
     RunSummary,
     SkippedExample,
     TargetScore,
@@ -73,6 +84,7 @@ class Outcome:
                 "distinct": distinct,
                 "consistent": finding.consistent,
                 "twin": str(finding.twin or ""),
+                "look": finding.dropped,
                 "cost_usd": cost / MICRO,
             }
             for order, (finding, (interesting, distinct), labels, cost) in enumerate(
@@ -136,6 +148,10 @@ class Outcome:
             parts |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
         if self.predicted is not None:
             parts["predicted"] = self.predicted.to_json()
+        if (settings.per_question or 1) > 1:
+            parts["per_question"] = self._per_question()
+        if settings.look:
+            parts["looked_at"] = self._looked_at()
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
@@ -166,6 +182,35 @@ class Outcome:
         """Call it once what was found is written."""
         if self.unusable.too_many:
             raise AnswersUnusable.leaving(written, self.unusable.lines()[0])
+
+    def _per_question(self) -> PerQuestion:
+        """What questions brought and took, apart from the labels."""
+        answers = [answer for _, answer in self.progress.asked]
+        questions, labels = (
+            sum(answer.cost for answer in answers),
+            sum(vote.cost for finding in self.progress.findings for vote in finding.ballot.answers),
+        )
+        found = max(len(self.progress.findings), 1)
+        return PerQuestion(
+            most=self.settings.per_question or 1,
+            named=sum(len(answer.features) for answer in answers),
+            features=round(len(self.progress.findings) / max(len(answers), 1), 3),
+            question_usd=questions / MICRO,
+            label_usd=labels / MICRO,
+            usd_per_feature=round((questions + labels) / found / MICRO, 6),
+        )
+
+    def _looked_at(self) -> LookedAtOnly:
+        dropped = [finding for finding in self.progress.findings if finding.dropped]
+        asked = sum(
+            int((finding.ballot.yes + finding.ballot.no + finding.ballot.abstained > 0).sum()) for finding in dropped
+        )
+        return LookedAtOnly(
+            first=self.settings.look or 0,
+            error=LOOK_ERROR,
+            features=len(dropped),
+            labels_saved=len(dropped) * len(self.rows) - asked,
+        )
 
     def answers(self) -> Iterator[dict[str, Any]]:
         return map(self._row, self._answers())
@@ -251,6 +296,7 @@ class Outcome:
                 "examples": [example.id for example in question.examples],
                 "without": [example.id for example in question.without],
                 "known": list(question.known),
+                **({"most": question.most} if question.most > 1 else {}),
             }
         else:
             asked = {"kind": question.kind.value, "feature": question.feature.name, "example": question.example.id}

@@ -112,6 +112,11 @@ class Prepared:
         compared = set(self.rows)
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
 
+    @property
+    def features_each(self) -> int:
+        """That an answer may hold."""
+        return self.settings.per_question or 1
+
     def make_strategy(self) -> Strategy:
         """Raises StrategyError where that is impossible."""
         strategy = self.settings.make_strategy(len(self.rows))

@@ -19,6 +19,7 @@ from models import (
     Label,
     Measured,
     Money,
+    NamedFeature,
     Oracle,
     OracleIdentity,
     ProbesServer,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from store import Store
 
 SAMPLE = 120  # examples that are rehearsed, of those that are compared and of the others
-FOUND, FEWEST_FOUND = 0.85, 0.6  # of the comparisons that name a feature which is new: likely, and at least
+FOUND, FEWEST_FOUND = 0.85, 0.6  # of the features asked for that are found and new: likely, and at least
 BORDERLINE = 0.06  # of the labels, on which votes are cast by chance
 DOUBTFUL = 0.1  # of the labels that people are asked about where a model is in doubt
 UNSURE, UNSURE_MEASURED = 0.15, 0.05  # of the tokens: by rules alone, and where earlier answers tell
@@ -122,7 +123,7 @@ class RehearsedOracle:
     calls: float = 0.0
     _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     _names: int = 0
-    _compared_so_far: int = 0
+    _asked_for: int = 0  # features
     _shares: dict[str, float] = field(default_factory=dict)
 
     identity = OracleIdentity("rehearsal", "")
@@ -145,11 +146,15 @@ class RehearsedOracle:
             yield self._compared(question) if isinstance(question, Compare) else self._labelled(question)
 
     def _compared(self, question: Compare) -> Answer:
-        share, self._compared_so_far = 1.0 if self.worst else FOUND, self._compared_so_far + 1
-        if round(share * self._compared_so_far) == self._names:
+        share, named = 1.0 if self.worst else FOUND, list[NamedFeature]()
+        for _ in range(question.most):
+            self._asked_for += 1
+            if round(share * self._asked_for) > self._names:
+                named.append(NamedFeature(made_up_feature(self._names)))
+                self._names += 1
+        if not named:
             return Answer(question, Verdict.NONE, "rehearsal")
-        feature, self._names = made_up_feature(self._names), self._names + 1
-        return Answer(question, Verdict.FEATURE, "rehearsal", feature=feature)
+        return Answer(question, Verdict.FEATURE, "rehearsal", feature=named[0].feature, more=tuple(named[1:]))
 
     def _labelled(self, question: Label) -> Answer:
         name = question.feature.name

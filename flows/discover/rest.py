@@ -19,10 +19,12 @@ def label_rest(
     """Put the features to the examples that were not compared: one ballot per feature, in their order.
 
     If something ends it, which `progress.message` then says, the ballots hold what was answered until then."""
-    rest, votes, features = prepared.rest, prepared.settings.votes, [one.feature for one in progress.findings]
+    rest, votes = prepared.rest, prepared.settings.votes
+    features = [one.feature for one in progress.findings if not one.dropped]
     if not rest or not features or progress.message:
         return []
-    ballots = [Ballot.empty(feature, len(rest)) for feature in features]
+    every = [Ballot.empty(one.feature, len(rest)) for one in progress.findings]  # those only looked at stay empty
+    ballots = [ballot for ballot, one in zip(every, progress.findings, strict=True) if not one.dropped]
     step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
     with prepared.display.counting(len(rest), "other examples labelled"):
         for first in range(0, len(rest), step):
@@ -34,7 +36,7 @@ def label_rest(
             progress.stop(labelled.stopped)
             if labelled.stopped is not None:
                 break
-    return ballots
+    return every
 
 
 def _counting(display: Display, first: int, examples: int, features: int) -> Callable[[Answer], None]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from discovery import Strategy, StrategyError
+from discovery import FIRST_LOOK, Strategy, StrategyError
 from flows.errors import UsageError
-from flows.oracle_specs import deciding, with_brief
+from flows.oracle_specs import OracleSpec, deciding, with_brief
 from flows.settings import AboutText, DatasetText, OracleSettings, OracleText
 from models import Oracle, digest_of
 
@@ -68,6 +68,19 @@ DECIDING = ("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE
 AIMED = ("target", "between", "hold_out_by", "unguided")  # decide too, where they are given
 
 
+# Decide too, but not where they have the value that all runs had before there was such a setting.
+DECIDING_UNLESS = {"per_question": 1, "look": 0}
+
+
+PER_QUESTION = 3  # features that a model is asked for at a time
+
+
+MODELS = ("openai", "vlm", "contrastive")
+
+
+TAKE_TIME = ("openai", "vlm")  # models whose labels cost money or time enough for a look to save some
+
+
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
@@ -82,6 +95,19 @@ class DiscoverSettings(OracleSettings):
     queries: int = Field(35, ge=1, description="comparisons to ask at most")
     voters: int = Field(1, ge=1, le=99, description="independent voters asked each comparison; each is a query")
     batch: int = Field(1, ge=1, le=1000, description="comparisons asked at a time")
+    per_question: int | None = Field(
+        None,
+        ge=1,
+        le=10,
+        description=f"features that an answer may hold (default: {PER_QUESTION} with the strategy auto and a model, "
+        "otherwise 1)",
+    )
+    look: int | None = Field(
+        None,
+        ge=0,
+        description="examples on which a new feature is labelled first, and not in full if it surely will not count; "
+        f"0 for no look (default: {FIRST_LOOK} with auto where openai or vlm labels without people, else 0)",
+    )
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
     beyond: bool | None = Field(
@@ -148,15 +174,31 @@ class DiscoverSettings(OracleSettings):
         return with_brief(oracle, self.about, self.avoid)
 
     def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
-        """With the defaults filled in that depend on the number of examples, and on whether labels of one example cost
-        less when they are asked together. Strategies of the paper compare what the paper compares, and a target is
-        learned from all examples."""
-        if self.elicit_on is not None:
-            return self
+        """With the defaults filled in that depend on who is asked, on the number of examples, and on whether labels of
+        one example cost less when they are asked together. Strategies of the paper ask and compare as the paper does,
+        and a target is learned from all examples."""
+        chosen: dict[str, Any] = {"per_question": self._features_per_question(), "look": self._first_look()}
         aimed = self.target is not None or self.between is not None
-        if rows_save and self.strategy == "auto" and not aimed and n > WORKING_SET:
-            return self.model_copy(update={"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE})
-        return self.model_copy(update={"elicit_on": SUBSET}) if n > LARGE else self
+        if self.elicit_on is None and rows_save and self.strategy == "auto" and not aimed and n > WORKING_SET:
+            chosen |= {"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE}
+        elif self.elicit_on is None and n > LARGE:
+            chosen["elicit_on"] = SUBSET
+        return self.model_copy(update=chosen)
+
+    def _features_per_question(self) -> int:
+        asked = OracleSpec.parse(self.oracle).kind
+        if asked == "human" and (self.per_question or 1) > 1:
+            raise UsageError(
+                f"--per-question {self.per_question} is for models: people are asked for one feature at a time"
+            )
+        return self.per_question or (PER_QUESTION if self.strategy == "auto" and asked in MODELS else 1)
+
+    def _first_look(self) -> int:
+        """Every look is another wait: none by default where people or a provider's batch label."""
+        waits = self.escalate is not None or self.spot_check is not None or self.provider_batch
+        labels = OracleSpec.parse(self.labeller or self.oracle).kind
+        usual = FIRST_LOOK if self.strategy == "auto" and labels in TAKE_TIME and not waits else 0
+        return usual if self.look is None else self.look
 
     def make_strategy(self, n: int) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""
@@ -166,6 +208,8 @@ class DiscoverSettings(OracleSettings):
             raise StrategyError(f"--voters {self.voters} and --ask {self.ask} do not go together: leave one out")
         options = {name: getattr(self, name) for name in ("beyond", "theta", "degree", "delta")}
         options = {name: value for name, value in options.items() if value is not None} | read_parts(self.parts)
+        if self.strategy == "auto" and (self.per_question or 1) > 1:
+            options["most"] = self.per_question
         rng = np.random.default_rng(self.seed)
         return make_strategy(self.strategy, n, rng, batch=self.batch, ask=self.ask, **options)
 
@@ -180,8 +224,10 @@ class DiscoverSettings(OracleSettings):
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 
     def _deciding(self) -> dict[str, Any]:
-        aimed = self.model_dump(mode="json", include=set(AIMED), exclude_defaults=True)
-        return self.model_dump(mode="json", include=set(DECIDING)) | aimed
+        decides = self.model_dump(mode="json", include=set(DECIDING))
+        decides |= self.model_dump(mode="json", include=set(AIMED), exclude_defaults=True)
+        later = {name: (getattr(self, name) or usual, usual) for name, usual in DECIDING_UNLESS.items()}
+        return decides | {name: value for name, (value, usual) in later.items() if value != usual}
 
     @property
     def limits(self) -> str:

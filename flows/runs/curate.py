@@ -102,7 +102,10 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
     if request.action == "drop":
         _require(len(names) >= 1, "drop takes one name or more")
         return {"names": names}
-    actions = "list, rename, merge, split, drop, define, undo, log"
+    if request.action == "label":
+        _require(len(names) >= 1, "label takes one name or more")
+        return {"names": names}
+    actions = "list, rename, merge, split, drop, define, label, undo, log"
     raise UsageError(f"unknown action {request.action!r}: choose one of {actions}")
 
 
@@ -197,12 +200,21 @@ def _cast(ids: list[str], ballot: Ballot) -> dict[str, Votes]:
 def _listed(run: Run) -> CurationResult:
     table = run.features
     rows = [
-        {"order": order, "name": str(row.name), "definition": str(row.definition), "positives": int(str(row.positives))}
+        {
+            "order": order,
+            "name": str(row.name),
+            "definition": str(row.definition),
+            "positives": int(str(row.positives)),
+            "look": str(row.look),
+        }
         for order, row in enumerate(table.itertuples(index=False), start=1)
     ]
-    return CurationResult(
-        rows, [f"{row['order']:3d} {row['name']} ({row['positives']})" for row in rows] or ["no features"]
-    )
+    return CurationResult(rows, [_line(row) for row in rows] or ["no features"])
+
+
+def _line(row: dict[str, Any]) -> str:
+    look = f", not labelled in full: {row['look']}" if row["look"] else ""
+    return f"{row['order']:3d} {row['name']} ({row['positives']}{look})"
 
 
 def _described(change: Change, again: Relabelling | None) -> dict[str, Any]:

@@ -44,8 +44,9 @@ def about_of(text: str) -> str:
 
 
 def _of_run(path: Path) -> list[Feature]:
-    table = Run(path).features
-    return [Feature(str(row.name), str(row.definition)) for row in table.itertuples(index=False)]
+    """Without those that were only looked at: they are not worth their labels."""
+    rows = Run(path).features.itertuples(index=False)
+    return [Feature(str(row.name), str(row.definition)) for row in rows if not row.look]
 
 
 def _of_csv(path: Path) -> list[Feature]:

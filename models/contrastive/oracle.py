@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from discovery import Kind
 from models.contrastive.domain import Domain
 from models.contrastive.embeddings import Embeddings
-from models.contrastive.scoring import best_between, best_fit, closeness, log_odds, patterns_of, probability
+from models.contrastive.scoring import (
+    Fit,
+    LogOdds,
+    best_between,
+    best_fit,
+    closeness,
+    log_odds,
+    patterns_of,
+    probability,
+)
 from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, given, read
 from models.local import ModelFiles, find_model
 from models.oracle import (
@@ -27,6 +36,7 @@ from models.oracle import (
     Feature,
     Label,
     Money,
+    NamedFeature,
     OracleIdentity,
     OracleUnavailable,
     Question,
@@ -132,21 +142,32 @@ class ContrastiveOracle:
         phrases = self._phrases()
         prompts = [self._prompt(phrase.name, question.voter) for phrase in phrases]
         odds = log_odds(self._embeddings, shown, prompts)
-        allowed = self._allowed(phrases, question.known)
+        named: list[NamedFeature] = []
+        seen: list[str] = []
+        while len(named) < question.most:
+            allowed = self._allowed(phrases, (*question.known, *(one.feature.name for one in named)))
+            fit = self._best(question, odds, allowed)
+            if fit is None:
+                nothing = "no phrase differs clearly between the groups"
+                seen.append(nothing if allowed.any() else "every phrase of the vocabulary is known")
+                break
+            seen.append(f"{prompts[fit.phrase]}: {fit.probability:.4f}")
+            if fit.probability < self._threshold:
+                break
+            phrase = phrases[fit.phrase]
+            named.append(NamedFeature(Feature(phrase.name, phrase.definition), fit.shown))
+        raw = "; ".join(seen[: max(len(named), 1)])
+        if not named:
+            return self._answer(question, Verdict.NONE, raw=raw)
+        first, *more = named
+        answer = self._answer(question, Verdict.FEATURE, feature=first.feature, shown=first.shown, raw=raw)
+        return replace(answer, more=tuple(more))
+
+    @staticmethod
+    def _best(question: Compare, odds: LogOdds, allowed: NDArray[np.bool_]) -> Fit | None:
         if question.kind is Kind.GROUPS:
-            fit = best_between(odds, len(question.examples), allowed)
-        else:
-            fit = best_fit(odds, patterns_of(question), allowed)
-        if fit is None:
-            nothing = "no phrase differs clearly between the groups"
-            raw = nothing if allowed.any() else "every phrase of the vocabulary is known"
-            return self._answer(question, Verdict.NONE, raw=raw)
-        raw = f"{prompts[fit.phrase]}: {fit.probability:.4f}"
-        if fit.probability < self._threshold:
-            return self._answer(question, Verdict.NONE, raw=raw)
-        phrase = phrases[fit.phrase]
-        feature = Feature(phrase.name, phrase.definition)
-        return self._answer(question, Verdict.FEATURE, feature=feature, shown=fit.shown, raw=raw)
+            return best_between(odds, len(question.examples), allowed)
+        return best_fit(odds, patterns_of(question), allowed)
 
     def _answer(
         self,
@@ -159,7 +180,8 @@ class ContrastiveOracle:
         raw: str = "",
         note: str = "",
     ) -> Answer:
-        return Answer(question, verdict, str(self.identity), feature, shown, probability, raw=raw, note=note)
+        by = str(self.identity)
+        return Answer(question, verdict, by, feature, shown, probability=probability, raw=raw, note=note)
 
     def _phrases(self) -> list[Phrase]:
         """The phrases whose names the model understands."""

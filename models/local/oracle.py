@@ -214,24 +214,25 @@ class LocalVlmOracle:
     def _compare(self, comparisons: list[Compare], ready: list[Prompt]) -> list[Answer]:
         """What cannot be read is asked once more, with what was wrong."""
         model, _ = self._model()
-        replies = [[reply] for reply in model.generate(ready, self.config.max_new_tokens)]
+        longest = self.config.max_new_tokens * max(question.most for question in comparisons)
+        replies = [[reply] for reply in model.generate(ready, longest)]
         answers = [self._reading(question, said) for question, said in zip(comparisons, replies, strict=True)]
         again = {
             place: repair_messages(self._comparison(answer.question), answer.raw, answer.note)
             for place, answer in enumerate(answers)
             if answer.verdict is Verdict.UNREADABLE and isinstance(answer.question, Compare)
         }
-        for place, second in self._second_replies(again).items():
+        for place, second in self._second_replies(again, longest).items():
             answers[place] = self._reading(comparisons[place], [*replies[place], second])
         return answers
 
-    def _second_replies(self, again: dict[int, list[Message]]) -> dict[int, Generated]:
+    def _second_replies(self, again: dict[int, list[Message]], longest: int) -> dict[int, Generated]:
         """Without those whose question would be too long with the first reply in it."""
         model, _ = self._model()
         ready = {place: model.prompt(messages) for place, messages in again.items()}
         while ready:
             try:
-                return dict(zip(ready, model.generate([*ready.values()], self.config.max_new_tokens), strict=True))
+                return dict(zip(ready, model.generate([*ready.values()], longest), strict=True))
             except ContextOverflow as overflow:
                 long = {place for row, place in enumerate(ready) if row in overflow.lengths}
                 ready = {place: prompt for place, prompt in ready.items() if place not in long}
@@ -252,8 +253,8 @@ class LocalVlmOracle:
             self._files.name,
             reading.feature,
             reading.shown,
-            None,
-            usage,
+            usage=usage,
+            more=reading.more,
             raw=raw,
             note=note_of(readings),
         )

@@ -90,7 +90,7 @@ class Bounds:
             return self.config.max_output_tokens
         thinking = THINKING_TOKENS if self.abilities.reasoning else 0
         if isinstance(questions[0], Compare):
-            return COMPARISON_TOKENS + thinking
+            return COMPARISON_TOKENS * questions[0].most + thinking
         return LABELS_TOKENS + LABEL_TOKENS * len(questions) + thinking
 
     def request(self, questions: Sequence[Question]) -> Tokens:

@@ -51,7 +51,7 @@ async def ask_comparison(session: Session, question: Compare, delivery: Delivery
         repairable = messages is plain and bool(message.text) and not message.cut and not bill.refusals
         messages = repair_messages(plain, message.text, reading.problem) if repairable else plain
     last = readings[-1]
-    found = {"feature": last.feature, "shown": last.shown, "note": note_of(readings)}
+    found = {"feature": last.feature, "shown": last.shown, "more": last.more, "note": note_of(readings)}
     delivery.emit(bill.answer(last.verdict, session.by, raw=message.text, **found))
 
 

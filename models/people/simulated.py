@@ -20,6 +20,7 @@ from models.oracle import (
     Feature,
     Label,
     Money,
+    NamedFeature,
     OracleError,
     OracleIdentity,
     Question,
@@ -131,15 +132,14 @@ class SimulatedOracle:
             return self._label(question, flip=errs < self.behaviour.flip)
         return self._compare(question, rng, errs)
 
-    def _says(
-        self, question: Question, verdict: Verdict, feature: Feature | None = None, shown: tuple[int, ...] = ()
-    ) -> Answer:
+    def _says(self, question: Question, verdict: Verdict, *named: NamedFeature) -> Answer:
         return Answer(
             question,
             verdict,
             f"worker {question.voter}",
-            feature,
-            shown,
+            named[0].feature if named else None,
+            named[0].shown if named else (),
+            more=named[1:],
             usage=ONE_REQUEST,
             cost=self.behaviour.price,
             seconds=self.behaviour.latency,
@@ -160,14 +160,17 @@ class SimulatedOracle:
             other_than_known=bool(question.known),
         )
         known = {self._column_of[name] for name in question.known if name in self._column_of}
-        column = self._crowd.answer(comparison, rng, known)
-        if column is None or errs < self.behaviour.none:
+        columns = self._crowd.answers(comparison, rng, known, question.most)
+        if not columns or errs < self.behaviour.none:
             return self._says(question, Verdict.NONE)
         if errs > 1 - self.behaviour.wrong:
-            column = int(rng.integers(len(self._columns)))
+            columns = (int(rng.integers(len(self._columns))), *columns[1:])
         everyone = comparison.examples + (comparison.without if question.kind is Kind.GROUPS else ())
-        shown = tuple(i for i, row in enumerate(everyone) if self._truth[row, column] == 1)
-        return self._says(question, Verdict.FEATURE, Feature(self._columns[column]), shown)
+        return self._says(question, Verdict.FEATURE, *(self._named(column, everyone) for column in columns))
+
+    def _named(self, column: int, rows: tuple[int, ...]) -> NamedFeature:
+        shown = tuple(place for place, row in enumerate(rows) if self._truth[row, column] == 1)
+        return NamedFeature(Feature(self._columns[column]), shown)
 
     def _row(self, example: Example) -> int:
         row = self._row_of.get(self._name(example))

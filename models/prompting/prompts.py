@@ -62,6 +62,17 @@ COMPARISON_SHAPE = (
     'and "lack" (lists of letters). If there is no such feature, "found" is false and the rest is empty.'
 )
 
+# Only in questions for several features: those for one keep their words, and so their answers.
+SEVERAL = (
+    "Name not one but up to {most} such features, the most obvious first. Each must hold by itself, and each must be "
+    "about something else than the others."
+)
+SEVERAL_SHAPE = (
+    'Answer with one JSON object and nothing else, with the key "features": a list of up to {most} objects, each with '
+    'the keys "name", "definition", "have" and "lack" (lists of letters). If there is no such feature, the list is '
+    "empty."
+)
+
 # One wording per voter, in turn: independent votes should not share the quirks of one sentence.
 COMPARISONS: dict[Kind, tuple[str, ...]] = {
     Kind.TWO_OF_THREE: (
@@ -162,7 +173,11 @@ def shown_order(question: Compare) -> tuple[int, ...]:
 
 def compare_messages(question: Compare) -> list[Message]:
     wordings = COMPARISONS[question.kind]
-    system = "\n".join([wordings[question.voter % len(wordings)], NAMING, MATERIAL, COMPARISON_SHAPE])
+    task, shape = [wordings[question.voter % len(wordings)]], COMPARISON_SHAPE
+    if question.most > 1:
+        task.append(SEVERAL.format(most=question.most))
+        shape = SEVERAL_SHAPE.format(most=question.most)
+    system = "\n".join([*task, NAMING, MATERIAL, shape])
     parts: list[Part] = []
     everyone = (*question.examples, *question.without)
     for place, position in enumerate(shown_order(question)):
@@ -179,13 +194,13 @@ def compare_schema(question: Compare) -> dict[str, Any]:
     """The JSON schema of an answer, in the strict form that providers enforce."""
     letters = [letter(place) for place in range(len(question.examples) + len(question.without))]
     some = {"type": "array", "items": {"type": "string", "enum": letters}}
-    properties = {
-        "found": {"type": "boolean"},
-        "name": {"type": "string"},
-        "definition": {"type": "string"},
-        "have": some,
-        "lack": some,
-    }
+    feature = {"name": {"type": "string"}, "definition": {"type": "string"}, "have": some, "lack": some}
+    if question.most > 1:
+        return _strict({"features": {"type": "array", "items": _strict(feature)}})
+    return _strict({"found": {"type": "boolean"}, **feature})
+
+
+def _strict(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from discovery import Kind, differs_clearly
-from models.oracle import Compare, Feature, Verdict
+from models.oracle import Compare, Feature, NamedFeature, Verdict
 from models.prompting.feature_names import NAME_LIMIT, clean, name_problem, sounds_like_an_instruction
 from models.prompting.prompts import letter, shown_order
 
@@ -40,14 +40,45 @@ class Reading:
     shown: tuple[int, ...] = ()
     problem: str = ""
     named: str = ""  # the name that is UNREADABLE
+    more: tuple[NamedFeature, ...] = ()  # where several were asked for: those after the first
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
-    data = _object_with(reply, ("found", "name"))
+    several = question.most > 1
+    data = _object_with(reply, ("features", "found", "name") if several else ("found", "name"))
     if data is None:
         if is_refusal(reply):
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
-        return _unreadable("it holds no JSON object with the keys found, name, definition, have and lack")
+        keys = "key features" if several else "keys found, name, definition, have and lack"
+        return _unreadable(f"it holds no JSON object with the {keys}")
+    return _several(data, question) if several and "features" in data else _one(data, question)
+
+
+def _several(data: dict[str, Any], question: Compare) -> Reading:
+    """Every feature is valid by itself, and other than those before it; the rest is left out."""
+    listed = data["features"]
+    if not isinstance(listed, list):
+        return _unreadable('"features" must be a list of objects')
+    readings: list[Reading] = []
+    named: list[NamedFeature] = []
+    for item in listed[: 2 * question.most]:
+        known = (*question.known, *(one.feature.name for one in named))
+        reading = _one(item, replace(question, known=known)) if isinstance(item, dict) else _unreadable("not an object")
+        readings.append(reading)
+        if reading.feature is not None and len(named) < question.most:
+            named.append(NamedFeature(reading.feature, reading.shown))
+    if named:
+        rejected = "; ".join(dict.fromkeys(_rejected(reading) for reading in readings if reading.problem))
+        return Reading(Verdict.FEATURE, named[0].feature, named[0].shown, left_out(rejected), more=tuple(named[1:]))
+    wrong = next((reading for reading in readings if reading.problem), None)
+    return wrong or Reading(Verdict.NONE)
+
+
+def left_out(rejected: str) -> str:
+    return f"left out: {rejected}" if rejected else ""
+
+
+def _one(data: dict[str, Any], question: Compare) -> Reading:
     raw_name, raw_definition = data.get("name"), data.get("definition")
     name = clean(raw_name).rstrip(".") if isinstance(raw_name, str) else ""
     if data.get("found") is False or (data.get("found") is not True and name.casefold() in _NOTHING):

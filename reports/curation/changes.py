@@ -119,6 +119,19 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
     return _asking("split", arguments, findings, {place: new}, [] if old.name in parts else [old.name])
 
 
+def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
+    """Ask what was left out after a look."""
+    new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {}
+    for name in arguments["names"]:
+        place = place_of(findings, name)
+        old = findings.found[place]
+        if not old.look:
+            raise RunError(f"{name!r} is labelled in full already: `features RUN list` shows which are not")
+        left = findings.working & (old.labels == UNKNOWN) & (old.tally.votes == 0)
+        new[place] = [(replace(old, look="", made="labelled on request"), left)]
+    return _asking("label", arguments, findings, new, [])
+
+
 def _drop(findings: Findings, arguments: dict[str, Any]) -> Change:
     places = {place_of(findings, name): name for name in arguments["names"]}
     after = _with(findings, {place: [] for place in places})
@@ -131,6 +144,7 @@ ACTIONS: dict[str, Callable[[Findings, dict[str, Any]], Change]] = {
     "merge": _merge,
     "split": _split,
     "drop": _drop,
+    "label": _label,
 }
 
 

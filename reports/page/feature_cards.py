@@ -246,6 +246,8 @@ def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, s
             marks.append(("plain", f"{words} “{found.twin.removeprefix(start)}”"))
     if found.is_doubtful:
         marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))
+    if found.look:
+        marks.append(("plain", f"not labelled in full: {found.look}"))
     if found.made:
         marks.append(("plain", found.made))
     return marks

@@ -46,15 +46,12 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     seen: set[str] = set()
     new, counting, costs = [], [], []
     for asked in findings.comparisons:
-        name = asked.feature
-        first = name in counts and name not in seen
-        cost = asked.cost
-        if first and name is not None:
-            seen.add(name)
-            cost += findings.label_costs.get(name, 0)
-        new.append(int(first))
-        counting.append(int(first and counts[name]))
-        costs.append(cost)
+        named = [one.feature for one in asked.each if one.feature is not None]
+        first = [name for name in named if name in counts and name not in seen]
+        seen.update(first)
+        new.append(len(first))
+        counting.append(sum(bool(counts[name]) for name in first))
+        costs.append(asked.cost + sum(findings.label_costs.get(name, 0) for name in first))
     curve = run.summary.g_curve
     if len(curve) < len(new):
         had = f"g_curve has {len(curve)} values for {len(new)} comparisons"

@@ -40,10 +40,11 @@ def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
             none.append((number, asked))
         elif asked.feature is None:
             unusable.append((number, asked))
-        elif asked.feature in seen or asked.feature not in names:
-            repeated.append((number, asked))
-        else:
-            seen.add(asked.feature)
+        for one in asked.each:
+            if one.feature is not None and (one.feature in seen or one.feature not in names):
+                repeated.append((number, one))
+            elif one.feature is not None:
+                seen.add(one.feature)
     return RunProblems(unusable, none, repeated, _features(findings), run.summary.dataset.left_out)
 
 
@@ -52,7 +53,7 @@ def _features(findings: Findings) -> list[FeatureProblems]:
     affected = []
     for order, found in enumerate(findings.found, start=1):
         refused, unreadable = (int(found.tally.cast[side].sum()) for side in (2, 3))
-        unknown = int((found.labels[compared] == UNKNOWN).sum())
+        unknown = 0 if found.look else int((found.labels[compared] == UNKNOWN).sum())
         if refused or unreadable or unknown:
             reasons = sorted(found.tally.notes.items(), key=lambda reason: -reason[1])
             affected.append(FeatureProblems(found.name, order, refused, unreadable, unknown, reasons[:5]))

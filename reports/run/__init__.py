@@ -8,6 +8,15 @@ from reports.run.findings import MICRO, Findings, Found, names_of, read_findings
 from reports.run.folder import CURATION, RunFolder, write_run
 from reports.run.json_parts import JsonPart, Number
 from reports.run.summary import NAME as RUN_JSON
-from reports.run.summary import DatasetSummary, OracleSummary, RunSummary, SkippedExample, TargetScore, TruthScore
+from reports.run.summary import (
+    DatasetSummary,
+    LookedAtOnly,
+    OracleSummary,
+    PerQuestion,
+    RunSummary,
+    SkippedExample,
+    TargetScore,
+    TruthScore,
+)
 from reports.run.twins import COMPLEMENT, SAME, twins_of
 from reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableTally

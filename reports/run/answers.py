@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,12 @@ class AnsweredComparison:
     seconds: float
     raw: str
     note: str
+    more: tuple[AnsweredComparison, ...] = ()  # the same question with each further feature, and its part of the cost
+
+    @property
+    def each(self) -> tuple[AnsweredComparison, ...]:
+        """One by one for the features of the answer, each with its part of the cost."""
+        return (replace(self, cost=self.cost - sum(one.cost for one in self.more), more=()), *self.more)
 
     @property
     def having(self) -> list[str]:
@@ -127,7 +133,7 @@ def _asked(question: dict[str, Any], answer: dict[str, Any]) -> AnsweredComparis
     shown_of = len(question["examples"]) + len(question["without"])
     if not all(0 <= place < shown_of for place in answer["shown"]):
         raise ValueError(f"shown {answer['shown']} are not among the examples")
-    return AnsweredComparison(
+    asked = AnsweredComparison(
         kind=Kind(question["kind"]),
         examples=tuple(map(str, question["examples"])),
         without=tuple(map(str, question["without"])),
@@ -142,6 +148,11 @@ def _asked(question: dict[str, Any], answer: dict[str, Any]) -> AnsweredComparis
         raw=str(answer["raw"]),
         note=str(answer.get("note", "")),
     )
+    more = answer.get("more", ())
+    part = asked.cost // (1 + len(more))
+    others = ((str(name), str(words), tuple(map(int, shown))) for name, words, shown in more)
+    named = (replace(asked, feature=name, definition=words, shown=shown, cost=part) for name, words, shown in others)
+    return replace(asked, more=tuple(named))
 
 
 def _lines(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

@@ -37,6 +37,7 @@ class Found:
     question: str
     examples: str
     made: str = ""  # how curation made it what it is
+    look: str = ""  # why it was not labelled in full; empty if it was
     twin: str = ""  # "same as …" or "complement of …" an earlier feature
 
     @property
@@ -131,6 +132,7 @@ class Findings:
                 distinct,
                 feature.consistent,
                 feature.twin,
+                feature.look,
                 feature.cost / MICRO,
             )
             for order, (feature, (interesting, distinct)) in enumerate(marked, start=1)
@@ -160,8 +162,9 @@ def _read_findings(run: RunFolder) -> Findings:
     answers = read_answers(Path(run.folder), ids)
     first: dict[str, AnsweredComparison] = {}
     for asked in answers.comparisons:
-        if asked.feature is not None:
-            first.setdefault(asked.feature, asked)
+        for one in asked.each:
+            if one.feature is not None:
+                first.setdefault(one.feature, one)
     found = [
         Found(
             name=str(row.name),
@@ -173,6 +176,7 @@ def _read_findings(run: RunFolder) -> Findings:
             question=str(row.question),
             examples=str(row.examples),
             twin=str(row.twin),
+            look=str(row.look),
         )
         for row in table.itertuples(index=False)
     ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
-    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "cost_usd"),
+    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 FEATURE_ID = "id (feature)"
@@ -65,6 +65,8 @@ class RunFolder:
             labels = self.found_labels if compared is None else self.found_labels.loc[compared]
             twins = twins_of(names, [np.asarray(labels[name].fillna(UNKNOWN), np.int8) for name in names])
             table.insert(len(table.columns) - 1, "twin", twins)
+        if "look" not in table.columns:
+            table.insert(len(table.columns) - 1, "look", "")
         return table
 
     @cached_property

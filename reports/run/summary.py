@@ -78,6 +78,26 @@ class TargetScore(JsonPart):
         return f"target {self.column}: the features found do not predict it ({figures})"
 
 
+class PerQuestion(JsonPart):
+    """Where a question asks for several features: what questions brought, and what they and labels cost."""
+
+    most: int  # features that an answer may hold
+    named: int  # features in all answers
+    features: Number  # new ones per question
+    question_usd: Number
+    label_usd: Number
+    usd_per_feature: Number  # labels included
+
+
+class LookedAtOnly(JsonPart):
+    """Features that were not labelled in full, because a look showed that they surely do not count."""
+
+    first: int  # examples of the first look
+    error: Number  # the most likely loss of a feature that counts by the narrowest margin
+    features: int
+    labels_saved: int  # examples that were not labelled, over these features
+
+
 class RunSummary(JsonPart):
     """Fields are in the order of the file. Those with a default are missing from older or from some runs."""
 
@@ -103,6 +123,8 @@ class RunSummary(JsonPart):
     finished_at: str = "unknown"
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
     versions: dict[str, Any]
+    per_question: PerQuestion | None = None
+    looked_at: LookedAtOnly | None = None
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None
     predicted: dict[str, Any] | None = None  # labels that were predicted, and their certificates

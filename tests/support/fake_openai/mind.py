@@ -67,6 +67,12 @@ class Page:
         first = self.instructions.split("\n", 1)[0]
         return next((kind for kind, wordings in COMPARISONS.items() if first in wordings), None)
 
+    @property
+    def most(self) -> int:
+        """Features that a comparison asks for."""
+        several = re.search(r"^Name not one but up to (\d+) such features", self.instructions, re.MULTILINE)
+        return int(several.group(1)) if several else 1
+
 
 def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
     page, group = Page(), 1
@@ -140,6 +146,19 @@ class Mind:
                 meaning = f"The example shows or says {word}."
                 return {"found": True, "name": word, "definition": meaning, "have": having, "lack": lacking}
         return {"found": False, "name": "", "definition": "", "have": [], "lack": []}
+
+    def compare_several(self, page: Page) -> dict[str, Any]:
+        """Up to `page.most` answers, each as if those before it were known."""
+        features: list[dict[str, Any]] = []
+        known, seed = list(page.known), page.seed
+        while len(features) < page.most:
+            page.known = [*known, *(feature["name"] for feature in features)]
+            page.seed = f"{seed}:{len(features)}"
+            answer = self.compare(page)
+            if not answer.pop("found"):
+                break
+            features.append(answer)
+        return {"features": features}
 
     def _answers(self, page: Page, having: list[str], letters: list[str]) -> bool:
         if page.kind is Kind.LEFT_RIGHT:
