@@ -45,6 +45,7 @@ class Variant:
     voters: int = 1
     labelling: Labelling = TRUTHFUL
     most: int = 1  # features that an answer may hold
+    look: bool = False
 
     def run(self, case: Case, seed: int) -> Rehearsal:
         world = case.world(seed)
@@ -62,6 +63,7 @@ class Variant:
             voters=self.voters,
             labelling=self.labelling,
             most=self.most,
+            look=self.look,
         )
 
 

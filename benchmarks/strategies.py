@@ -3,6 +3,8 @@
     python -m benchmarks.strategies                                   the matrices that ship, and the worlds
     python -m benchmarks.strategies MATRIX.csv ... --no-worlds        other matrices too: an id column, then 0/1 columns
     python -m benchmarks.strategies MATRIX.csv ... --subsets 3        random parts of all of them instead
+    python -m benchmarks.strategies --per-question 1,2,3,5            auto with several features a question
+    python -m benchmarks.strategies --look                            what a look before the whole saves and loses
 
 Columns with other values are left out. Crowds are salience-weighted. Every figure is a mean over the seeds."""
 
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.cases import (
     LONG,
@@ -60,10 +63,54 @@ def compare(cases: Sequence[Case], seeds: int) -> str:
     )
 
 
+def several(cases: Sequence[Case], most: Sequence[int], seeds: int) -> str:
+    """Auto with up to so many features a question, beside Adaptive Triple with one."""
+    rows, of_triple, of_one = [], [], []
+    for case in cases:
+        triple = found(Variant("triple", "adaptive-triple"), case, seeds).mean(axis=0)
+        results = [found(Variant("auto", "auto", most=each), case, seeds).mean(axis=0) for each in most]
+        of_triple.append([result / triple for result in results])
+        of_one.append([result / results[0] for result in results])
+        figures = [f"{short:.1f} / {long:.1f}" for short, long in (triple, *results)]
+        shares = ["{:.2f} / {:.2f}".format(*share) for share in of_triple[-1]]
+        rows.append([case.name, str(ceiling(case)), *figures, *shares])
+    mean, worst = np.mean(of_triple, axis=0), np.min(of_one, axis=0)
+    rows.append(["mean", "", "", *[""] * len(most), *("{:.2f} / {:.2f}".format(*share) for share in mean)])
+    columns = ["data", "ceiling", "adaptive-triple", *(f"auto, {each}" for each in most)]
+    columns += [f"auto, {each} : adaptive-triple" for each in most]
+    least = ", ".join(f"{each}: {share[0]:.2f} / {share[1]:.2f}" for each, share in zip(most, worst, strict=True))
+    return table(columns, rows) + f"\n\nAgainst auto with {most[0]} a question, worst case of {least}.\n"
+
+
+def looked_at(cases: Sequence[Case], most: int, seeds: int) -> str:
+    """Labels that a look before the whole saves, and features that count by the truth but were dropped."""
+    rows, every = [], np.zeros((len(cases), 2, 4))
+    for number, case in enumerate(cases):
+        for seed in range(seeds):
+            history, truth = Variant("auto", "auto", most=most, look=True).run(case, seed), case.world(seed).truth
+            for length, queries in enumerate((SHORT, LONG)):
+                columns = history.found_by(queries)
+                counting = interesting_and_distinct(truth.T[columns])
+                dropped = [history.dropped.get(column) for column in columns]
+                saved = sum(len(truth) - one.seen for one in dropped if one is not None)
+                lost = sum(flag and one is not None for flag, one in zip(counting, dropped, strict=True))
+                every[number, length] += saved, len(truth) * len(columns), lost, sum(counting)
+        rows.append([case.name, *_shares(every[number])])
+    rows.append(["all", *_shares(every.sum(axis=0))])
+    return table(["data", "labels saved", "features that count lost"], rows) + "\n"
+
+
+def _shares(sums: NDArray[np.float64]) -> list[str]:
+    """Of labels and of features that count, after SHORT and after LONG queries."""
+    return [" / ".join(f"{row[part] / max(row[part + 1], 1):.1%}" for row in sums) for part in (0, 2)]
+
+
 def main(arguments: list[str]) -> None:
     parser = matrix_arguments("benchmarks.strategies", __doc__)
     parser.add_argument("--no-worlds", action="store_true", help="leave the made-up worlds out")
     parser.add_argument("--subsets", type=at_least_one, default=0, metavar="K", help="instead K random parts of each")
+    parser.add_argument("--per-question", metavar="K,…", help="instead auto with up to so many features a question")
+    parser.add_argument("--look", action="store_true", help="instead what a look before the whole saves and loses")
     chosen = parser.parse_args(arguments)
     paths = [*SHIPPED, *chosen.matrices]
     matrices = [of_matrix(path) for path in paths]
@@ -72,9 +119,18 @@ def main(arguments: list[str]) -> None:
     given = " MATRIX.csv …" if chosen.matrices else ""
     given += f" --subsets {chosen.subsets}" if chosen.subsets else ""
     given += " --no-worlds" if chosen.no_worlds else ""
+    given += f" --per-question {chosen.per_question}" if chosen.per_question else ""
+    given += " --look" if chosen.look else ""
     print(heading(f"python -m benchmarks.strategies{given} --seeds {chosen.seeds}"))
     print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
     print("The ceiling is how many there are to be found, the most frequent first.\n")
+    most = [at_least_one(text) for text in (chosen.per_question or "").split(",") if text]
+    if chosen.look:
+        print(looked_at(matrices, most[0] if most else 3, chosen.seeds), flush=True)
+        return
+    if most:
+        print(several(matrices, most, chosen.seeds), flush=True)
+        return
     print(compare(matrices, chosen.seeds), flush=True)
     if not chosen.no_worlds:
         print("Made-up worlds:\n")

@@ -3,10 +3,12 @@ same, in another process and under another hash seed."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.keys import QuestionKeys, question_key
-from models.oracle import Compare, Feature, Label, OracleIdentity, Question
+from models.oracle import Answer, Compare, Feature, Label, NamedFeature, OracleIdentity, Question, Verdict
 from sources.dataset import Example
 from sources.load import digest_of_text
 from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
@@ -157,3 +159,20 @@ def test_questions_about_one_example_are_neighbours_in_an_index(
     keys = [question_key(who, Label(feature, shown, voter)) for feature in features for voter in (0, 1)]
     assert len({key[:PREFIX_LENGTH] for key in keys}) == 1
     assert {len(key) for key in keys} == {KEY_LENGTH}
+
+
+def test_only_a_question_for_several_features_says_how_many() -> None:
+    asked = Compare(Kind.TWO_OF_THREE, tuple(Example(name, name * 64, text="") for name in "abc"))
+    assert "most" not in asked.content
+    assert replace(asked, most=3).content == asked.content | {"most": 3}
+
+
+def test_answers_with_several_features_are_kept_and_those_with_one_are_written_as_ever() -> None:
+    asked = Compare(Kind.TWO_OF_THREE, tuple(Example(name, name * 64, text="") for name in "abc"), most=3)
+    more = (NamedFeature(Feature("hat", "It wears a hat."), (0, 2)), NamedFeature(Feature("old"), (1, 2)))
+    answer = Answer(asked, Verdict.FEATURE, "me", Feature("red", "It is red."), (0, 1), cost=10, more=more)
+    again = Answer.from_json(asked, json.loads(json.dumps(answer.to_json())), cached=True)
+    assert again == answer
+    assert [one.feature.name for one in again.features] == ["red", "hat", "old"]
+    assert [answer.cost_of(one.feature) for one in answer.features] == [4, 3, 3]
+    assert "more" not in replace(answer, more=()).to_json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -223,3 +224,53 @@ def test_objects_are_found_in_linear_time() -> None:
     assert json_objects("{" * 300_000) == []
     assert json_objects("<think>" * 50_000 + '{"a": 1}') == []
     assert json_objects("<think>x</think>" * 10_000 + '{"a": 1}') == [{"a": 1}]
+
+
+def several(*features: dict[str, Any], most: int = 3, known: tuple[str, ...] = ()) -> Reading:
+    asked = replace(question(known=known), most=most)
+    return parse_feature(json.dumps({"features": features}), asked)
+
+
+def one(name: str, have: str = "AB", definition: str = "It can be seen.") -> dict[str, Any]:
+    return {"name": name, "definition": definition, "have": list(have), "lack": list(set("ABC") - set(have))}
+
+
+def test_several_features_are_read_best_first() -> None:
+    read = several(one("striped"), one("round", "BC"), one("old"))
+    assert read.feature == Feature("striped", "It can be seen.")
+    assert [(more.feature.name, more.shown) for more in read.more] == [("round", (1, 2)), ("old", (0, 1))]
+    assert not read.problem
+
+
+def test_each_feature_is_judged_by_itself_and_what_is_wrong_is_noted() -> None:
+    read = several(one("not red"), one("striped"), one("Stripes", "A"), one("stripe"), one("hat"), known=("hats",))
+    assert read.verdict is Verdict.FEATURE
+    assert read.feature == Feature("striped", "It can be seen.")
+    assert [more.feature.name for more in read.more] == ["stripe"]
+    assert read.problem.startswith("left out: 'not red': the name is a negation")
+    assert "'hat': the name is that of a known feature" in read.problem
+
+
+@pytest.mark.parametrize("listed", [[one("not red"), 7, one("striped", "A")], "striped", {"name": "striped"}])
+def test_where_no_feature_is_valid_the_reply_is_unreadable(listed: Any) -> None:
+    read = parse_feature(json.dumps({"features": listed}), replace(question(), most=3))
+    assert read.verdict is Verdict.UNREADABLE
+    assert read.problem
+
+
+def test_an_empty_list_is_none_and_more_than_asked_for_are_left_out() -> None:
+    assert several().verdict is Verdict.NONE
+    assert len(several(*(one(f"thing {letter(place)}") for place in range(9)), most=2).more) == 1
+
+
+def test_one_feature_in_the_form_of_a_single_answer_is_taken_too() -> None:
+    assert parse_feature(reply(), replace(question(), most=3)).feature == Feature("striped", "It has stripes.")
+
+
+def test_a_question_for_one_feature_does_not_read_lists() -> None:
+    assert several(one("striped"), most=1).verdict is Verdict.UNREADABLE
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=4)))
+def test_any_list_of_features_is_read_without_error(listed: Any) -> None:
+    assert parse_feature(json.dumps({"features": listed}), replace(question(), most=3)).verdict in Verdict

@@ -1,0 +1,158 @@
+"""Several features a question and looks before the whole, where they meet stores, curation, exports and servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.errors import UsageError
+from flows.runs import export
+from flows.runs.curate import CurationRequest, curate
+from flows.runs.feature_lists import read_features
+from models.oracle import BudgetExhausted
+from reports.finished_run import Run
+from reports.run.files import RunError
+from sources import load_dataset
+from store import Store
+from tests.support.fake_openai import Habits, LifelikeServer
+
+
+def settings(tmp_path: Path, name: str = "run", **changed: Any) -> DiscoverSettings:
+    usual: dict[str, Any] = {"dataset": "datasets/zoo", "oracle": "simulated?price=0.001", "queries": 9}
+    places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / name)}
+    return DiscoverSettings.model_validate(usual | places | changed)
+
+
+def discover(tmp_path: Path, name: str = "run", **changed: Any) -> Run:
+    run_discovery(prepare(settings(tmp_path, name, **changed)), run_id=f"{name} {changed}")
+    return Run(tmp_path / name)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return discover(tmp_path, per_question=4, look=48)
+
+
+def test_a_question_brings_several_features_and_what_surely_does_not_count_is_not_labelled(run: Run) -> None:
+    table, summary = run.features, run.summary
+    assert summary.per_question is not None
+    assert summary.looked_at is not None
+    assert summary.features > 1.5 * summary.queries
+    assert summary.per_question.features == pytest.approx(summary.features / summary.queries, abs=0.001)
+    assert table["cost_usd"].sum() == pytest.approx(summary.cost_usd), "every cent falls to one feature"
+    looked = table[table["look"] != ""]
+    assert len(looked) == summary.looked_at.features > 0
+    assert not (looked["interesting"] & looked["distinct"]).any()
+    empty = run.labels[looked["name"]].isna().sum().sum()
+    assert empty == summary.looked_at.labels_saved
+    assert run.labels[table[table["look"] == ""]["name"]].notna().all().all()
+    asked = [json.loads(line) for line in (run.folder / "answers.jsonl").read_text().splitlines()]
+    assert any(row["answer"].get("more") for row in asked)
+    assert all(found.asked is not None and found.asked.feature == found.name for found in run.findings.found)
+    page = run.report().path.read_text()
+    assert f"not labelled in full: {looked['look'].iloc[0]}" in page
+
+
+def test_the_same_command_again_asks_nothing_and_finds_the_same(tmp_path: Path, run: Run) -> None:
+    again = discover(tmp_path, "again", per_question=4, look=48)
+    assert again.summary.paid_calls == 0
+    pd.testing.assert_frame_equal(again.labels, run.labels)
+    pd.testing.assert_frame_equal(again.features, run.features)
+
+
+def test_a_run_that_its_budget_stopped_goes_on_with_the_same_questions(tmp_path: Path, run: Run) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    short = discover(other, per_question=4, look=48, budget="0.5")
+    assert short.summary.stopped_because == "budget"
+    whole = discover(other, per_question=4, look=48)
+    assert short.summary.cost_usd + whole.summary.cost_usd == pytest.approx(run.summary.cost_usd)
+    pd.testing.assert_frame_equal(whole.labels, run.labels)
+
+
+def test_a_feature_is_labelled_on_request_and_that_can_be_undone(run: Run) -> None:
+    name = str(run.features[run.features["look"] != ""]["name"].iloc[0])
+    left = int(run.labels[name].isna().sum())
+    listed = [line for line in curate(run, CurationRequest("list", [])).lines if f" {name} (" in line]
+    assert "not labelled in full: " in listed[0]
+    done = curate(run, CurationRequest("label", [name], confirmed=True))
+    assert done.data["calls"] == left
+    full = Run(run.folder)
+    assert full.labels[name].notna().all()
+    assert full.features.set_index("name").loc[name, "look"] == ""
+    with pytest.raises(RunError, match="is labelled in full already"):
+        curate(full, CurationRequest("label", [name], confirmed=True))
+    curate(full, CurationRequest("undo", []))
+    assert int(Run(run.folder).labels[name].isna().sum()) == left
+    other = next(str(row.name) for row in run.features.itertuples() if row.look and row.name != name)
+    with pytest.raises(BudgetExhausted):
+        curate(Run(run.folder), CurationRequest("label", [other], confirmed=True, budget="0.001"))
+
+
+def test_lists_for_enrichments_leave_out_what_was_only_looked_at(run: Run) -> None:
+    names = {feature.name for feature in read_features(str(run.folder))}
+    assert names == set(run.features[run.features["look"] == ""]["name"])
+    looked = next(str(row.name) for row in run.features.itertuples() if row.look)
+    curate(run, CurationRequest("label", [looked], confirmed=True))
+    assert looked in {feature.name for feature in read_features(str(run.folder))}
+
+
+def test_exports_hold_the_labels_that_are_known(tmp_path: Path, run: Run) -> None:
+    written = export(run, ["wide-csv"], out=tmp_path / "export")
+    wide = pd.read_csv(next(path for path in written if path.suffix == ".csv"))
+    looked = [str(row.name) for row in run.features.itertuples() if row.look]
+    assert wide[looked].isna().sum().sum() == run.labels[looked].isna().sum().sum() > 0
+
+
+def test_the_examples_outside_the_working_set_are_not_labelled_either(tmp_path: Path) -> None:
+    run = discover(tmp_path, per_question=4, look=20, elicit_on=60, label_rest=True)
+    looked = run.features[run.features["look"] != ""]["name"]
+    assert len(looked)
+    others = [name for name in run.labels.index if name not in (run.summary.dataset.compared_ids or [])]
+    assert run.labels.loc[others, looked].isna().all().all()
+    assert run.labels.drop(columns=looked).notna().all().all()
+
+
+def test_defaults_are_the_papers_for_its_strategies_and_for_people(tmp_path: Path) -> None:
+    def resolved(**changed: Any) -> tuple[int | None, int | None]:
+        made = settings(tmp_path, **changed).resolved(100)
+        return made.per_question, made.look
+
+    openai = "openai:gpt-4o-mini"
+    assert resolved() == (1, 0)
+    assert resolved(oracle="human") == (1, 0)
+    assert resolved(oracle=openai) == resolved(oracle="vlm:m") == (3, 48)
+    assert resolved(oracle="contrastive") == (3, 0)
+    assert resolved(oracle=openai, strategy="adaptive-triple") == (1, 0)
+    assert resolved(oracle=openai, labeller="human") == resolved(oracle=openai, escalate=0.1) == (3, 0)
+    assert resolved(oracle=openai, provider_batch=True) == (3, 0)
+    assert resolved(oracle="human", labeller=openai) == (1, 48)
+    with pytest.raises(UsageError, match="people are asked for one feature at a time"):
+        resolved(oracle="human", per_question=2)
+
+
+def test_settings_that_are_as_they_always_were_keep_the_scope_of_earlier_runs(tmp_path: Path) -> None:
+    prepared = prepare(settings(tmp_path))
+    before = settings(tmp_path).scope(prepared.dataset, prepared.oracle)
+    assert (
+        prepared.scope == before == settings(tmp_path, per_question=1, look=0).scope(prepared.dataset, prepared.oracle)
+    )
+    assert settings(tmp_path, per_question=2).scope(prepared.dataset, prepared.oracle) != before
+
+
+def test_a_paid_server_is_asked_for_several_and_labels_less(tmp_path: Path) -> None:
+    with LifelikeServer(load_dataset("datasets/zoo"), Habits(slow=0.0, broken=0.0, too_many=0.0)) as server:
+        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075"
+        run = discover(tmp_path, oracle=oracle, queries=5, elicit_on=101)
+    assert run.summary.settings["per_question"] == 3
+    assert run.summary.settings["look"] == 48
+    assert run.summary.features > run.summary.queries
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        assert store.check.problems() == []

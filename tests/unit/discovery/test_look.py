@@ -1,0 +1,119 @@
+"""A look stops what surely will not count, and loses what counts no more often than it says."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discovery.look import FIRST_LOOK, LOOK_ERROR, TooLittle, judge, looks, order_to_tell
+from discovery.metrics import distinct, interesting
+from discovery.questions import UNKNOWN, Labels
+from discovery.simulation.rehearsal import rehearse
+from discovery.simulation.worlds import skewed_world
+from discovery.strategies import make_strategy
+
+
+def outcome(labels: Labels, counting: list[Labels], order: np.ndarray) -> TooLittle | None:
+    for look in looks(len(labels)):
+        seen = np.full(len(labels), UNKNOWN, np.int8)
+        seen[order[: look.size]] = labels[order[: look.size]]
+        verdict = judge(seen, counting, look)
+        if isinstance(verdict, TooLittle):
+            return verdict
+        if verdict:
+            return None
+    return None
+
+
+def with_ones(n: int, count: int, rng: np.random.Generator) -> Labels:
+    return (rng.permutation(n) < count).astype(np.int8)
+
+
+@pytest.mark.parametrize("n", [30, 100, 200, 1000])
+@pytest.mark.parametrize("known", [0, 6])
+def test_a_feature_that_only_just_counts_is_lost_no_more_often_than_stated(n: int, known: int) -> None:
+    rng, lost, times = np.random.default_rng([n, known]), 0, 400
+    features = [(rng.random(n) < 0.4).astype(np.int8) for _ in range(known)]
+    for _ in range(times):
+        labels = with_ones(n, ceil(n / 10), rng)
+        assert interesting(labels)
+        lost += outcome(labels, [], order_to_tell(n, features, rng)) is not None
+    assert lost / times <= LOOK_ERROR + 3 * (LOOK_ERROR * (1 - LOOK_ERROR) / times) ** 0.5
+
+
+@pytest.mark.parametrize(("n", "share"), [(100, 0.25), (1000, 0.18)])
+def test_a_feature_that_counts_by_more_is_hardly_ever_lost(n: int, share: float) -> None:
+    rng = np.random.default_rng(n)
+    lost = [outcome(with_ones(n, round(share * n), rng), [], order_to_tell(n, [], rng)) for _ in range(300)]
+    assert sum(one is not None for one in lost) <= 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(60, 300))
+def test_what_is_dropped_says_why_and_never_counts_on_what_was_seen(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    kept = with_ones(n, n // 2, rng)
+    near = kept.copy()
+    near[rng.choice(n, n // 40, replace=False)] ^= 1
+    cases = {"rare": with_ones(n, n // 60, rng), "common": 1 - with_ones(n, n // 60, rng), "same": near}
+    for what, labels in cases.items():
+        dropped = outcome(labels, [kept], order_to_tell(n, [kept], rng))
+        if dropped is not None:
+            assert dropped.what == what
+            assert not (interesting(labels) and distinct(labels, [kept]))
+
+
+def test_most_of_what_is_far_from_counting_is_dropped_at_the_first_look() -> None:
+    rng = np.random.default_rng(3)
+    seen = [outcome(with_ones(2000, 10, rng), [], order_to_tell(2000, [], rng)) for _ in range(100)]
+    assert sum(one is not None and one.seen == FIRST_LOOK for one in seen) > 55
+
+
+def test_a_complement_is_not_the_same() -> None:
+    rng = np.random.default_rng(4)
+    kept = with_ones(120, 60, rng)
+    assert outcome(1 - kept, [kept], order_to_tell(120, [kept], rng)) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 150), st.integers(0, 8))
+def test_the_order_holds_every_example_once_and_spreads_known_features_evenly(seed: int, n: int, known: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = [(rng.random(n) < 0.5).astype(np.int8) for _ in range(known)]
+    order = order_to_tell(n, features, rng)
+    assert sorted(order.tolist()) == list(range(n))
+    if known and n >= 60:
+        half = [abs(labels[order[: n // 2]].mean() - labels.mean()) for labels in features[:1]]
+        assert max(half) < 0.25
+
+
+def test_small_sets_are_not_looked_at_and_looks_grow() -> None:
+    assert looks(1) == ()
+    sizes = [look.size for look in looks(2000)]
+    assert sizes[0] == FIRST_LOOK
+    assert all(after >= 1.4 * before for before, after in pairwise(sizes))
+
+
+def test_words_say_what_was_seen() -> None:
+    assert TooLittle("rare", 1, 48).reason() == "too rare: 1 of 48 examples have it"
+    assert TooLittle("common", 0, 48).reason() == "too common: 0 of 48 examples lack it"
+    assert TooLittle("same", 2, 48, 0).reason("hat") == "same as hat: differs on 2 of 48 examples"
+
+
+def test_looks_save_labels_and_lose_next_to_nothing_that_counts() -> None:
+    world = skewed_world("products", np.random.default_rng([0, 3]))
+    found = {}
+    for look in (False, True):
+        strategy = make_strategy("auto", 100, np.random.default_rng([0, 1]), most=3)
+        crowd = world.crowd("salience", 0)
+        history = rehearse(strategy, crowd, world.truth, 35, np.random.default_rng([0, 2]), most=3, look=look)
+        asked = sum(int((labels != UNKNOWN).sum()) for new in history.labels for labels in new)
+        found[look] = (history.interesting_distinct(), asked / (100 * len(history.columns)))
+    assert found[False][1] == 1
+    assert found[True][1] < 0.93
+    assert found[True][0] >= 0.95 * found[False][0]

@@ -1,0 +1,84 @@
+"""New features are looked at before they are labelled in full, the same way every time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discovery import UNKNOWN, Labels
+from flows.discover.looking import FirstLooks, LookedAt, Rows
+from models import Ballot, Feature, Labelled, Panel
+from models.oracle import BudgetExhausted
+from tests.support.made import crowd_of, random_truth, texts
+
+N = 120
+
+
+class Asked:
+    """Labels from a truth, and how many were asked for."""
+
+    def __init__(self, truth: Labels, until: int = 10**9) -> None:
+        self.panel = Panel(crowd_of(truth), texts(len(truth)), 1)
+        self.rows: list[tuple[list[str], list[int]]] = []
+        self.until = until
+
+    def __call__(self, features: list[Feature], rows: Rows) -> Labelled:
+        self.rows.append(([feature.name for feature in features], rows.tolist()))
+        labelled = self.panel.part(rows).label(features)
+        self.until -= 1
+        return Labelled(labelled.ballots, BudgetExhausted("used up") if self.until <= 0 else None)
+
+    def look(self, names: str, known: list[tuple[str, Labels]] | None = None, number: int = 0) -> LookedAt:
+        features = [Feature(f"feature {name}") for name in names]
+        return FirstLooks(len(self.panel.examples), 48, 5, self).of(features, known or [], number)
+
+
+def truth_of(*shares: float) -> Labels:
+    rng = np.random.default_rng(1)
+    return np.stack([(rng.permutation(N) < share * N) for share in shares], axis=1).astype(np.int8)
+
+
+def test_a_rare_feature_is_looked_at_only_and_the_others_are_labelled_in_full() -> None:
+    asked = Asked(truth_of(0.02, 0.4, 0.99))
+    found = asked.look("abc")
+    assert found.dropped[0].startswith("too rare: ")
+    assert found.dropped[2].startswith("too common: ")
+    known = [int((ballot.labels != UNKNOWN).sum()) for ballot in found.ballots]
+    assert known[1] == N
+    assert known[0] < N
+    assert sum(len(names) * len(rows) for names, rows in asked.rows) == sum(known), "no label is asked for twice"
+
+
+def test_the_same_as_a_known_one_is_told_by_name_and_so_are_two_new_ones_that_are_the_same() -> None:
+    truth = truth_of(0.4, 0.4, 0.5)
+    truth[:, 1] = truth[:, 0]
+    known = [("spotted", truth[:, 0])]
+    assert Asked(truth).look("bc", known).dropped == {0: "same as spotted: differs on 0 of 40 examples"}
+    together = Asked(truth).look("abc").dropped
+    assert together == {1: "same as feature a: differs on 0 of 40 examples"}
+
+
+def test_the_same_questions_come_up_again_and_other_rounds_look_at_other_examples() -> None:
+    truth = truth_of(0.3, 0.05)
+    first, again, later = Asked(truth), Asked(truth), Asked(truth)
+    for asked, number in ((first, 3), (again, 3), (later, 4)):
+        asked.look("ab", number=number)
+    assert first.rows == again.rows != later.rows
+
+
+def test_what_ends_it_keeps_the_labels_that_came() -> None:
+    asked = Asked(truth_of(0.3, 0.4), until=1)
+    found = asked.look("ab")
+    assert isinstance(found.stopped, BudgetExhausted)
+    assert len(asked.rows) == 1
+    assert all((ballot.labels != UNKNOWN).sum() == 40 for ballot in found.ballots)
+    assert not found.dropped
+
+
+def test_a_part_of_a_panel_adds_up_to_the_whole() -> None:
+    truth = random_truth(9, 2)
+    panel, feature = Panel(crowd_of(truth), texts(9), 3), Feature("feature b")
+    whole = Ballot.empty(feature, 9)
+    for rows in ([0, 4, 8], [1, 2, 3, 5, 6, 7]):
+        whole.add(rows, panel.part(rows).label([feature]).ballots[0])
+    assert (whole.labels == panel.label([feature]).ballots[0].labels).all()
+    assert len(whole.answers) == 2 * 9
