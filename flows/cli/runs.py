@@ -180,6 +180,12 @@ def label(run: RunFolder, /, *names: Names, output: Changing = CHANGING) -> None
     _change(run, "label", names, output)
 
 
+@_action("duplicates --yes")
+def duplicates(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
+    """Merge features that repeat earlier ones into these."""
+    _change(run, "duplicates", (), output)
+
+
 @_action("undo")
 def undo(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """Take back the last change."""

@@ -105,7 +105,10 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
     if request.action == "label":
         _require(len(names) >= 1, "label takes one name or more")
         return {"names": names}
-    actions = "list, rename, merge, split, drop, define, label, undo, log"
+    if request.action == "duplicates":
+        _require(not names, "duplicates takes no name")
+        return {}
+    actions = "list, rename, merge, split, drop, define, label, duplicates, undo, log"
     raise UsageError(f"unknown action {request.action!r}: choose one of {actions}")
 
 

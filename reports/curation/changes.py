@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from reports.drawing import plural
-from reports.run import Findings, Found, RunError, Tally, names_of
+from reports.run import SAME, Findings, Found, RunError, Tally, names_of
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,35 @@ def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
     return _asking("label", arguments, findings, new, [])
 
 
+def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
+    """Make one feature of each and of those that repeat it; labels that it lacks are taken from them, none is asked."""
+    into: dict[str, list[str]] = arguments.get("into") or _repeated(findings)
+    if not into:
+        raise RunError("no feature repeats another: `features RUN list` shows all, and merge joins any two")
+    gone = [name for others in into.values() for name in others]
+    new: dict[int, list[Found]] = {place_of(findings, name): [] for name in gone}
+    for first, others in into.items():
+        base = findings.found[place_of(findings, first)]
+        labels = base.labels.copy()
+        for name in others:
+            labels = np.where(labels == UNKNOWN, findings.found[place_of(findings, name)].labels, labels)
+        made = f"merged with {', '.join(f'“{name}”' for name in others)}"
+        new[place_of(findings, first)] = [replace(base, labels=labels, made=made)]
+    kept = {feature.name: _known(feature) for features in new.values() for feature in features}
+    return Change("duplicates", {"into": into}, _with(findings, new), kept, [], gone)
+
+
+def _repeated(findings: Findings) -> dict[str, list[str]]:
+    """The features that others repeat, and those by which they are repeated."""
+    into: dict[str, list[str]] = {}
+    for feature in findings.found:
+        if feature.twin.startswith(SAME):
+            other = feature.twin.removeprefix(SAME)
+            first = next((name for name, others in into.items() if other in others), other)
+            into.setdefault(first, []).append(feature.name)
+    return into
+
+
 def _drop(findings: Findings, arguments: dict[str, Any]) -> Change:
     places = {place_of(findings, name): name for name in arguments["names"]}
     after = _with(findings, {place: [] for place in places})
@@ -145,6 +174,7 @@ ACTIONS: dict[str, Callable[[Findings, dict[str, Any]], Change]] = {
     "split": _split,
     "drop": _drop,
     "label": _label,
+    "duplicates": _duplicates,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,18 @@ def discover(tmp_path: Path, name: str = "run", **changed: Any) -> Run:
     return Run(tmp_path / name)
 
 
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run and its store."""
+    folder = tmp_path_factory.mktemp("found")
+    discover(folder, per_question=4, look=48)
+    return folder
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return discover(tmp_path, per_question=4, look=48)
+def run(tmp_path: Path, found: Path) -> Run:
+    shutil.copytree(found / "run", tmp_path / "run")
+    return Run(tmp_path / "run")
 
 
 def test_a_question_brings_several_features_and_what_surely_does_not_count_is_not_labelled(run: Run) -> None:
@@ -60,8 +70,8 @@ def test_a_question_brings_several_features_and_what_surely_does_not_count_is_no
     assert f"not labelled in full: {looked['look'].iloc[0]}" in page
 
 
-def test_the_same_command_again_asks_nothing_and_finds_the_same(tmp_path: Path, run: Run) -> None:
-    again = discover(tmp_path, "again", per_question=4, look=48)
+def test_the_same_command_again_asks_nothing_and_finds_the_same(found: Path, run: Run) -> None:
+    again = discover(found, "again", per_question=4, look=48)
     assert again.summary.paid_calls == 0
     pd.testing.assert_frame_equal(again.labels, run.labels)
     pd.testing.assert_frame_equal(again.features, run.features)
@@ -156,3 +166,19 @@ def test_a_paid_server_is_asked_for_several_and_labels_less(tmp_path: Path) -> N
     assert run.summary.features > run.summary.queries
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         assert store.check.problems() == []
+
+
+def test_features_that_repeat_others_are_merged_in_bulk_for_nothing(run: Run) -> None:
+    twins = run.features[run.features["twin"].str.startswith("same as ")]
+    assert len(twins), "zoo has attributes that select nearly the same animals"
+    done = curate(run, CurationRequest("duplicates", [], confirmed=True))
+    merged = Run(run.folder)
+    assert set(done.data["gone"]) == set(twins["name"])
+    assert done.data["calls"] == 0
+    assert set(merged.features["name"]) == set(run.features["name"]) - set(twins["name"])
+    for first, others in json.loads((run.folder / "curation.jsonl").read_text())["arguments"]["into"].items():
+        assert merged.labels[first].notna().sum() >= run.labels[[first, *others]].notna().sum().max()
+    with pytest.raises(RunError, match="no feature repeats another"):
+        curate(merged, CurationRequest("duplicates", []))
+    curate(merged, CurationRequest("undo", []))
+    assert len(Run(run.folder).features) == len(run.features)
