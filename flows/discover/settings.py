@@ -194,7 +194,12 @@ class DiscoverSettings(OracleSettings):
         return self.per_question or (PER_QUESTION if self.strategy == "auto" and asked in MODELS else 1)
 
     def _first_look(self) -> int:
-        """Every look is another wait: none by default where people or a provider's batch label."""
+        """Every look is another wait: none by default where people or a provider's batch label. A classifier learns from
+        features that are labelled in full."""
+        if self.agree is not None:
+            if self.look:
+                raise UsageError(f"--look {self.look} and --agree {self.agree:g} do not go together: leave one out")
+            return 0
         waits = self.escalate is not None or self.spot_check is not None or self.provider_batch
         labels = OracleSpec.parse(self.labeller or self.oracle).kind
         usual = FIRST_LOOK if self.strategy == "auto" and labels in TAKE_TIME and not waits else 0
