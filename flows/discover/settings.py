@@ -194,7 +194,7 @@ class DiscoverSettings(OracleSettings):
         return self.per_question or (PER_QUESTION if self.strategy == "auto" and asked in MODELS else 1)
 
     def _first_look(self) -> int:
-        """Every look is another wait: none by default where people or a provider's batch label. A classifier learns from
+        """Every look is another wait: none by default where people or a provider's batch label. Classifiers learn from
         features that are labelled in full."""
         if self.agree is not None:
             if self.look:
