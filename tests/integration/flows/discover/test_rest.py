@@ -43,6 +43,8 @@ def discovered(server: FakeOpenAI, dataset: Path, name: str = "run", **changes: 
     given: dict[str, Any] = {
         "oracle": oracle(server),
         "queries": QUERIES,
+        "per_question": 1,
+        "look": 0,
         "store": str(dataset.parent / "store.sqlite"),
     }
     settings = DiscoverSettings(dataset=str(dataset), out=str(dataset.parent / name), **(given | changes))
