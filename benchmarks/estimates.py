@@ -32,6 +32,7 @@ from tests.support.fake_openai import Abilities, Habits, LifelikeServer
 FACES, ZOO = "datasets/faces", "datasets/zoo"
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 MODELS = ("gpt-4o-mini", "gpt-4o", "gpt-4.1-mini")
+ROWS_AT_THE_END = {"elicit_on": 24, "label_rest": True}  # most examples are forecast by a sample of them
 
 
 @dataclass(frozen=True)
@@ -72,23 +73,28 @@ HEADINGS = (
 )
 
 
-def copy_truth(dataset: str, folder: Path, ids: list[str]) -> None:
+def copy_truth(dataset: str, folder: Path, names: dict[str, str]) -> None:
+    """Of examples by their new names."""
     heading_line, *lines = Path(dataset, "truth.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if line.partition(",")[0] in set(ids)]
+    known = dict(line.split(",", 1) for line in lines)
+    kept = [f"{name},{known[old]}" for name, old in names.items()]
     (folder / "truth.csv").write_text(heading_line + "".join(kept), encoding="utf-8")
 
 
 def pictures(form: str, side: tuple[int, int], examples: int) -> Callable[[Path], str]:
-    """Faces as pictures of that form and of sizes between these."""
+    """Faces as pictures of that form and of sizes between these; once all are used, again in other sizes."""
 
     def make(folder: Path) -> str:
-        faces, dice = load_dataset(FACES), random.Random(0)
+        faces, dice = load_dataset(FACES).examples, random.Random(0)
         (folder / "images").mkdir(parents=True)
-        for example in faces.examples[:examples]:
+        names: dict[str, str] = {}
+        for number in range(examples):
+            example = faces[number % len(faces)]
+            name = example.id if number < len(faces) else f"{example.id}-{number}"
             width = dice.randint(*side)
             picture = open_image(example).resize((width, width * dice.randint(50, 100) // 100))
-            picture.save(folder / "images" / f"{example.id}.{form}")
-        names = [example.id for example in faces.examples[:examples]]
+            picture.save(folder / "images" / f"{name}.{form}")
+            names[name] = example.id
         lines = [f"images/{name}.{form},{name}\n" for name in names]
         (folder / "metadata.csv").write_text("file_name,id\n" + "".join(lines), encoding="utf-8")
         copy_truth(FACES, folder, names)
@@ -105,7 +111,7 @@ def parquet(examples: int) -> Callable[[Path], str]:
         faces = load_dataset(FACES).examples[:examples]
         rows = {"id": [one.id for one in faces], "image": [{"bytes": one.image_bytes(), "path": None} for one in faces]}
         pandas.DataFrame(rows).to_parquet(folder / "faces.parquet")
-        copy_truth(FACES, folder, [one.id for one in faces])
+        copy_truth(FACES, folder, {one.id: one.id for one in faces})
         return str(folder / "faces.parquet")
 
     return make
@@ -136,7 +142,7 @@ def texts(sentences: int, examples: int) -> Callable[[Path], str]:
             more = [dice.choice(dice.choice(zoo).text.split(". ")) for _ in range(sentences - len(told))]  # type: ignore[union-attr]
             rows.writerow([one.id, ". ".join([*told, *more][:sentences])])
         (folder / "animals.csv").write_text(lines.getvalue(), encoding="utf-8")
-        copy_truth(ZOO, folder, [one.id for one in zoo])
+        copy_truth(ZOO, folder, {one.id: one.id for one in zoo})
         return str(folder / "animals.csv")
 
     return make
@@ -154,6 +160,9 @@ def cases(examples: int, queries: int) -> list[Case]:
         Case("texts, long", texts(60, examples), settings=few),
         Case("PNG, three votes", pictures("png", (96, 96), examples), settings={**few, "votes": 3}),
         Case("texts, three votes, batches of 4", texts(2, examples), settings={**few, "votes": 3, "batch": 4}),
+        Case(
+            "PNG, rows at the end", pictures("png", (64, 128), max(160, examples)), settings={**few, **ROWS_AT_THE_END}
+        ),
         Case("enrich, PNG, 33 features", pictures("png", (96, 96), examples), features=33),
         Case("enrich, texts, 20 features", texts(2, examples), features=20),
     ]
