@@ -17,7 +17,7 @@ def enrich(settings: EnrichSettings, output: Paying) -> None:
 
         folder, _ = check(settings)
         display = terminal_display()
-        terms = (settings.budget, output, display, settings.oracle)
+        terms = (settings.budget, output, display, settings.oracle, settings.cheap)
         budget = agreed_budget(lambda: forecast_enrichment(settings, display), *terms)
     summary = run_flow(settings.with_budget(budget), display)
     output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])

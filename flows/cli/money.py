@@ -33,7 +33,7 @@ from flows.progress import Display
 from models import MICRO, Money, in_usd
 
 if TYPE_CHECKING:
-    from flows.discover import RunForecast
+    from flows.discover import RunForecast, Savings
     from store import Cost, Store
 
 estimate = command_group("estimate", "estimate datasets/faces --oracle simulated?price=0.0001 --votes 5")
@@ -58,7 +58,7 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     """Say what the labels will cost that a table lacks."""
     from flows.enrich import forecast_enrichment
 
-    _print_estimate(forecast_enrichment(settings, terminal_display()), output)
+    _print_estimate(forecast_enrichment(settings, terminal_display(), plans=True), output)
 
 
 @action(
@@ -111,11 +111,13 @@ def costs(
 ) -> None:
     from flows.settings import open_store
 
-    rows = _cost_rows(open_store(output.store, terminal_display()), run)
+    store = open_store(output.store, terminal_display())
+    rows = _cost_rows(store, run)
     if output.json:
-        print(as_json([asdict(row) for row in rows]))
+        saved = {run_id: one.to_json() for run_id, one in _savings(store, rows).items()}
+        print(as_json([asdict(row) | {"saved": saved.get(row.run_id)} for row in rows]))
     else:
-        _print_costs(rows)
+        _print_costs(rows, _savings(store, rows))
 
 
 def agreed_budget(
@@ -166,7 +168,7 @@ def _print_estimate(expected: RunForecast, output: Output) -> None:
     if expected.kept:
         left = f"likely {_usd(expected.left)}, at most {_usd(expected.most_left)}, are left"
         out.print(f"{expected.kept:,} answers are kept: {left}")
-    if expected.plans:
+    if expected.plans or expected.assumed:
         _print_plans(expected)
 
 
@@ -175,7 +177,7 @@ def _print_plans(expected: RunForecast) -> None:
     for heading in ("plan", "likely", "at most", "options", "what it changes"):
         table.add_column(heading, justify="right" if heading in ("likely", "at most") else "left")
     price = expected.price
-    table.add_row("as asked", _usd(price.likely.cost), _usd(price.most), "", "")
+    table.add_row("as asked", _usd(price.likely.cost), _usd(price.most), "", expected.assumed)
     for plan in expected.plans:
         money = (_usd(plan.price.likely.cost), _usd(plan.price.most))
         table.add_row(plan.name, *money, plan.options, plan.changes)
@@ -224,7 +226,16 @@ def _cost_rows(store: Store, which: str | None) -> list[Cost]:
     return rows
 
 
-def _print_costs(rows: list[Cost]) -> None:
+def _savings(store: Store, rows: list[Cost]) -> dict[str, Savings]:
+    """Of the runs that have told what they did not have to pay, by their ids."""
+    from flows.discover import Savings
+
+    listed = {row.run_id for row in rows}
+    told = {run["run_id"]: (run["summary"] or {}).get("saved") for run in store.runs.overview()}
+    return {run_id: Savings.from_json(saved) for run_id, saved in told.items() if saved and run_id in listed}
+
+
+def _print_costs(rows: list[Cost], savings: dict[str, Savings]) -> None:
     table = Table()
     headings = ("run", "oracle", "kind", *COUNTS, *SUMS)
     for number, heading in enumerate(headings):
@@ -237,6 +248,10 @@ def _print_costs(rows: list[Cost]) -> None:
     results().print(table)
     if (line := saved_by_sharing(rows)) is not None:
         results().print(line)
+    if savings:
+        first, *more = savings.values()
+        for line in sum(more, first).lines():
+            results().print(line)
     if calls := sum(row.unknown_calls for row in rows):
         most = in_usd(sum(row.unknown for row in rows), 6)
         results().print(

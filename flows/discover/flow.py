@@ -141,6 +141,7 @@ def run_discovery(
         totals = store.costs.totals_of_scope(prepared.scope)
         outcome = Outcome(*about, in_all=totals, target=prepared.target, warnings=warnings, predicted=predicted)
         outcome.write(prepared.folder)
+        run.saved = outcome.savings.to_json()
         run.status = f"stopped: {progress.stopped}"
     return outcome
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discovery.statistics import Promise
 from flows.discover.looking import FirstLooks
-from flows.discover.loop import Limits, Loop
+from flows.discover.loop import Limits, Loop, Progress
+from flows.discover.predicted_price import AskedShares, label_cells, predicted_range
 from flows.discover.preparation import Prepared, build_crowd
 from flows.discover.rehearsal import (
     SAMPLE,
@@ -51,6 +53,7 @@ class RunForecast:
     kept: int = 0  # answers of an earlier attempt
     plans: tuple[PricedPlan, ...] = ()
     spent: Money = 0  # by earlier attempts
+    assumed: str = ""  # in words
 
     @property
     def budget(self) -> Money:
@@ -85,6 +88,7 @@ class RunForecast:
             "usd_about_left": self.left / MICRO,
             "usd_left": self.most_left / MICRO,
             "measured_answers": price.measured,
+            "assumed": self.assumed,
             "plans": [
                 {"name": plan.name, "options": plan.options, "changes": plan.changes}
                 | {"usd_about": plan.price.likely.cost / MICRO, "usd": plan.price.most / MICRO}
@@ -97,19 +101,39 @@ def price_of(prepared: Prepared) -> PriceRange:
     """Of a whole discovery, as if nothing were kept. Nothing is sent."""
     sampled, weight = _sampled(prepared)
     form = prepared.make_strategy().next_questions(1)[0]
+    shares, in_full = _shares(prepared), prepared.settings.label_rest or prepared.settings.agree is not None
 
-    def rehearse(rehearsal: RehearsedOracle) -> int:
+    def discover(rehearsal: RehearsedOracle) -> Progress:
         settings, examples = sampled.settings, sampled.compared
         panel = Panel(rehearsal, examples, settings.votes)
         limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
         looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
         strategy = RandomQuestions(form, len(examples))
-        progress = Loop(strategy, examples, limits, panel.compare, panel.label, looking=looking).run()
-        if settings.label_rest:
+        return Loop(strategy, examples, limits, panel.compare, panel.label, looking=looking).run()
+
+    def rehearse(rehearsal: RehearsedOracle) -> int:
+        progress = discover(rehearsal)
+        if in_full:
             label_rest(sampled, rehearsal, progress, Panel.label)
         return len(progress.findings)
 
-    return price_range(rehearse, prepared.oracle, Measuring(prepared.dataset.examples), weight=weight)
+    def predict(rehearsal: RehearsedOracle, asked: AskedShares) -> None:
+        features = [one.feature for one in discover(rehearsal).findings]
+        label_cells(rehearsal, sampled.rest, features, sampled.settings.votes, asked.cells(sampled.rest, len(features)))
+
+    measured = Measuring(prepared.dataset.examples)
+    full = price_range(rehearse, prepared.oracle, measured, weight=weight)
+    if shares is None:
+        return full
+    return predicted_range(full, predict, shares, prepared.oracle, measured, weight=weight)
+
+
+def _shares(prepared: Prepared) -> AskedShares | None:
+    """Of the examples that are not compared; None where no label is predicted."""
+    if prepared.settings.agree is None or not prepared.rest:
+        return None
+    n = len(prepared.dataset.examples)
+    return AskedShares.expected(n, Promise(prepared.settings.agree), known=len(prepared.compared))
 
 
 def _sampled(prepared: Prepared) -> tuple[Prepared, Callable[[Example], float]]:
@@ -130,7 +154,8 @@ def forecast_discovery(
     """What a discovery will take, before anything is spent and without a request to any server."""
     settings, oracle = prepared.settings, prepared.oracle
     known = is_known(oracle)
-    labelled = len(prepared.compared) + (len(prepared.rest) if settings.label_rest else 0)
+    shares, rest = _shares(prepared), len(prepared.rest) if settings.label_rest or settings.agree is not None else 0
+    labelled = len(prepared.compared) + rest
     found = RunForecast(
         dataset=prepared.dataset.name,
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
@@ -139,6 +164,7 @@ def forecast_discovery(
         calls=settings.queries * (1 + prepared.features_each * labelled * settings.votes),
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
         plans=tuple(plans(prepared)),
+        assumed=shares.words(settings.agree or 0.0) if shares else "",
     )
     spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
     return replace(found, spent=spent)
@@ -169,10 +195,22 @@ def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
         changed = settings.model_copy(update={"elicit_on": WORKING_SET, "label_rest": True})
         words = f"{WORKING_SET} examples are compared; all others are labelled at the end, every feature in one request"
         yield _plan("in rows at the end", f"--elicit-on {WORKING_SET} --label-rest", words, prepared, changed)
+    yield from _predicted_plan(prepared)
     if OracleSpec.parse(settings.labeller or settings.oracle).kind == "openai" and not settings.provider_batch:
         changed = settings.model_copy(update={"provider_batch": True})
         words = "labels travel in the provider's batches: half the price, and up to a day for each"
         yield _plan("by provider batch", "--provider-batch", words, prepared, changed)
+
+
+AGREE = 0.95  # of the plan that predicts
+
+
+def _predicted_plan(prepared: Prepared) -> Iterator[PricedPlan]:
+    settings = prepared.settings.model_copy(update={"agree": AGREE, "look": 0})
+    shares = _shares(replace(prepared, settings=settings))
+    if prepared.settings.agree is None and shares is not None and shares.saves:
+        options = f"--elicit-on {settings.elicit_on} --agree {AGREE}"
+        yield _plan(f"predicted at {AGREE:.0%}", options, shares.words(AGREE), prepared, settings)
 
 
 def _plan(name: str, options: str, changes: str, prepared: Prepared, settings: DiscoverSettings) -> PricedPlan:

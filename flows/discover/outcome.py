@@ -25,6 +25,7 @@ from discovery import (
 )
 from flows.discover.loop import Finding, Progress, StopReason
 from flows.discover.predict import PredictedRest
+from flows.discover.savings import Savings, savings_of
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
 from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Recorded
@@ -152,6 +153,8 @@ class Outcome:
             parts["per_question"] = self._per_question()
         if settings.look:
             parts["looked_at"] = self._looked_at()
+        if self.rest:
+            parts["saved"] = self.savings.to_json()
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
@@ -233,6 +236,11 @@ class Outcome:
             answers=self.answers(),
             predicted=self._predicted(),
         )
+
+    @property
+    def savings(self) -> Savings:
+        predicted = self.predicted.count if self.predicted else 0
+        return savings_of([one.ballot for one in self.progress.findings], self.rest, predicted)
 
     def _predicted(self) -> list[dict[str, Any]] | None:
         """The rows of predicted.csv; None where nothing was to be predicted."""

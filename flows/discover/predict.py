@@ -31,16 +31,19 @@ class PredictedRest:
     made: PredictedLabels
     embedder: str
 
+    @property
+    def count(self) -> int:
+        return int((~np.isnan(self.chances)).sum())
+
     def to_json(self) -> dict[str, Any]:
         """The part of run.json."""
         certificates = [
             {"feature": feature.name, "certificate": one.to_json() if one else None}
             for feature, one in zip(self.features, self.made.certificates, strict=True)
         ]
-        predicted = ~np.isnan(self.chances)
         return {
-            "predicted_labels": int(predicted.sum()),
-            "asked_labels": int((~predicted).sum()),
+            "predicted_labels": self.count,
+            "asked_labels": self.chances.size - self.count,
             "embedder": self.embedder,
             "certificates": certificates,
         }

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from prefect import flow
 
+from flows.discover import Savings
 from flows.enrich.batches import Labeller, Resources, default_folder
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit, task_runner
@@ -234,7 +235,12 @@ class _Job:
             if not isinstance(changes.failure, StoreError):
                 changes.use_totals(store.costs.totals(run_id))
             seconds = round(time.monotonic() - started, 1)
-            summary = _write(self.folder, work, before, summarise(settings, self.features, work, before, seconds))
+            savings = Savings()
+            if work.predictor is not None and not isinstance(changes.failure, StoreError):
+                savings = work.predictor.savings(store.costs.lines(run_id), str(oracle.identity))
+            run.saved = savings.to_json()
+            summary = summarise(settings, self.features, work, before, seconds, savings)
+            summary = _write(self.folder, work, before, summary)
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 

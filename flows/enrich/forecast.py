@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from discovery import Comparison, Kind
+from discovery.statistics import Promise
 from flows.discover import (
+    AGREE,
     SAMPLE,
+    AskedShares,
     Limits,
     Loop,
     Measuring,
+    PricedPlan,
     PriceRange,
     RandomQuestions,
     RehearsedOracle,
@@ -19,18 +25,24 @@ from flows.discover import (
     draw,
     is_known,
     is_paid,
+    label_cells,
+    predicted_range,
     price_range,
     unanswered_by,
 )
 from flows.enrich.batches import Batch, BatchLabels, Labeller, Resources, open_oracle
 from flows.enrich.flow import check, next_meaning, table_folder
+from flows.enrich.predict import Predictor
 from flows.enrich.rediscover import sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
 from flows.progress import SILENT, Display
 from flows.settings import OutFolder
 from models import Feature, Oracle, Panel
+from models.predicted import asked_in_full
 from reports import read_table
+from reports.run import RunError
 from sources import Example, name_of
 from store import Store
 
@@ -72,7 +84,7 @@ class _NothingLabelled:
         return BatchLabels(self.batch)
 
 
-def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> RunForecast:
+def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, plans: bool = False) -> RunForecast:
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
     oracle, store = open_oracle(settings, "", display)
@@ -87,8 +99,10 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
     with display.waiting(f"reading {settings.dataset} and working out the price"):
         if (failure := work.run(settings.dataset, settings.columns).failure) is not None:
             raise failure
-        parts = submit.counted.values()
-        price = sum((_price_of(part, settings.votes, oracle, store) for part in parts), PriceRange())
+        parts = list(submit.counted.values())
+        pricing = _Pricing(settings, folder, oracle, store, parts, display)
+        price, assumed = pricing.price(settings.agree)
+        others = tuple(pricing.plans()) if plans else ()
     known = is_known(oracle)
     scope = settings.scope(out.place, oracle.identity.to_json(), table.meaning.version) if known else ""
     spent, _ = store.runs.spent(scope) if known else (0, 0)
@@ -97,22 +111,91 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> 
         oracle=settings.oracle.partition("?")[0],
         examples=sum(part.count for part in parts),
         price=price,
-        calls=settings.votes * sum(part.count * len(part.features) for part in parts),
+        calls=(settings.votes + (settings.cheap is not None)) * sum(part.count * len(part.features) for part in parts),
+        plans=others,
         spent=spent,
+        assumed=assumed,
     )
 
 
-def _price_of(part: _Counted, votes: int, oracle: Oracle, store: Store) -> PriceRange:
-    if not is_paid(oracle, part.examples):
-        return PriceRange()
+@dataclass
+class _Pricing:
+    """What the labels of some pools cost: all of them asked, or some predicted."""
 
-    def rehearse(rehearsal: RehearsedOracle) -> int:
-        Panel(rehearsal, part.examples, votes).label(part.features)
-        return 0
+    settings: EnrichSettings
+    folder: Path
+    oracle: Oracle
+    store: Store
+    pools: list[_Counted]
+    display: Display
 
-    weight = part.count / len(part.examples)
-    terms = {"weight": lambda _: weight, "unanswered": unanswered_by(oracle, store)}
-    return price_range(rehearse, oracle, Measuring(part.examples), **terms)
+    def price(self, agree: float | None) -> tuple[PriceRange, str]:
+        """And what it assumes, in words, where labels are predicted."""
+        settings, total, words = self.settings, PriceRange(), []
+        for pool in self.pools:
+            shares = self._shares(pool, agree) if agree is not None else None
+            total += self._of(pool, settings.votes, self.oracle, shares)
+            words += [shares.words(agree)] if shares and agree is not None else []
+        if settings.cheap is not None:
+            first, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", self.display)
+            total += sum((self._of(pool, 1, first, None) for pool in self.pools), PriceRange())
+            words += [f"{settings.cheap.partition('?')[0]} labels everything first"] if self.pools else []
+        return total, "; ".join(words)
+
+    def plans(self) -> Iterator[PricedPlan]:
+        if not any(is_paid(self.oracle, pool.examples) for pool in self.pools):
+            return
+        agree = self.settings.agree
+        if agree is not None and self.settings.cheap is None:
+            yield PricedPlan("asked in full", "without --agree", "every label is asked", self.price(None)[0])
+        elif agree is None and any(self._shares(pool, AGREE).saves for pool in self.pools):
+            price, words = self.price(AGREE)
+            yield PricedPlan(f"predicted at {AGREE:.0%}", f"--agree {AGREE}", words, price)
+
+    def _shares(self, pool: _Counted, agree: float) -> AskedShares:
+        settings = self.settings.model_copy(update={"agree": agree})
+        promise = Promise(agree, settings.delta)
+        identity = self.oracle.identity.to_json() if is_known(self.oracle) else {}
+        kept = Predictor(settings, self.folder, self.folder, identity).keeps(pool.features)
+        return AskedShares.expected(pool.count, promise, kept=kept, measured=_asked_before(self.folder, settings))
+
+    def _of(self, pool: _Counted, votes: int, oracle: Oracle, shares: AskedShares | None) -> PriceRange:
+        if not is_paid(oracle, pool.examples):
+            return PriceRange()
+
+        def rehearse(rehearsal: RehearsedOracle) -> int:
+            Panel(rehearsal, pool.examples, votes).label(pool.features)
+            return 0
+
+        def predict(rehearsal: RehearsedOracle, asked: AskedShares) -> None:
+            cells = asked.cells(pool.examples, len(pool.features))
+            label_cells(rehearsal, pool.examples, pool.features, votes, cells)
+
+        weight = pool.count / len(pool.examples)
+        terms = {"weight": lambda _: weight, "unanswered": unanswered_by(oracle, self.store)}
+        measured = Measuring(pool.examples)
+        full = price_range(rehearse, oracle, measured, **terms)
+        return full if shares is None else predicted_range(full, predict, shares, oracle, measured, **terms)
+
+
+def _asked_before(folder: Path, settings: EnrichSettings) -> float | None:
+    """Which share the last run of the table asked of the labels that it did not learn from or certify with; None where
+    it predicted nothing or on other terms."""
+    try:
+        earlier = EnrichSummary.read(folder)
+    except RunError:
+        return None
+    given = settings.model_dump(mode="json")
+    if any(earlier.settings.get(name) != given[name] for name in ("agree", "delta", "embedder", "cheap")):
+        return None
+    asked = left = 0
+    for made in earlier.predictions:
+        promise = Promise(settings.agree or 1.0, settings.delta)
+        full = asked_in_full(made["examples"], promise, kept=not made["learned_anew"])
+        features = (made["asked_labels"] + made["predicted_labels"]) // made["examples"]
+        asked += made["asked_labels"] - full * features
+        left += (made["examples"] - full) * features
+    return max(asked, 0) / left if left else None
 
 
 def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:

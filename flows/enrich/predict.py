@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery import Kind
 from discovery.statistics import Promise
+from flows.discover import Savings
 from flows.enrich.settings import EnrichSettings
 from models import Feature, digest_of
 from models.predicted import (
@@ -25,6 +27,7 @@ from models.predicted import (
 )
 from reports.run import replace_file
 from sources import Example, Quarantined, vanished
+from store import Cost
 
 PREDICTOR = "predictor.npz"
 Cells = NDArray[np.bool_]
@@ -106,6 +109,17 @@ class Predictor:
         if result.classifiers is not None and result.learned_anew:
             self._keep(features, source, result.classifiers)
         return made
+
+    def savings(self, lines: Sequence[Cost], oracle: str) -> Savings:
+        """What predicted labels would have cost at the mean price of those that the oracle was asked for."""
+        made = [one.to_json() for one in self.made]
+        asked, predicted = (sum(one[name] for one in made) for name in ("asked_labels", "predicted_labels"))
+        paid = sum(one.paid + one.cached_worth for one in lines if (one.oracle, one.kind) == (oracle, Kind.LABEL.value))
+        return Savings(predicted, round(paid / max(asked, 1) * predicted))
+
+    def keeps(self, features: Sequence[Feature]) -> bool:
+        """Whether classifiers of an earlier night are there."""
+        return self._read(features)[1] is not None
 
     def _key(self, features: Sequence[Feature]) -> str:
         """Of all that the classifiers were learned from but the examples."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flows.discover import StopReason
+from flows.discover import Savings, StopReason
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
 from flows.settings import micro_of
@@ -51,6 +51,7 @@ class EnrichSummary(BaseModel):
     predicted_labels: int = 0  # of the whole table, earlier versions included
     predictions: list[dict[str, Any]] = []  # of this run, one per group of examples with the same features
     certificates: list[dict[str, Any]] = []  # of this run and of earlier ones, by feature and version
+    saved: dict[str, Any] = {}  # what this run did not pay for labels that were predicted
     stopped_because: str
     partial: bool
     message: str
@@ -124,11 +125,16 @@ class EnrichSummary(BaseModel):
         asked = [one["feature"] for one in here if one["certificate"] is None]
         if asked and not all(one["too_small"] for one in self.predictions):
             lines.append("not certified, and therefore asked: " + ", ".join(asked))
-        return lines
+        return [*lines, *Savings.from_json(self.saved).lines()]
 
 
 def summarise(
-    settings: EnrichSettings, features: list[Feature], work: Enrichment, before: Meaning, seconds: float
+    settings: EnrichSettings,
+    features: list[Feature],
+    work: Enrichment,
+    before: Meaning,
+    seconds: float,
+    savings: Savings,
 ) -> EnrichSummary:
     table, changes, names = work.table, work.changes, [feature.name for feature in features]
     columns = [table.meaning.names.index(name) for name in names]
@@ -158,6 +164,7 @@ def summarise(
         predicted_labels=table.predicted_count,
         predictions=[made.to_json() for made in predicted],
         certificates=[*table.meaning.certificates, *(c for made in predicted for c in made.certificates(version))],
+        saved=savings.to_json(),
         stopped_because=_why_stopped(changes),
         partial=not changes.complete,
         message=str(changes.failure or changes.stopped or ""),

@@ -216,7 +216,7 @@ class Enrichment:
         """The features of which a row has no label, though it should: those asked when it was labelled, or all."""
         missing = self.table.labels[row] == UNKNOWN
         if self._backfill:
-            if self.predictor is None:  # asked to ask: what was predicted is not enough
+            if self._labeller.settings.agree is None:  # asked to ask: what was predicted is not enough
                 missing = missing | self.table.is_predicted(row)
             return tuple(column for column in self._columns if missing[column])
         version = self.table.versions[row]

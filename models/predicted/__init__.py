@@ -2,5 +2,5 @@
 
 from models.predicted.classifier import Classifiers
 from models.predicted.embedders import NoVectors, VectorSource, embedder_of
-from models.predicted.labelling import LabelPool, PredictedLabels, groups_of, label_pool, random_order
+from models.predicted.labelling import LabelPool, PredictedLabels, asked_in_full, groups_of, label_pool, random_order
 from models.predicted.sentences import sentence_closeness

@@ -62,6 +62,17 @@ def sizes(pool: int, promise: Promise) -> tuple[int, int]:
     return max(FEWEST_LEARNED, min(pool // 40, 2_000)), promise.sample_size(pool)
 
 
+def asked_in_full(pool: int, promise: Promise, *, known: int = 0, kept: bool = False) -> int:
+    """How many examples `label_pool` asks about everything before it predicts any: all but `known`, if they are few."""
+    learned, sampled = sizes(pool, promise)
+    if kept and sampled <= WORTH_IT * pool:
+        return sampled
+    if max(learned, known) + sampled > WORTH_IT * pool:
+        return pool - known
+    unsure = int(UNSURE * learned)
+    return max(0, learned - unsure - known) + unsure + sampled
+
+
 def random_order(examples: Sequence[Example], seed: int) -> NDArray[np.intp]:
     """Of contents and names, and of nothing else: examples that are added or gone do not shuffle the others."""
     ranks = [hashlib.sha256(f"{seed}\n{one.digest}\n{one.id}".encode("utf-8", "surrogatepass")) for one in examples]

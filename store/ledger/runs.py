@@ -50,13 +50,15 @@ class Spending(Protocol):
 @dataclass(slots=True)
 class ActiveRun:
     """A run that has begun. As a context manager it ends the run with the status that was set, or else with "done", or
-    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted."""
+    "failed" after an exception (or "waiting" after a `pending` one); its summary is what `spending` has counted and
+    `saved`."""
 
     runs: Runs
     run_id: str
     status: str = ""
     spending: Spending | None = None
     pending: type[BaseException] | None = None
+    saved: Mapping[str, Any] | None = None  # what it did not have to pay, for the summary
 
     def __enter__(self) -> ActiveRun:
         return self
@@ -66,7 +68,8 @@ class ActiveRun:
     ) -> None:
         spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
         outcome = "done" if kind is None else "waiting" if self.pending and issubclass(kind, self.pending) else "failed"
-        self.runs.end(self.run_id, self.status or outcome, spent or {})
+        saved = {"saved": dict(self.saved)} if self.saved else {}
+        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **saved})
 
 
 class Runs(Repository):

@@ -1,0 +1,78 @@
+"""Estimates of rediscover and of report --target hold, and those of a store on PostgreSQL know what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from flows.__main__ import main
+from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.rediscover import rediscover_with
+from flows.enrich.settings import RediscoverSettings
+from flows.progress import SILENT
+from flows.runs.report import budget_of, tagging_control
+from reports import Run
+from store import Store
+from tests.support.growing_worlds import World, night
+from tests.support.postgres import PostgresServer
+
+ORACLE = "simulated?price=0.001"
+
+
+def estimated(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["estimate", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_rediscovery_costs_about_what_was_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(tmp_path / "world", 150, tuple(f"trait {number}" for number in range(12)))
+    store = str(tmp_path / "store.sqlite")
+    night(world, store=store, features="trait 0: It is trait 0.")
+    given = {"dataset": world.spec, "table": str(world.folder / "out"), "oracle": ORACLE, "store": store, "queries": 6}
+    options = [part for name in ("table", "oracle", "store", "queries") for part in (f"--{name}", str(given[name]))]
+    expected = estimated(capsys, "rediscover", world.spec, *options)
+    assert expected["examples"] == 150
+    proposals = rediscover_with(RediscoverSettings.model_validate(given), run_id="again")
+    with Store.open(f"sqlite:///{store}") as opened:
+        booked = opened.costs.totals("again").paid / 1_000_000
+    assert booked <= expected["usd"]
+    per_feature = booked / len(proposals)
+    assert expected["usd_about"] / expected["features"] == pytest.approx(per_feature, rel=0.25)
+
+
+def test_a_tagging_control_costs_about_what_was_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(tmp_path / "world", 60, tuple(f"trait {number}" for number in range(8)))
+    rows = pd.read_csv(world.spec)
+    rows["weight"] = [sum(world.truth(name)) for name in rows["id"]]
+    rows.to_csv(world.spec, index=False)
+    places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / "run")}
+    given = {"dataset": world.spec, "oracle": ORACLE, "queries": 3}
+    run_discovery(prepare(DiscoverSettings.model_validate(given | places)), run_id="run")
+    expected = estimated(capsys, "report", places["out"], "--target", "weight")
+    control = tagging_control(Run(tmp_path / "run"), None, budget_of("10"), SILENT)
+    assert control is not None
+    assert 0 < control.summary.cost_usd <= expected["usd"]
+    assert main(["estimate", "report", places["out"], "--target", "height"]) == 2
+    assert "height" in capsys.readouterr().err
+
+
+def test_an_estimate_on_postgresql_leaves_out_what_is_kept(postgres: PostgresServer, tmp_path: Path) -> None:
+    world, url = World(tmp_path / "world", 30), postgres.fresh_schema()
+    given = {"dataset": world.spec, "oracle": ORACLE, "queries": 4, "store": url, "out": str(tmp_path / "run")}
+    settings = DiscoverSettings.model_validate(given)
+    before = forecast_discovery(prepare(settings))
+    assert (before.kept, before.left) == (0, before.price.likely.cost)
+    cut_short = settings.model_copy(update={"queries": 2})
+    outcome = run_discovery(prepare(cut_short), run_id="run")
+    after = forecast_discovery(prepare(settings))
+    assert after.kept == outcome.recorded.paid_calls
+    assert after.left < before.left
+    assert (after.spent, after.price) == (outcome.recorded.cost, before.price)

@@ -1,0 +1,99 @@
+"""What predicted labels cost is forecast, and what they saved is told: in enrich.json, run.json and by costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import main
+from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery, plans_of
+from flows.discover.preparation import Prepared, prepare
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.forecast import forecast_enrichment
+from flows.enrich.settings import EnrichSettings
+from models.oracle import MICRO
+from tests.support.growing_worlds import night
+from tests.support.telling_worlds import TellingWorld
+
+ROWS, LABEL = 800, MICRO // 1000
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TellingWorld:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return TellingWorld(tmp_path / "world", ROWS)
+
+
+def estimated(world: TellingWorld, capsys: Printed, *more: str) -> dict[str, Any]:
+    where = ["--out", str(world.folder / "out"), "--store", str(world.folder / "store.sqlite")]
+    oracle = ["--oracle", "simulated?price=0.001", "--features", world.features]
+    assert main(["estimate", "enrich", world.spec, *oracle, *where, "--json", *more]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_an_enrichment_is_forecast_by_an_assumption_and_the_next_one_by_what_was_asked(
+    world: TellingWorld, capsys: Printed
+) -> None:
+    asked = estimated(world, capsys)
+    assert asked["plans"] == []  # too few to be predicted at 95 %
+    first = estimated(world, capsys, "--agree", "0.9")
+    assert "20% of what is left (assumed)" in first["assumed"]
+    assert first["usd_low"] < first["usd_about"] < asked["usd_about"] == pytest.approx(3 * ROWS / 1000)
+    assert first["usd"] == asked["usd"] >= asked["usd_about"]
+    (in_full,) = first["plans"]
+    assert (in_full["name"], in_full["usd_about"]) == ("asked in full", asked["usd_about"])
+    booked = night(world, agree=0.9)
+    assert first["usd_low"] <= booked["cost_usd"] <= first["usd"]
+    assert booked["saved"]["predicted_usd"] == pytest.approx(booked["predicted_labels"] / 1000)
+    world.add(ROWS)
+    second = estimated(world, capsys, "--agree", "0.9")
+    assert "as in the run before" in second["assumed"]
+    assert second["usd_about"] == pytest.approx(night(world, agree=0.9)["cost_usd"], rel=0.25)
+
+
+def test_a_cheaper_oracle_that_labels_first_is_part_of_the_price(world: TellingWorld) -> None:
+    def price(**more: Any) -> int:
+        given = {"dataset": world.spec, "features": world.features, "oracle": "simulated?price=0.001", "agree": 0.9}
+        places = {"store": str(world.folder / "store.sqlite"), "out": str(world.folder / "out")}
+        return forecast_enrichment(EnrichSettings.model_validate(given | places | more)).price.likely.cost
+
+    assert price(cheap="simulated?price=0.0001&flip=0.05") - price() == 3 * ROWS * LABEL // 10
+
+
+def prepared(world: TellingWorld, **more: Any) -> Prepared:
+    given = {"dataset": world.spec, "oracle": "simulated?price=0.001", "elicit_on": 60, "queries": 6}
+    places = {"store": str(world.folder / "store.sqlite"), "out": str(world.folder / "run")}
+    return prepare(DiscoverSettings.model_validate(given | places | more))
+
+
+def test_a_discovery_lists_the_plan_that_predicts_and_tells_what_it_saved(
+    tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    world = TellingWorld(tmp_path / "world", 1_000)
+    as_asked = forecast_discovery(prepared(world, label_rest=True), plans_of)
+    (plan,) = (one for one in as_asked.plans if one.name.startswith("predicted"))
+    assert plan.options == "--elicit-on 60 --agree 0.95"
+    assert plan.price.likely.cost < as_asked.price.likely.cost <= plan.price.most == as_asked.price.most
+    expected = forecast_discovery(prepared(world, agree=0.9))
+    assert expected.calls == as_asked.calls
+    outcome = run_discovery(prepared(world, agree=0.9), run_id="run")
+    assert expected.price.low < outcome.recorded.cost <= expected.price.most
+    saved = json.loads((world.folder / "run" / "run.json").read_text())["saved"]
+    assert outcome.predicted is not None
+    assert saved["predicted_labels"] == outcome.predicted.count > 0
+    assert saved["predicted_usd"] == pytest.approx(outcome.predicted.count / 1000)
+    assert main(["costs", "--store", str(world.folder / "store.sqlite")]) == 0
+    told = f"{saved['predicted_labels']:,} labels were predicted: asked, they would have cost about"
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_too_few_examples_have_no_plan_that_predicts(tmp_path: Path) -> None:
+    small = prepared(TellingWorld(tmp_path / "world", 200), label_rest=True)
+    assert not [plan for plan in plans_of(small) if plan.name.startswith("predicted")]
