@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from discovery.statistics import Promise
-from models.predicted import LabelPool, PredictedLabels, label_pool
+from models.predicted import LabelPool, PredictedLabels, asked_in_full, label_pool
 from models.predicted.labelling import Table
 
 PROMISE = Promise(0.9)
@@ -109,3 +109,25 @@ def test_classifiers_that_are_kept_ask_for_an_audit_only_and_are_learned_anew_wh
     other = label_pool(LabelPool(vectors[:, ::-1].copy(), order, 2, whole_rows=True), Oracle(truth), PROMISE, kept)
     assert other.learned_anew
     assert other.predicted.any()
+
+
+@pytest.mark.parametrize(("size", "known"), [(1_500, 0), (1_500, 120), (1_500, 300), (9_000, 0)])
+def test_how_many_are_asked_in_full_is_known_beforehand(size: int, known: int) -> None:
+    vectors, truth = world(0, size, 0.0, (0.5, 0.3))
+    pool = LabelPool(vectors, np.random.default_rng(0).permutation(size), 2, whole_rows=True)
+    result = label_pool(pool, Oracle(truth), PROMISE, known=truth[:known])
+    assert result.certificates[0] is not None
+    learned = size - known - result.certificates[0].population
+    assert learned + PROMISE.sample_size(size) == asked_in_full(size, PROMISE, known=known)
+    again = label_pool(pool, Oracle(truth), PROMISE, kept=result.classifiers)
+    assert again.certificates[0] is not None
+    assert size - again.certificates[0].population == 0
+    assert asked_in_full(size, PROMISE, kept=True) == PROMISE.sample_size(size)
+
+
+@pytest.mark.parametrize("known", [0, 50])
+def test_a_pool_that_is_too_small_is_known_beforehand_to_be_asked_in_full(known: int) -> None:
+    vectors, truth = world(0, 400, 0.0, (0.5, 0.3))
+    oracle = Oracle(truth)
+    label_pool(LabelPool(vectors, np.arange(400), 2, whole_rows=True), oracle, PROMISE, known=truth[:known])
+    assert oracle.asked.all(axis=1).sum() == asked_in_full(400, PROMISE, known=known) == 400 - known
