@@ -48,6 +48,15 @@
     return tile;
   }
 
+  // Dashed where a label that it was chosen by is predicted.
+  function markedTile(place) {
+    const tile = tileOf(place);
+    const by = [...choice.keys()].some((number) => data.predicted[number][place] !== undefined);
+    tile.classList.toggle("predicted", by);
+    tile.title = by ? `${data.ids[place]} — chosen by a predicted label` : data.ids[place];
+    return tile;
+  }
+
   const rows = data.features.map((feature, number) => {
     const button = (side, word) => make("button", {
       type: "button", class: side, "data-side": side, "data-feature": number, "aria-pressed": "false",
@@ -61,7 +70,7 @@
   });
 
   function showMore(wanted) {
-    const added = matching.slice(shown, shown + wanted).map(tileOf);
+    const added = matching.slice(shown, shown + wanted).map(markedTile);
     byId("grid").append(...added);
     shown += added.length;
     watch(byId("grid"));
@@ -130,6 +139,8 @@
   // One example with all its features and votes.
   const dialog = byId("example");
   function votesOf(feature, place) {
+    const chance = data.predicted[feature][place];
+    if (chance !== undefined) return `predicted, ${chance} % yes`;
     const [yes, no, abstained] = data.tallies[data.votes[feature][place]];
     const said = [[yes, "yes"], [no, "no"], [abstained, "abstained"]].filter(([votes]) => votes);
     return said.map(([votes, word]) => `${votes} ${word}`).join(", ") || "no votes";

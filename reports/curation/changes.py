@@ -35,7 +35,12 @@ class Change:
 
     def explained(self) -> list[str]:
         """Line by line: what is kept, what must be asked again, what goes."""
-        lines = [f"keeps {plural(count, 'label')} of {name!r}" for name, count in self.kept.items()]
+        predicted = {one.name: int(one.predicted.sum()) for one in self.after.found}
+        lines = [
+            f"keeps {plural(count, 'label')} of {name!r}"
+            + (f", {predicted[name]:,} of them predicted" if predicted.get(name) else "")
+            for name, count in self.kept.items()
+        ]
         lines += [f"asks {plural(len(ask.ids), 'label')} of {ask.feature!r} again" for ask in self.asks if ask.ids]
         lines += [f"takes {name!r} out of reports, exports and enrichments" for name in self.gone]
         return lines
@@ -62,6 +67,7 @@ def _define(findings: Findings, arguments: dict[str, Any]) -> Change:
     if arguments.get("keep"):
         return Change("define", arguments, _with(findings, {place: [defined]}), {old.name: _known(old)}, [], [])
     asked = _labelled(old)
+    defined = replace(defined, certificate=None)
     return _asking("define", arguments, findings, {place: [(defined, asked)]}, gone=[])
 
 
@@ -88,6 +94,8 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
         labels=labels,
         tally=_sum([feature.tally for feature in merging]),
         made=f"merged with {', '.join(f'“{name}”' for name in others)}",
+        chances=_merged_chances(merging),
+        certificate=None,
     )
     gone = others
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {place: [] for place in places}
@@ -111,6 +119,7 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
                 asked=None,
                 consistent=True,
                 made=f"split from “{old.name}”",
+                certificate=None,
             ),
             asked,
         )
@@ -209,7 +218,10 @@ def _asking(
         cleared[place] = []
         for feature, asked in features:
             blank = replace(
-                feature, labels=np.where(asked, np.int8(UNKNOWN), feature.labels), tally=_without(feature.tally, asked)
+                feature,
+                labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
+                tally=_without(feature.tally, asked),
+                chances=None if feature.chances is None else np.where(asked, np.nan, feature.chances),
             )
             cleared[place].append(blank)
             kept[feature.name] = _known(blank)
@@ -241,6 +253,17 @@ def _sum(tallies: Sequence[Tally]) -> Tally:
     cast = np.stack([tally.cast for tally in tallies]).sum(axis=0, dtype=np.int32)
     probability = np.full(cast.shape[1], np.nan)  # the questions differ, so no one probability applies
     return Tally(cast, probability, sum(tally.cost for tally in tallies), notes)
+
+
+def _merged_chances(merging: Sequence[Found]) -> NDArray[np.float64] | None:
+    """Of labels that no feature of the merge has asked: the mean of what was predicted."""
+    if all(feature.chances is None for feature in merging):
+        return None
+    predicted = np.stack([feature.predicted for feature in merging])
+    asked = np.stack([feature.labels != UNKNOWN for feature in merging]) & ~predicted
+    total = np.where(predicted, [feature.probability for feature in merging], 0.0).sum(axis=0)
+    here = predicted.any(axis=0) & ~asked.any(axis=0)
+    return np.where(here, total / np.maximum(predicted.sum(axis=0), 1), np.nan)
 
 
 def _without(tally: Tally, asked: NDArray[np.bool_]) -> Tally:

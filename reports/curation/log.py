@@ -150,7 +150,10 @@ def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int])
     cast[:, places] = np.array([votes for name, votes in asked.items() if name in rows]).T
     labels = feature.labels.copy()
     labels[places] = majority_labels(cast[0, places], cast[1, places])
-    return replace(feature, labels=labels, tally=replace(feature.tally, cast=cast))
+    chances = None if feature.chances is None else feature.chances.copy()
+    if chances is not None:
+        chances[places] = np.nan
+    return replace(feature, labels=labels, tally=replace(feature.tally, cast=cast), chances=chances)
 
 
 def _append(folder: Path, entry: Entry) -> None:

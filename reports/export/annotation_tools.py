@@ -9,12 +9,13 @@ from xml.sax.saxutils import quoteattr
 
 from discovery import UNKNOWN
 from reports.export.card import card_of
-from reports.export.content import ExportContent
-from reports.run import replaced_folder
+from reports.export.content import ExportContent, untaken
+from reports.export.tables import predicted_of
+from reports.run import PREDICTED, replaced_folder, write_csv
 
 CONTROL, ITEM = "features", "item"
 LOCAL_FILES = "/data/local-files/?d="  # under Label Studio's LOCAL_FILES_DOCUMENT_ROOT
-UNKNOWN_MARK = " (unknown)"
+UNKNOWN_MARK, PREDICTED_MARK = " (unknown)", " (predicted)"
 
 
 def write_label_studio(content: ExportContent, folder: Path) -> Path:
@@ -30,10 +31,13 @@ def write_label_studio(content: ExportContent, folder: Path) -> Path:
                 data["image"] = f"{LOCAL_FILES}{folder.name}/images/{path}"
             if (text := content.example(name).text) is not None:
                 data["text"] = text
+            if content.probability_columns:
+                data[untaken("predicted labels", data)] = predicted_of(content, row)
             tasks.append({"data": data, "predictions": [_prediction(content, row)]})
         written = json.dumps(tasks, ensure_ascii=False, indent=1)
         (building / "tasks.json").write_text(written + "\n", encoding="utf-8")
         (building / "config.xml").write_text(_config(content, pictured), encoding="utf-8")
+        _mark_predicted(content, building)
         (building / "README.md").write_text(card_of(content), encoding="utf-8")
     return folder
 
@@ -64,22 +68,31 @@ def _attribute(text: str) -> str:
 
 def write_fiftyone(content: ExportContent, folder: Path) -> Path:
     """The form that FiftyOne calls FiftyOneImageClassificationDataset: `labels.json`, and `data/` with the pictures. An
-    example has the names of its features; of a label that is unknown, the name with a mark."""
+    example has the names of its features; of a label that is unknown or predicted, the name with a mark."""
     labels: dict[str, list[str]] = {}
     with replaced_folder(folder) as building:
         for row, name in enumerate(content.findings.ids):
             path, picture = content.picture(row + 1, name)
             file = Path(path).name
             _save(building / "data" / file, picture)
-            known = [(one.name, int(one.labels[row])) for one in content.findings.found]
-            having = [feature for feature, label in known if label == 1]
-            labels[Path(file).stem] = having + [feature + UNKNOWN_MARK for feature, label in known if label == UNKNOWN]
+            found = content.findings.found
+            having = [one.name + PREDICTED_MARK * int(one.predicted[row]) for one in found if one.labels[row] == 1]
+            labels[Path(file).stem] = having + [one.name + UNKNOWN_MARK for one in found if one.labels[row] == UNKNOWN]
         names = [one.name for one in content.findings.found]
         classes = names + [name + UNKNOWN_MARK for name in names]
+        classes += [name + PREDICTED_MARK for name in content.probability_columns]
+        _mark_predicted(content, building)
         written = json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False, indent=1)
         (building / "labels.json").write_text(written + "\n", encoding="utf-8")
         (building / "README.md").write_text(card_of(content), encoding="utf-8")
     return folder
+
+
+def _mark_predicted(content: ExportContent, folder: Path) -> None:
+    """A file that lists the predicted labels, those that are no among them."""
+    if content.probability_columns:
+        with (folder / PREDICTED).open("w", encoding="utf-8", newline="") as file:
+            write_csv(file, content.findings.predicted_table())
 
 
 def _save(path: Path, content: bytes) -> None:

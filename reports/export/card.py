@@ -38,6 +38,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         f"{plural(len(findings.found), 'feature')} of {plural(len(findings.ids), 'example')}. Each was named by an "
         "oracle that was shown a few examples and asked what sets them apart; then every example was labelled with it: "
         "1 has it, 0 lacks it, empty is unknown.",
+        *_predicted(findings),
         "## Features",
         _features(findings),
         "## Where the labels come from",
@@ -49,14 +50,36 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
     return "\n\n".join(parts) + "\n"
 
 
+def _predicted(findings: Findings) -> list[str]:
+    """What is to be known of labels that are not the oracle's."""
+    marked = [one for one in findings.found if one.predicted.any()]
+    if not marked:
+        return []
+    predicted, known = sum(int(one.predicted.sum()) for one in marked), sum(one.labelled for one in findings.found)
+    certificates = [one.certificate for one in marked if one.certificate]
+    lines = [
+        f"**{predicted:,} of {known:,} labels are predicted** by a classifier and were not put to the oracle: they are "
+        "marked, with the probability of yes beside each of them."
+    ]
+    if certificates:
+        agree, confidence = percent(certificates[0]["agree"]), percent(certificates[0]["confidence"])
+        lines.append(
+            f"Of {plural(len(certificates), 'feature')} it is certified that at least {agree} of the predicted labels "
+            f"are what the oracle would say, with a confidence of {confidence} for each feature."
+        )
+    if len(marked) > len(certificates):
+        lines.append(f"Of {plural(len(marked) - len(certificates), 'feature')} changed by hand no certificate holds.")
+    return [" ".join(lines)]
+
+
 def _features(findings: Findings) -> str:
-    lines = ["| feature | definition | have it | unknown | doubtful labels |", "|---|---|---|---|---|"]
+    lines = ["| feature | definition | have it | unknown | predicted | doubtful labels |", "|---|---|---|---|---|---|"]
     for feature in findings.found:
         known = feature.labelled
         doubtful = f"{int(feature.doubtful.sum()):,}" if feature.doubt_is_known else "not known"
         lines.append(
             f"| {plain(feature.name)} | {plain(feature.definition)} | {percent(feature.positives / max(known, 1))} "
-            f"| {len(findings.ids) - known:,} | {doubtful} |"
+            f"| {len(findings.ids) - known:,} | {int(feature.predicted.sum()):,} | {doubtful} |"
         )
     return "\n".join(lines)
 
@@ -107,7 +130,9 @@ def _limits(run: Run, findings: Findings) -> str:
     summary = run.summary
     labelled = int(findings.labelled.sum())
     lines = [
-        "Labels are the oracle's answers; no person checked them unless it says so above.",
+        "Labels that are not predicted are the oracle's answers; no person checked them unless it says so above."
+        if any(one.predicted.any() for one in findings.found)
+        else "Labels are the oracle's answers; no person checked them unless it says so above.",
         _doubt(findings),
         "The features are those that came up while telling examples apart. Nothing says that they are complete, and a "
         "feature of one single example cannot come up in a question about two of three.",

@@ -56,6 +56,13 @@ class ExportContent:
         return column_names(self.findings, {*RESERVED, "label", *self.own.columns})
 
     @cached_property
+    def probability_columns(self) -> dict[str, str]:
+        """By feature with predicted labels: the column that marks them, with the probability of yes there only."""
+        taken = {*RESERVED, "label", *self.own.columns, *self.columns.values()}
+        marked = {one.name: f"{one.name} (probability)" for one in self.findings.found if one.predicted.any()}
+        return {name: untaken(column, taken) for name, column in marked.items()}
+
+    @cached_property
     def fingerprint(self) -> str:
         """Of all that the export holds: libraries that cache by names take another export for another data set."""
         whole = hashlib.sha256()
@@ -64,6 +71,9 @@ class ExportContent:
         about = [summary.run_id, summary.dataset.digest, self.findings.ids, features, self.own.to_json(orient="split")]
         whole.update(json.dumps(about).encode())
         whole.update(self.findings.matrix.tobytes())
+        for one in self.findings.found:
+            if one.chances is not None:
+                whole.update(one.chances.tobytes())
         return whole.hexdigest()[:FINGERPRINT_DIGITS]
 
     @property
@@ -103,6 +113,12 @@ def column_names(findings: Findings, taken: Collection[str]) -> dict[str, str]:
             column += " (feature)"
         columns[name] = column
     return columns
+
+
+def untaken(column: str, taken: Collection[str]) -> str:
+    while column in taken:
+        column += " (feature)"
+    return column
 
 
 def plain_name(text: str) -> str:

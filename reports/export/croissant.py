@@ -58,6 +58,10 @@ def write_croissant(content: ExportContent, folder: Path, table: str, schema: pa
     file = folder / table
     summary = content.run.summary
     meanings = {content.columns[one.name]: one.definition or one.name for one in content.findings.found}
+    meanings |= {
+        column: f"How probable {name!r} was where its label is predicted; empty where the oracle was asked."
+        for name, column in content.probability_columns.items()
+    }
     metadata = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

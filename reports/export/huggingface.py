@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.content import ExportContent
-from reports.export.tables import wide_table
+from reports.export.tables import marked_probability, wide_table
 from reports.run import replaced_folder, write_csv
 from sources import Example
 
@@ -62,7 +62,9 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
     shown = [content.example(name) for name in findings.ids]
     contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
     own = pa.Table.from_pandas(content.own, preserve_index=False)
-    schema = _schema(contents, own.schema, list(content.columns.values()))
+    marked = {column: name for name, column in content.probability_columns.items()}
+    schema = _schema(contents, own.schema, list(content.columns.values()), list(marked))
+    chances = {one.name: marked_probability(one) for one in findings.found if one.name in marked.values()}
     split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"
     with replaced_folder(folder) as building:
         (building / "data").mkdir()
@@ -77,6 +79,8 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
                 for feature in findings.found:
                     labels = [int(feature.labels[row]) for row in rows]
                     values[content.columns[feature.name]] = [None if label == UNKNOWN else label for label in labels]
+                for column, name in marked.items():
+                    values[column] = pa.array(chances[name][rows.start : rows.stop], from_pandas=True)
                 writer.write_table(pa.table(values, schema=schema))
         (building / "README.md").write_text(card_of(content, _configuration(content, [split])), encoding="utf-8")
         write_croissant(content, building, split, schema)
@@ -89,7 +93,7 @@ def _configuration(content: ExportContent, files: list[str]) -> dict[str, Any]:
     return {"configs": [{"config_name": content.name, "default": True, "data_files": data}]}
 
 
-def _schema(contents: list[str], own: pa.Schema, features: list[str]) -> pa.Schema:
+def _schema(contents: list[str], own: pa.Schema, features: list[str], marked: list[str]) -> pa.Schema:
     import pyarrow as pa
 
     fields = [pa.field("id", pa.string())]
@@ -97,6 +101,7 @@ def _schema(contents: list[str], own: pa.Schema, features: list[str]) -> pa.Sche
     fields += [pa.field(kind, image if kind == "image" else pa.string()) for kind in contents]
     fields += [pa.field(one.name, pa.string() if pa.types.is_large_string(one.type) else one.type) for one in own]
     fields += [pa.field(name, pa.int8()) for name in features]
+    fields += [pa.field(name, pa.float64()) for name in marked]
     kinds = {one.name: _kind(one.type) for one in fields}
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": kinds}})})
 

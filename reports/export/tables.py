@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LABEL_COLUMNS = ("id", "feature", "label", "source", "yes", "no", "abstained", "probability", "doubtful")
+
+
 def wide_table(content: ExportContent) -> pd.DataFrame:
-    """One row per example: `id`, the data set's own columns, then a nullable 0/1 column per feature."""
+    """One row per example: `id`, the data set's own columns, then a nullable 0/1 column per feature; after that of a
+    feature with predicted labels their probability, which is null where the oracle was asked."""
+    import pandas as pd
+
     labels = content.findings.label_table().rename(columns=content.columns)
+    for one in content.findings.found:
+        if column := content.probability_columns.get(one.name):
+            place = list(labels.columns).index(content.columns[one.name]) + 1
+            labels.insert(place, column, pd.Series(marked_probability(one), index=labels.index))
     return content.own.join(labels).reset_index()
 
 
@@ -27,7 +37,7 @@ def tidy_table(findings: Findings) -> pd.DataFrame:
 
     parts = [_label_rows(findings.ids, feature) for feature in findings.found]
     if not parts:
-        return pd.DataFrame(columns=["id", "feature", "label", "yes", "no", "abstained", "probability", "doubtful"])
+        return pd.DataFrame(columns=[*LABEL_COLUMNS])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -40,7 +50,7 @@ def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataF
         for row in np.flatnonzero(feature.doubtful | _contradicting(feature, findings.ids)):
             rows.append(_doubt(feature, int(row), findings.ids[row], examples))
     rows.sort(key=lambda row: -row["against"])
-    columns = ["id", "feature", "definition", "label", "why", "yes", "no", "abstained"]
+    columns = ["id", "feature", "definition", "label", "source", "why", "yes", "no", "abstained"]
     columns += ["probability", "example", "corrected"]
     table = pd.DataFrame(rows, columns=columns)
     return table.astype({"label": "Int8", "yes": "Int32", "no": "Int32", "abstained": "Int32"})
@@ -56,8 +66,28 @@ def json_rows(content: ExportContent) -> list[dict[str, Any]]:
         | ({"text": examples[name].text} if name in examples and examples[name].text is not None else {})
         | ({"columns": content.own_values(name)} if own else {})
         | {"labels": {key: None if value == UNKNOWN else value for key, value in zip(names, values, strict=True)}}
-        for name, values in zip(findings.ids, matrix, strict=True)
+        | ({"predicted": predicted_of(content, row)} if content.probability_columns else {})
+        for row, (name, values) in enumerate(zip(findings.ids, matrix, strict=True))
     ]
+
+
+def predicted_of(content: ExportContent, row: int) -> dict[str, float]:
+    """Of an example's predicted labels how probable yes was, by feature; its other labels are the oracle's."""
+    marked = [one for one in content.findings.found if one.predicted[row]]
+    return {one.name: round(float(one.probability[row]), 4) for one in marked}
+
+
+def marked_probability(feature: Found) -> pd.arrays.FloatingArray:
+    """Of yes where a label is predicted; null where it was asked."""
+    import pandas as pd
+
+    return pd.arrays.FloatingArray(np.where(feature.predicted, feature.probability, 0.0).round(4), ~feature.predicted)
+
+
+def sources_of(feature: Found) -> list[str]:
+    """Of each label where it comes from; empty where nobody was asked."""
+    asked = (feature.tally.votes > 0) | (feature.labels != UNKNOWN)
+    return [str(one) for one in np.select([feature.predicted, asked], ["predicted", "asked"], "")]
 
 
 def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:
@@ -69,10 +99,11 @@ def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:
             "id": ids,
             "feature": feature.name,
             "label": pd.arrays.IntegerArray(feature.labels.copy(), feature.labels == UNKNOWN),
+            "source": sources_of(feature),
             "yes": tally.yes,
             "no": tally.no,
             "abstained": tally.abstained,
-            "probability": tally.probability,
+            "probability": feature.probability,
             "doubtful": feature.doubtful,
         }
     )
@@ -89,13 +120,14 @@ def _contradicting(feature: Found, ids: list[str]) -> np.ndarray[Any, np.dtype[n
 def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) -> dict[str, Any]:
     yes, no, abstained = (int(side[row]) for side in (feature.tally.yes, feature.tally.no, feature.tally.abstained))
     label = None if feature.labels[row] == UNKNOWN else int(feature.labels[row])
-    probability = float(feature.tally.probability[row])
+    probability = float(feature.probability[row])
     example = examples.get(name)
     return {
         "id": name,
         "feature": feature.name,
         "definition": feature.definition,
         "label": label,
+        "source": sources_of(feature)[row],
         "why": _why(feature, row, label, yes, no),
         "yes": yes,
         "no": no,

@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from reports.run import Findings
+from reports.run import Findings, Found
 from sources import DatasetError, Example, open_image
 
 MIME = "image/webp"
@@ -73,9 +73,17 @@ def browser_data(
         "votes": votes,
         "tallies": {code: list(one) for one, code in codes.items()},
         "doubtful": [np.flatnonzero(feature.doubtful[rows]).tolist() for feature in findings.found],
+        "predicted": [_percents(feature, rows) for feature in findings.found],
         "mime": MIME,
         "pictured": any(pictures),
     }
+
+
+def _percents(feature: Found, rows: NDArray[np.intp]) -> dict[int, int]:
+    """Of the predicted labels how probable yes was, by place in the page."""
+    places = np.flatnonzero(feature.predicted[rows])
+    percents = (100 * feature.probability[rows[places]]).round().astype(int)
+    return dict(zip(places.tolist(), percents.tolist(), strict=True))
 
 
 def script_json(value: Any) -> Markup:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind
-from reports.drawing import share_bar
+from reports.drawing import percent, share_bar
 from reports.page.truth import AgainstTruth, MatchedAttribute
 from reports.run import COMPLEMENT, MICRO, SAME, AnsweredComparison, Findings, Found
 from sources import Example
@@ -88,6 +88,7 @@ class CardExample:
     text: str
     pictured: bool  # a picture that cannot be read any more counts: the page says that it is missing
     contradicted: bool = False
+    predicted: float | None = None  # how probable yes was, where the label is not the oracle's
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ class Exhibit:
     unanimous: int  # of these
     abstained: int
     doubtful_labels: int
+    predicted: int  # labels that are not the oracle's
+    predicted_yes: int  # of these
     marks: list[tuple[str, str]] = field(default_factory=list)  # style and words
     truth: MatchedAttribute | None = None
 
@@ -143,11 +146,16 @@ class Gallery:
     def row(self, name: str) -> int | None:
         return self._row_of.get(name)
 
-    def show(self, row: int, contradicted: bool = False) -> CardExample:
+    def show(self, row: int, of: Found, contradicted: bool = False) -> CardExample:
         example = self._examples[row]
         text = (example.text if example else None) or ""
         return CardExample(
-            self._place.get(row, -1), self._names[row], text, not text or _has_picture(example), contradicted
+            self._place.get(row, -1),
+            self._names[row],
+            text,
+            not text or _has_picture(example),
+            contradicted,
+            float(of.probability[row]) if of.predicted[row] else None,
         )
 
     def carries(self, row: int) -> bool:
@@ -199,16 +207,19 @@ class Exhibition:
             unanimous=int((several & (np.minimum(tally.yes, tally.no) == 0)).sum()),
             abstained=int(tally.abstained.sum()),
             doubtful_labels=int(found.doubtful.sum()),
+            predicted=int(found.predicted.sum()),
+            predicted_yes=int((found.predicted & (labels == 1)).sum()),
             marks=_marks(found, interesting, distinct),
             truth=self.truth.matches[number] if self.truth else None,
         )
 
     def _pairs(self, number: int) -> list[Pair]:
-        doubtful = self.findings.found[number].doubtful[self.carried]
+        found = self.findings.found[number]
+        doubtful = (found.doubtful | found.predicted)[self.carried]
         return [
             Pair(
-                self.gallery.show(int(self.carried[pair.having])),
-                self.gallery.show(int(self.carried[pair.lacking])),
+                self.gallery.show(int(self.carried[pair.having]), found),
+                self.gallery.show(int(self.carried[pair.lacking]), found),
                 [self.findings.found[other].name for other in pair.differing],
             )
             for pair in minimal_pairs(self._in_page, number, doubtful)
@@ -218,7 +229,8 @@ class Exhibition:
         """A few at random, the same on every writing."""
         rows = self.carried[self._in_page[number] == value]
         chosen = np.random.default_rng(len(self.carried)).permutation(len(rows))[:EXAMPLES_PER_SIDE]
-        return [self.gallery.show(int(rows[place])) for place in sorted(chosen)]
+        found = self.findings.found[number]
+        return [self.gallery.show(int(rows[place]), found) for place in sorted(chosen)]
 
 
 def _question(found: Found, gallery: Gallery) -> tuple[list[CardExample], list[CardExample]]:
@@ -230,8 +242,8 @@ def _question(found: Found, gallery: Gallery) -> tuple[list[CardExample], list[C
     having = asked.having or [name for name, row in rows.items() if found.labels[row] == 1]
     lacking = [name for name in rows if name not in having]
     return (
-        [gallery.show(rows[name], bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
-        [gallery.show(rows[name], bool(found.labels[rows[name]] == 1)) for name in lacking],
+        [gallery.show(rows[name], found, bool(found.labels[rows[name]] == 0)) for name in having if name in rows],
+        [gallery.show(rows[name], found, bool(found.labels[rows[name]] == 1)) for name in lacking],
     )
 
 
@@ -248,6 +260,8 @@ def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, s
         marks.append(("bad", "doubtful" if found.consistent else "doubtful: its own question contradicts it"))
     if found.look:
         marks.append(("plain", f"not labelled in full: {found.look}"))
+    if predicted := int(found.predicted.sum()):
+        marks.append(("plain", f"{percent(predicted / max(found.labelled, 1))} of the labels predicted"))
     if found.made:
         marks.append(("plain", found.made))
     return marks

@@ -151,6 +151,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "cost": cost_of(run.summary, history),
         "aim": aim_of(run.folder, run.summary),
         "votes": int(sum(found.tally.votes.sum() for found in findings.found)),
+        "predicted": sum(int(found.predicted.sum()) for found in findings.found),
         "how_chosen": HOW_CHOSEN.get(run.summary.settings["strategy"], ""),
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
@@ -232,6 +233,12 @@ def _notices(
 ) -> list[str]:
     """What the reader must know before believing the page."""
     notices = [*run.summary.warnings, *(run.summary.unusable.lines() if run.summary.unusable else [])]
+    if predicted := sum(int(found.predicted.sum()) for found in findings.found):
+        known = sum(found.labelled for found in findings.found)
+        notices.append(
+            f"{predicted:,} of {known:,} labels are predicted and were not put to the oracle. They are counted in all "
+            "figures; in the cards their examples have a dashed frame, and an example that is opened names them."
+        )
     if len(carried) < len(findings.ids):
         notices.append(
             f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "

@@ -7,6 +7,7 @@ from reports.run.files import RunError, check_replaceable, check_writable, repla
 from reports.run.findings import MICRO, Findings, Found, names_of, read_findings
 from reports.run.folder import CURATION, RunFolder, write_run
 from reports.run.json_parts import JsonPart, Number
+from reports.run.predictions import PREDICTED
 from reports.run.summary import NAME as RUN_JSON
 from reports.run.summary import (
     DatasetSummary,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, interest_and_d
 from reports.run.answers import AnsweredComparison, Tally, read_answers
 from reports.run.files import RunError
 from reports.run.folder import FEATURE_COLUMNS, RunFolder
+from reports.run.predictions import COLUMNS as PREDICTED_COLUMNS
+from reports.run.predictions import Chances, certificates_of, read_chances
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +41,22 @@ class Found:
     made: str = ""  # how curation made it what it is
     look: str = ""  # why it was not labelled in full; empty if it was
     twin: str = ""  # "same as …" or "complement of …" an earlier feature
+    chances: Chances | None = None  # of yes where a label is predicted, NaN where it was asked; None: nowhere
+    certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
+
+    @property
+    def predicted(self) -> NDArray[np.bool_]:
+        """Labels that are not the oracle's."""
+        return np.zeros(len(self.labels), np.bool_) if self.chances is None else ~np.isnan(self.chances)
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Of yes: the classifier's where a label is predicted, else the oracle's, NaN where it gave none."""
+        return (
+            self.tally.probability
+            if self.chances is None
+            else np.where(self.predicted, self.chances, self.tally.probability)
+        )
 
     @property
     def positives(self) -> int:
@@ -60,7 +78,7 @@ class Found:
         cast = tally.yes + tally.no
         against = np.minimum(tally.yes, tally.no) / np.maximum(cast, 1)
         low, high = UNSURE_PROBABILITY
-        undecided = (tally.probability > low) & (tally.probability < high)
+        undecided = (self.probability > low) & (self.probability < high)
         asked = tally.votes > 0
         doubtful: NDArray[np.bool_] = ((self.labels == UNKNOWN) & asked) | (against >= UNSURE_SHARE) | undecided
         return doubtful
@@ -146,6 +164,17 @@ class Findings:
         columns = {feature.name: _nullable(feature.labels) for feature in self.found}
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
+    def predicted_table(self) -> pd.DataFrame:
+        """The columns of predicted.csv: one row per predicted label."""
+        import pandas as pd
+
+        rows = [
+            (self.ids[row], one.name, int(one.labels[row]), round(float(one.probability[row]), 4))
+            for one in self.found
+            for row in np.flatnonzero(one.predicted).tolist()
+        ]
+        return pd.DataFrame(rows, columns=list(PREDICTED_COLUMNS))
+
 
 def read_findings(run: RunFolder) -> Findings:
     """As discovered, before any curation. Raises RunError where the files hold what discover does not write."""
@@ -165,6 +194,7 @@ def _read_findings(run: RunFolder) -> Findings:
         for one in asked.each:
             if one.feature is not None:
                 first.setdefault(one.feature, one)
+    chances, certificates = read_chances(run.folder, run.summary, ids), certificates_of(run.summary)
     found = [
         Found(
             name=str(row.name),
@@ -177,6 +207,8 @@ def _read_findings(run: RunFolder) -> Findings:
             examples=str(row.examples),
             twin=str(row.twin),
             look=str(row.look),
+            chances=chances.get(str(row.name)),
+            certificate=certificates.get(str(row.name)),
         )
         for row in table.itertuples(index=False)
     ]

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from reports.run.csv_cells import restored, write_csv
 from reports.run.files import RunError, replace_file
+from reports.run.predictions import COLUMNS as PREDICTED_COLUMNS
+from reports.run.predictions import PREDICTED
 from reports.run.summary import RunSummary
 from reports.run.twins import twins_of
 
@@ -86,9 +88,6 @@ class RunFolder:
         return f"<Run {self.folder}: {found}, queries: {run.queries}, {run.cost_usd} USD>"
 
 
-PREDICTED = "predicted.csv"  # which of the labels were predicted, and how probable yes was
-
-
 def write_run(
     folder: Path,
     *,
@@ -109,7 +108,7 @@ def write_run(
     replace_file(folder / "labels.parquet", lambda file: table.to_parquet(file, index=False), binary=True)
     replace_file(folder / "answers.jsonl", lambda file: _write_lines(file, answers))
     if predicted is not None:
-        marked = pd.DataFrame(list(predicted), columns=["id", "feature", "label", "probability"])
+        marked = pd.DataFrame(list(predicted), columns=list(PREDICTED_COLUMNS))
         replace_file(folder / PREDICTED, lambda file: write_csv(file, marked))
     else:
         (folder / PREDICTED).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ from flows.discover.flow import run_discovery
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
+from flows.runs.curate import CurationRequest, curate
 from reports import Run
+from reports.export import export_run
+from reports.run import RunError
+from sources import load_dataset
 from tests.support.telling_worlds import TellingWorld
 
 ROWS = 900
@@ -66,3 +71,77 @@ def test_a_budget_that_ends_it_leaves_what_was_asked_and_predicts_nothing(world:
     assert not (world.folder / "run" / "predicted.csv").exists()
     done = found(world, budget="5", replace=True)
     assert done.predicted is not None
+
+
+def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: TellingWorld) -> None:
+    found(world)
+    folder = world.folder / "run"
+    run, dataset = Run(folder), load_dataset(world.spec)
+    marked = pd.read_csv(folder / "predicted.csv").set_index(["feature", "id"])["probability"]
+    page = run.report().path.read_text(encoding="utf-8")
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    carried = {
+        (data["features"][number]["name"], data["ids"][int(place)])
+        for number, of_one in enumerate(data["predicted"])
+        for place in of_one
+    }
+    assert carried == set(marked.index)
+    assert f"{len(marked):,} of " in page
+    assert "labels are predicted and were not put to the oracle" in page
+    assert page.count("<dt>Predicted</dt>") == marked.index.get_level_values(0).nunique()
+    assert "Certified with 95 % confidence: at least 90 % of them" in page
+    for _ in range(2):  # the second time over what the first has written
+        export_run(run, ["all"], dataset)
+    tidy = pd.read_parquet(folder / "export" / "tidy.parquet").set_index(["feature", "id"])
+    assert set(tidy.index[tidy["source"] == "predicted"]) == set(marked.index)
+    assert (tidy["yes"] + tidy["no"])[tidy["source"] == "predicted"].max() == 0
+    assert set(tidy["source"]) == {"asked", "predicted"}
+    hub = next((folder / "export" / "huggingface" / "data").glob("*.parquet"))
+    for wide in (pd.read_parquet(folder / "export" / "wide.parquet"), pd.read_parquet(hub)):
+        of_wide = wide.set_index("id").filter(like=" (probability)").stack().dropna()
+        assert {(str(column).removesuffix(" (probability)"), name) for name, column in of_wide.index} == set(
+            marked.index
+        )
+    lines = [json.loads(line) for line in (folder / "export" / "labels.jsonl").read_text().splitlines()]
+    assert {(name, line["id"]) for line in lines for name in line["predicted"]} == set(marked.index)
+    tasks = json.loads((folder / "export" / "label-studio" / "tasks.json").read_text())
+    said = {(name, task["data"]["id"]) for task in tasks for name in task["data"]["predicted labels"]}
+    assert said == set(marked.index)
+    assert f"**{len(marked):,} of " in (folder / "export" / "README.md").read_text()
+
+
+def test_a_run_that_lost_its_marks_is_not_read(world: TellingWorld) -> None:
+    found(world)
+    path = world.folder / "run" / "predicted.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(RunError, match=r"marks [\d,]+ labels and run.json counts [\d,]+: run discover again"):
+        Run(world.folder / "run").findings  # noqa: B018
+    path.unlink()
+    with pytest.raises(RunError, match=r"predicted\.csv cannot be read"):
+        Run(world.folder / "run").findings  # noqa: B018
+
+
+def test_curation_keeps_the_marks_and_asks_what_a_new_definition_needs(world: TellingWorld) -> None:
+    found(world)
+    run = Run(world.folder / "run")
+    names = [one.name for one in run.findings.found if one.predicted.any()]
+    before = int(run.findings.found[0].predicted.sum())
+    first = run.findings.found[0].name
+    assert first == names[0]
+    curate(run, CurationRequest("rename", [first, "new name"], confirmed=True))
+    renamed = Run(run.folder).findings.found[0]
+    assert (renamed.name, int(renamed.predicted.sum())) == ("new name", before)
+    assert renamed.certificate is not None
+    curate(Run(run.folder), CurationRequest("undo", []))
+    request = CurationRequest("define", [first, f"It is {first}."], confirmed=True)
+    curate(Run(run.folder), request)
+    defined = Run(run.folder).findings.found[0]
+    assert not defined.predicted.any()
+    assert defined.tally.votes.min() > 0
+    if len(names) > 1:
+        curate(Run(run.folder), CurationRequest("undo", []))
+        curate(Run(run.folder), CurationRequest("merge", names[:2], confirmed=True))
+        merged = Run(run.folder).findings.found[0]
+        assert (merged.tally.votes[merged.predicted] == 0).all()
+        assert merged.certificate is None

@@ -139,7 +139,7 @@ def test_the_card_tells_where_the_labels_come_from_and_shows_names_as_text(expor
     assert not re.search(r"(?<!\\)<", body)
     rows = [line for line in body.splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + len(exported.findings.found)
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 6 for row in rows)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
 
 
 def test_doubtful_labels_are_listed_with_their_votes_and_a_column_to_fill(exported: Run) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from reports.run.files import RunError
 from reports.run.findings import Findings, Found
 
 N = 8
+nan = float("nan")
 
 
 def found(name: str, labels: list[int], votes: int = 3) -> Found:
@@ -34,6 +38,25 @@ def findings() -> Findings:
         {},
         np.ones(N, np.bool_),
     )
+
+
+def predicted(one: Found, chances: list[float]) -> Found:
+    """With the labels predicted where a chance is a number: nobody has voted there."""
+    here = ~np.isnan(np.array(chances))
+    tally = replace(one.tally, cast=np.where(here, 0, one.tally.cast).astype(np.int32))
+    return replace(one, tally=tally, chances=np.array(chances), certificate={"agree": 0.95})
+
+
+def partly_predicted() -> Findings:
+    """Of "beard" the labels of e1 to e4 are predicted, of "facial hair" those of e2, e4 and e5."""
+    whole = findings()
+    beard = predicted(whole.found[0], [nan, 0.9, 0.8, 0.2, 0.1, nan, nan, nan])
+    hair = predicted(whole.found[1], [nan, nan, 0.3, nan, 0.3, 0.1, nan, nan])
+    return replace(whole, found=[beard, hair, whole.found[2]])
+
+
+def marked(one: Found) -> list[int]:
+    return np.flatnonzero(one.predicted).tolist()
 
 
 def names(change: Change) -> list[str]:
@@ -123,3 +146,59 @@ def test_merging_never_makes_a_label_up(a: list[int], b: list[int]) -> None:
             assert label in (one, other)
             assert {one, other} <= {label, -1}
         assert (f"e{row}" in asked) == ({one, other} == {0, 1})
+
+
+def test_renamed_and_kept_labels_stay_predicted_with_their_certificate() -> None:
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("rename", {"name": "beard", "to": "whiskers"}),
+        ("define", {"name": "beard", "definition": "Hair on the chin.", "keep": True}),
+    ]
+    for action, arguments in changes:
+        change = plan(partly_predicted(), action, arguments)
+        assert marked(change.after.found[0]) == [1, 2, 3, 4]
+        assert change.after.found[0].certificate == {"agree": 0.95}
+        assert "4 of them predicted" in change.explained()[0]
+
+
+def test_a_new_definition_leaves_no_prediction_and_no_certificate() -> None:
+    change = plan(partly_predicted(), "define", {"name": "beard", "definition": "Hair on the chin."})
+    assert marked(change.after.found[0]) == []
+    assert change.after.found[0].certificate is None
+    assert set(change.asks[0].ids) == {f"e{row}" for row in range(N)}
+
+
+def test_a_merged_label_is_predicted_only_where_neither_was_asked() -> None:
+    change = plan(partly_predicted(), "merge", {"names": ["beard", "facial hair"]})
+    merged = change.after.found[0]
+    assert change.asks[0].ids == ["e2", "e6"]  # predicted so here and otherwise there; asked both ways
+    assert marked(merged) == [4]
+    assert merged.probability[4] == pytest.approx(0.2)
+    assert merged.certificate is None
+
+
+def test_what_a_split_does_not_ask_stays_predicted_without_a_certificate() -> None:
+    change = plan(partly_predicted(), "split", {"name": "beard", "into": ["full beard", "goatee"]})
+    for part in change.after.found[:2]:
+        assert marked(part) == [3, 4]
+        assert part.certificate is None
+
+
+@given(st.lists(st.sampled_from([nan, 0.1, 0.4, 0.6, 0.9]), min_size=2 * N, max_size=2 * N), st.integers(0, 3))
+def test_no_change_turns_a_predicted_label_into_an_asked_one(chances: list[float], number: int) -> None:
+    whole = findings()
+    rows = np.array(chances).reshape(2, N)
+    found = [
+        predicted(replace(one, labels=np.where(np.isnan(row), one.labels, row >= 0.5).astype(np.int8)), row.tolist())
+        for one, row in zip(whole.found, rows, strict=False)
+    ]
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("rename", {"name": "beard", "to": "whiskers"}),
+        ("define", {"name": "beard", "definition": "Hair."}),
+        ("merge", {"names": ["beard", "facial hair"]}),
+        ("split", {"name": "beard", "into": ["full beard", "goatee"]}),
+    ]
+    action, arguments = changes[number]
+    after = plan(replace(whole, found=[*found, whole.found[2]]), action, arguments).after
+    for one in after.found:
+        assert (one.predicted <= (one.labels != -1)).all()
+        assert ((one.labels != -1) <= (one.predicted | (one.tally.votes > 0))).all()
