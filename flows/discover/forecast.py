@@ -133,7 +133,8 @@ def _shares(prepared: Prepared) -> AskedShares | None:
     if prepared.settings.agree is None or not prepared.rest:
         return None
     n = len(prepared.dataset.examples)
-    return AskedShares.expected(n, Promise(prepared.settings.agree), known=len(prepared.compared))
+    most = prepared.settings.queries * prepared.features_each
+    return AskedShares.expected(n, most, Promise(prepared.settings.agree), known=len(prepared.compared))
 
 
 def _sampled(prepared: Prepared) -> tuple[Prepared, Callable[[Example], float]]:

@@ -25,17 +25,23 @@ class AskedShares:
 
     examples: int  # that are asked in full: to learn from, and to certify
     of: int
-    left: float = LEFT_TO_ASK  # of the labels of the other examples
+    left: tuple[float, ...]  # of each feature, which share of its labels of the other examples
     is_measured: bool = False  # by an earlier run
 
     @classmethod
-    def expected(
-        cls, pool: int, promise: Promise, *, known: int = 0, kept: bool = False, measured: float | None = None
-    ) -> AskedShares:
-        """`known` are examples of the pool that are labelled already, `kept` says that classifiers are."""
-        examples = asked_in_full(pool, promise, known=known, kept=kept)
-        left = LEFT_TO_ASK if measured is None else measured
-        return cls(examples, pool - known, left, measured is not None)
+    def expected(cls, pool: int, features: int, promise: Promise, *, known: int = 0) -> AskedShares:
+        """`known` are examples of the pool that are labelled already."""
+        return cls(asked_in_full(pool, promise, known=known), pool - known, (LEFT_TO_ASK,) * features)
+
+    @classmethod
+    def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, kept: bool) -> AskedShares:
+        """By what an earlier run asked; `kept` says that its classifiers are there. They fail with any feature."""
+        if kept and max(left) == 1.0:
+            audited = promise.sample_size(pool)
+            examples = min(pool, audited + asked_in_full(pool, promise, known=audited))
+        else:
+            examples = asked_in_full(pool, promise, kept=kept)
+        return cls(examples, pool, left, is_measured=True)
 
     @property
     def saves(self) -> bool:
@@ -44,21 +50,23 @@ class AskedShares:
     def words(self, agree: float) -> str:
         if not self.saves:
             return f"{self.of:,} examples are too few to predict any: all are asked"
+        share = sum(self.left) / max(len(self.left), 1)
         source = "as in the run before" if self.is_measured else "assumed"
         return (
-            f"{self.examples:,} of {self.of:,} examples are asked, and {self.left:.0%} of what is left ({source}); the "
+            f"{self.examples:,} of {self.of:,} examples are asked, and {share:.0%} of what is left ({source}); the "
             f"other labels are predicted, certified to agree on {agree:.0%}; at most if nothing can be certified"
         )
 
     def cells(self, examples: Sequence[Example], features: int) -> NDArray[np.bool_]:
         """Those that are asked of a sample of the pool: of pictures whole rows, of texts any."""
         n, rng = len(examples), np.random.default_rng(0)
-        full = round(n * self.examples / self.of)
-        more = round((n - full) * self.left)
+        full, whole_rows = round(n * self.examples / self.of), examples[0].image is not None
         cells = np.zeros((n, features), np.bool_)
-        cells[: full + more] = True
-        if examples[0].image is None:
-            for feature in range(features):
+        cells[:full] = True
+        for feature in range(features):
+            left = max(self.left) if whole_rows else self.left[feature]
+            cells[full : full + round((n - full) * left), feature] = True
+            if not whole_rows:
                 cells[full:, feature] = rng.permutation(cells[full:, feature])
         return cells
 
@@ -94,7 +102,7 @@ def predicted_range(
         return rehearsal
 
     likely = rehearsed(shares)
-    least = likely if shares.is_measured else rehearsed(replace(shares, left=0.0))
+    least = likely if shares.is_measured else rehearsed(replace(shares, left=(0.0,) * len(shares.left)))
     of_all = 1 / max(full.likely.cost, 1)
     low = round(full.low * least.total.cost * of_all)
     high = round(full.high * likely.total.cost * of_all) if shares.is_measured else full.high

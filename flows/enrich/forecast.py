@@ -40,7 +40,6 @@ from flows.enrich.update import Enrichment
 from flows.progress import SILENT, Display
 from flows.settings import OutFolder
 from models import Feature, Oracle, Panel
-from models.predicted import asked_in_full
 from reports import read_table
 from reports.run import RunError
 from sources import Example, name_of
@@ -155,9 +154,12 @@ class _Pricing:
     def _shares(self, pool: _Counted, agree: float) -> AskedShares:
         settings = self.settings.model_copy(update={"agree": agree})
         promise = Promise(agree, settings.delta)
+        left = _left_before(self.folder, settings, pool.features)
+        if left is None:
+            return AskedShares.expected(pool.count, len(pool.features), promise)
         identity = self.oracle.identity.to_json() if is_known(self.oracle) else {}
         kept = Predictor(settings, self.folder, self.folder, identity).keeps(pool.features)
-        return AskedShares.expected(pool.count, promise, kept=kept, measured=_asked_before(self.folder, settings))
+        return AskedShares.as_before(pool.count, promise, left, kept=kept)
 
     def _of(self, pool: _Counted, votes: int, oracle: Oracle, shares: AskedShares | None) -> PriceRange:
         if not is_paid(oracle, pool.examples):
@@ -178,9 +180,9 @@ class _Pricing:
         return full if shares is None else predicted_range(full, predict, shares, oracle, measured, **terms)
 
 
-def _asked_before(folder: Path, settings: EnrichSettings) -> float | None:
-    """Which share the last run of the table asked of the labels that it did not learn from or certify with; None where
-    it predicted nothing or on other terms."""
+def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]) -> tuple[float, ...] | None:
+    """Of each feature, which share the last run of the table asked of what it did not learn from; None where it
+    predicted nothing, or other features, or on other terms."""
     try:
         earlier = EnrichSummary.read(folder)
     except RunError:
@@ -188,14 +190,11 @@ def _asked_before(folder: Path, settings: EnrichSettings) -> float | None:
     given = settings.model_dump(mode="json")
     if any(earlier.settings.get(name) != given[name] for name in ("agree", "delta", "embedder", "cheap")):
         return None
-    asked = left = 0
-    for made in earlier.predictions:
-        promise = Promise(settings.agree or 1.0, settings.delta)
-        full = asked_in_full(made["examples"], promise, kept=not made["learned_anew"])
-        features = (made["asked_labels"] + made["predicted_labels"]) // made["examples"]
-        asked += made["asked_labels"] - full * features
-        left += (made["examples"] - full) * features
-    return max(asked, 0) / left if left else None
+    of_last = {one["feature"]: one["certificate"] for one in earlier.certificates if one["version"] == earlier.version}
+    if not any(of_last.values()) or not all(feature.name in of_last for feature in features):
+        return None
+    chosen = [of_last[feature.name] for feature in features]
+    return tuple(1 - one["covered"] / one["population"] if one else 1.0 for one in chosen)
 
 
 def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:
