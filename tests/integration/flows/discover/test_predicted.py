@@ -18,6 +18,8 @@ from reports import Run
 from reports.export import export_run
 from reports.run import RunError
 from sources import load_dataset
+from store import Store
+from tests.support.people import TruthfulPerson, at_work
 from tests.support.telling_worlds import TellingWorld
 
 ROWS = 900
@@ -145,3 +147,22 @@ def test_curation_keeps_the_marks_and_asks_what_a_new_definition_needs(world: Te
         merged = Run(run.folder).findings.found[0]
         assert (merged.tally.votes[merged.predicted] == 0).all()
         assert merged.certificate is None
+
+
+@pytest.mark.slow
+def test_a_mixed_crowd_labels_what_is_asked_and_nobody_what_is_predicted(world: TellingWorld) -> None:
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        person = TruthfulPerson(store.queue, "Ada", load_dataset(world.spec))
+        with at_work(person):
+            mixed = {"oracle": "simulated?flip=0.01&price=0.001", "spot_check": 0.05, "queries": 5, "wait": True}
+            outcome = found(world, **mixed)
+    assert outcome.predicted is not None
+    summary = Run(world.folder / "run").summary
+    assert (summary.people or {})["checked"] > 0
+    marked = pd.read_csv(world.folder / "run" / "predicted.csv")
+    assert len(marked) > 0
+    lines = [json.loads(line) for line in (world.folder / "run" / "answers.jsonl").read_text().splitlines()]
+    answered = {
+        (line["question"]["feature"], line["question"]["example"]) for line in lines if "feature" in line["question"]
+    }
+    assert not answered & set(zip(marked["feature"], marked["id"], strict=True))
