@@ -6,8 +6,9 @@
 Three kinds of data: faces drawn at random, described by their pixels (not by the model that ships); a made-up one with
 features of 3 %, 10 % and 40 %; and texts with a truth beside them, given by path, with TF-IDF and, where a sentence
 model is given, with its vectors. The oracle is the truth with a share of wrong answers that is the same in every draw.
-A draw shuffles the pool; examples, vectors and the oracle stay. Counted is, of all certificates and of all draws, the
-share whose predicted labels agree less than promised, with its exact 95 % interval."""
+A draw shuffles the pool; examples, vectors and the oracle stay. The promise is about all draws: in how few of them a
+feature is certified although its predicted labels agree less than they should. That is counted of all draws of all
+features, and for the predicted labels of a draw together of all draws, with the exact 95 % interval."""
 
 from __future__ import annotations
 
@@ -139,14 +140,14 @@ def main() -> None:
 
 def _row(case: Case, draws: list[Draw]) -> str:
     certified = sum(one.certified for one in draws)
-    predicting = sum(one.certified > 0 for one in draws)
+    tried = len(draws) * case.oracle.shape[1]
     agreement = [one.agreement for one in draws if one.certified]
     cells = [
         f"{case.name} ({len(case.oracle):,} × {case.oracle.shape[1]})",
         f"{certified / len(draws):.1f} of {case.oracle.shape[1]}",
-        _share(sum(one.disagreed for one in draws), certified),
-        _share(sum(one.lost for one in draws), certified),
-        _share(sum(one.overall for one in draws), predicting),
+        _share(sum(one.disagreed for one in draws), tried),
+        _share(sum(one.lost for one in draws), tried),
+        _share(sum(one.overall for one in draws), len(draws)),
         f"{np.mean([one.asked for one in draws]):.1%}",
         f"{np.mean(agreement):.2%}" if agreement else "nothing predicted",
     ]

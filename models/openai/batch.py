@@ -44,7 +44,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import Tokens, settled
-from models.prompting import arranged, parse_labels
+from models.prompting import arranged, label_chances, parse_labels
 
 CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
@@ -233,10 +233,12 @@ class _Collection:
         session, message = self._session, reply.message
         self._book(request, ours, reply)
         values = {} if message.refused else parse_labels(message.text, request.paths)
+        chances = label_chances(message.text, request.paths, message.tokens)
         rest = []
         for place, bill in ours.items():
             if place in values:
-                self._delivery.emit(label_answer(session, bill, values[place], raw=message.text))
+                told = (values[place], message.text, chances.get(place))
+                self._delivery.emit(label_answer(session, bill, *told))
             else:
                 rest.append(bill)
         if rest and message.refused and len(request.questions) == 1:

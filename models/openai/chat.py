@@ -9,7 +9,7 @@ from typing import Any
 from models.openai.client import ChatMessage, Reply
 from models.openai.errors import Declined, TooLong
 from models.openai.label_groups import rectangles
-from models.openai.probe import response_format
+from models.openai.probe import ASKED_LOGPROBS, response_format
 from models.openai.session import CHAT, Bill, Delivery, Session, all_of, halves
 from models.oracle import Answer, Compare, Label, Question, Verdict, digest_of
 from models.prompting import (
@@ -20,6 +20,7 @@ from models.prompting import (
     compare_messages,
     compare_schema,
     is_refusal,
+    label_chances,
     label_form,
     note_of,
     parse_feature,
@@ -99,9 +100,10 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     message = reply.message
     paths = form_of(session, bills).paths
     values = {} if message.refused else parse_labels(message.text, paths)
+    chances = label_chances(message.text, paths, message.tokens)
     for position, value in values.items():
         raw = json.dumps({".".join(paths[position]): value})
-        delivery.emit(label_answer(session, bills[position], value, raw=raw))
+        delivery.emit(label_answer(session, bills[position], value, raw, chances.get(position)))
     refused = message.refused or (not values and is_refusal(message.text))
     if refused and len(bills) == 1:
         bills[0].refusals += 1
@@ -142,7 +144,9 @@ def form_of(session: Session, bills: Sequence[Bill]) -> LabelForm:
 
 async def label_body(session: Session, bills: Sequence[Bill], ask: int = 0) -> dict[str, Any]:
     form, labels = form_of(session, bills), [bill.question for bill in bills]
-    return await _body(session, form.messages, labels, "labels", form.schema, ask)
+    body = await _body(session, form.messages, labels, "labels", form.schema, ask)
+    wanted = ASKED_LOGPROBS if session.config.logprobs else {}
+    return body | {name: value for name, value in wanted.items() if name not in session.abilities.missing}
 
 
 async def _body(

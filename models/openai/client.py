@@ -88,6 +88,7 @@ class ChatMessage:
     refused: bool = False
     cut: bool = False  # at the limit of tokens
     note: str = ""  # what is wrong with it, if anything
+    tokens: object = None  # with their logarithmic probabilities, as the server sends them
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ class Reply:
         text = _text_of(message.get("content"))
         if finish == "length":
             return ChatMessage(text, cut=True, note="the reply was cut at its longest: raise max_output_tokens")
-        return ChatMessage(text, note="" if text else "an empty reply")
+        told = choice.get("logprobs")
+        tokens = told.get("content") if isinstance(told, dict) else None
+        return ChatMessage(text, note="" if text else "an empty reply", tokens=tokens)
 
 
 def _text_of(content: object) -> str:

@@ -46,6 +46,7 @@ class OpenAIConfig:
     frames: Annotated[int, "pictures sent of a film or an animation"] = 4
     temperature: Annotated[float | None, "of the replies (default: the server's own)"] = None
     reasoning_effort: Annotated[str | None, "how long a model thinks, in the server's words"] = None
+    logprobs: Annotated[bool, "ask for the probabilities of labels, where the server tells those of its tokens"] = False
     max_output_tokens: Annotated[int | None, "tokens of one reply (default: fits the question)"] = None
     output: Annotated[Output, "form of the replies (auto: the best that the server is found to do)"] = "auto"
     grouping: Annotated[Grouping, "which labels share a request"] = "auto"

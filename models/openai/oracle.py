@@ -196,6 +196,8 @@ def identity_of(bounds: Bounds) -> OracleIdentity:
         "grouping": config.grouping,
         "labels_per_request": config.most_labels,
     }
+    if config.logprobs:
+        asked["logprobs"] = True
     if config.server:
         asked["served_by"] = config.server
     asked |= dict(config.brief.parameters)

@@ -50,7 +50,8 @@ PROBE_TOKENS = Tokens(input=1_000, output=2_000)  # at most what a probe takes
 CHANCES = 3  # attempts: one bad reply must not decide what a server can do
 FORMATS = {"schema": ("json_schema",), "json": ("json_object",), "text": ("",)}
 LIMITS = ("max_completion_tokens", "max_tokens")
-OPTIONAL = ("temperature", "seed", "reasoning_effort")
+OPTIONAL = ("temperature", "seed", "reasoning_effort", "top_logprobs", "logprobs")
+ASKED_LOGPROBS = {"logprobs": True, "top_logprobs": 5}
 _SCHEMA = {
     "type": "object",
     "properties": {"word": {"type": "string", "enum": ["twothirds"]}},
@@ -178,6 +179,8 @@ class _Probe:
             body["temperature"] = config.temperature
         if config.reasoning_effort is not None:
             body["reasoning_effort"] = config.reasoning_effort
+        if config.logprobs:
+            body |= ASKED_LOGPROBS
         if form:
             body["response_format"] = response_format(form, "probe", _SCHEMA)
         return {name: value for name, value in body.items() if name not in self._missing}
@@ -216,4 +219,4 @@ def _enforced(reply: Reply, form: str) -> bool:
 def probe_key(config: OpenAIConfig) -> str:
     """The key of remembered abilities: all that could change them, and no secret."""
     asked = [config.url, config.model, config.output, config.temperature is not None, config.reasoning_effort]
-    return digest_of(asked)
+    return digest_of([*asked, "logprobs"] if config.logprobs else asked)

@@ -56,6 +56,7 @@ class MixedCrowd:
         self.asked = PeopleAsked()
         self._by_people: set[Cell] = set()  # labels that people decide
         self._counted: set[Question] = set()
+        self._checked: dict[Question, Answer] = {}  # what the labeller said where people only check
         self.width = labels.width
 
     def __repr__(self) -> str:
@@ -114,7 +115,6 @@ class MixedCrowd:
         by_cell: dict[Cell, list[Answer]] = {}
         for answer in self.labels.ask([label for label in labels if _cell(label) not in self._by_people]):
             by_cell.setdefault(_cell(answer.question), []).append(answer)
-        first: dict[Question, Answer] = {}
         for cell, answers in by_cell.items():
             doubtful = self._is_doubtful(answers)
             if not (doubtful or self._is_checked(cell)):
@@ -124,13 +124,13 @@ class MixedCrowd:
             if doubtful:
                 self.asked.escalated += 1
             else:
-                first.update((answer.question, answer) for answer in answers)
+                self._checked.update((answer.question, answer) for answer in answers)
         escalated = [label for label in labels if _cell(label) in self._by_people]
         for answer in people.ask(escalated) if escalated else ():
-            if answer.question in first and answer.question not in self._counted:
+            if answer.question in self._checked and answer.question not in self._counted:
                 self._counted.add(answer.question)
                 self.asked.checked += 1
-                self.asked.agreed += first[answer.question].verdict is answer.verdict
+                self.asked.agreed += self._checked[answer.question].verdict is answer.verdict
             yield answer
 
     def _is_doubtful(self, answers: Sequence[Answer]) -> bool:

@@ -17,4 +17,5 @@ from models.prompting.prompts import (
     yes_no_messages,
 )
 from models.prompting.replies import Reading, is_refusal, json_objects, note_of, parse_feature, parse_labels
+from models.prompting.token_chances import label_chances
 from models.prompting.tokens import PromptCache, most_picture_tokens, most_text_tokens, picture_tokens, text_tokens

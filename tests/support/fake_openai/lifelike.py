@@ -13,7 +13,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -201,6 +201,13 @@ class LifelikeMind(Mind):
         if column is None:
             return _hashed(self.seed, row, meaning_of(feature["name"])) < 0.5
         return self.seen(row, column, dice)
+
+    def sure(self, example: Shown, feature: Mapping[str, str]) -> float:
+        """Less where a cell is hard."""
+        column = self.column_of(feature["name"], feature.get("definition", ""))
+        return (
+            0.6 if column is None else float(np.clip(1 - 1.3 * self._chance[self.row_of(example), column], 0.5, 0.99))
+        )
 
     def decide(self, page: Page, questions: Sequence[Any]) -> list[dict[str, Any]]:
         dice, answers = random.Random(f"{self.seed}:{page.seed}"), []

@@ -9,6 +9,7 @@ import base64
 import io
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -173,6 +174,22 @@ class Mind:
         for one in page.examples:
             traits[id(one)] = self.traits(one)
         return nested({keys: feature["name"] in traits[id(one)] for keys, (one, feature) in page.cells().items()})
+
+    def sure(self, _example: Shown, _feature: Mapping[str, str]) -> float:
+        """How probable the model finds its own answer."""
+        return 0.97
+
+    def tokens(self, page: Page, content: str) -> list[dict[str, Any]]:
+        """A reply with labels, word by word, with the probabilities of `true` and `false` where it has to choose."""
+        cells = iter(page.cells().values() if page.kind is None and page.features else ())
+        tokens = []
+        for word in re.findall(r"true|false|[^tf]+|.", content, re.DOTALL):
+            cell = next(cells, None) if word in ("true", "false") else None
+            sure = self.sure(*cell) if cell else 1.0
+            one = {"token": word, "logprob": math.log(sure), "bytes": None}
+            other = {"token": "false" if word == "true" else "true", "logprob": math.log(max(1e-9, 1 - sure))}
+            tokens.append(one | {"top_logprobs": [dict(one), *([other] if cell else [])]})
+        return tokens
 
     def decide(self, page: Page, questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """A probability per predicate. A predicate may name the item that it is about."""

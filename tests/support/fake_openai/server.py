@@ -218,12 +218,15 @@ class FakeOpenAI:
             content = json.dumps({"echo": list(self.echo), **json.loads(content)})
         usage = self._usage("chat", json.dumps(body["messages"]), page, content)
         message = {"role": "assistant", "content": content, "refusal": None}
+        tokens = self.mind.tokens(page, content) if body.get("logprobs") else None
         return {
             "id": f"chatcmpl-{next(fresh_numbers)}",
             "object": "chat.completion",
             "created": 1,
             "model": body["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+            "choices": [
+                {"index": 0, "message": message, "finish_reason": "stop", "logprobs": tokens and {"content": tokens}}
+            ],
             "usage": usage,
         }
 

@@ -17,6 +17,7 @@ from models import AnswersPending
 from models.prices import parse_price
 from sources import load_dataset
 from store import Store
+from tests.support.fake_openai import CHAT, Abilities
 from tests.support.fake_openai.lifelike import Habits, LifelikeServer
 from tests.support.growing_worlds import night, table
 from tests.support.people import TruthfulPerson
@@ -138,3 +139,26 @@ def test_killed_for_good_it_goes_on_with_the_same_sample_classifiers_and_certifi
     with Store.open(str(other.folder / "store.sqlite")) as store:
         assert not store.check.problems()
         assert sum(line.paid_calls for line in store.costs.lines()) == undisturbed["paid_calls"]
+
+
+def test_a_cheaper_chat_model_tells_its_probabilities_and_is_certified_by_them(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "world")
+    with LifelikeServer(load_dataset(world.spec), Habits(label_noise=0.03, slow=0.0), price=PRICE) as server:
+        cheap = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
+        plain = night(world, cheap=cheap, agree=0.9, out=str(tmp_path / "plain"))
+        sent = len(server.requests)
+        told = night(world, cheap=f"{cheap}&logprobs=true", agree=0.9)
+    bodies = [request.json() for request in server.requests[sent:] if request.path == CHAT]
+    assert all(body["logprobs"] is True and body["top_logprobs"] == 5 for body in bodies)
+    assert not any("logprobs" in request.json() for request in server.requests[:sent] if request.body)
+    assert told["predicted_labels"] > plain["predicted_labels"] > 0
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        assert not store.check.problems()
+
+
+def test_a_server_that_refuses_logprobs_is_asked_without(tmp_path: Path) -> None:
+    world = TellingWorld(tmp_path / "world", 20)
+    abilities = Abilities(unsupported=("logprobs", "top_logprobs"))
+    with LifelikeServer(load_dataset(world.spec), Habits(slow=0.0), price=PRICE, abilities=abilities) as server:
+        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60&retry_delay=0.01&logprobs=true"
+        assert night(world, oracle=oracle)["stopped_because"] == "done"

@@ -1,0 +1,85 @@
+"""How sure a chat model was of each label of a reply: the probabilities of the tokens in which it says yes or no."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MOST_SURE = 0.999
+_PART = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?=(\{|"?[A-Za-z0-9]+))|\}')
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+
+
+def label_chances(text: str, paths: Sequence[Sequence[str]], tokens: object) -> dict[int, float]:
+    """Probabilities of yes by position, for as many labels as the tokens tell. `tokens` are as servers send them, the
+    `content` of `logprobs`: anything else, or tokens of another text, tell nothing."""
+    places = _places(tokens, text)
+    if places is None:
+        return {}
+    offsets = _offsets(text)
+    found = {}
+    for position, path in enumerate(paths):
+        offset = offsets.get(tuple(path), -1)
+        token = places.get(offset) if offset >= 0 else None
+        chance = _chance(token) if token is not None else None
+        if chance is not None:
+            found[position] = chance
+    return found
+
+
+def _places(tokens: object, text: str) -> dict[int, Mapping[str, Any]] | None:
+    """The token that covers each character."""
+    if not isinstance(tokens, list) or not all(isinstance(one, dict) for one in tokens):
+        return None
+    words = [one.get("token") for one in tokens]
+    if not all(isinstance(word, str) for word in words) or "".join(map(str, words)) != text:
+        return None
+    places: dict[int, Mapping[str, Any]] = {}
+    for one in tokens:
+        start = len(places)
+        places.update((start + place, one) for place in range(len(one["token"])))
+    return places
+
+
+def _offsets(text: str) -> dict[tuple[str, ...], int]:
+    """Where the value of each path of keys begins; a path that comes twice says nothing."""
+    offsets: dict[tuple[str, ...], int] = {}
+    above: list[str] = []
+    for part in _PART.finditer(text):
+        if part.group(1) is None:
+            above = above[:-1]
+        elif part.group(2) == "{":
+            above.append(part.group(1))
+        else:
+            path = (*above, part.group(1))
+            quoted = part.group(2).startswith('"')
+            offsets[path] = -1 if path in offsets else part.end() + quoted
+    return offsets
+
+
+def _chance(token: Mapping[str, Any]) -> float | None:
+    others = token.get("top_logprobs")
+    said = [token, *(others if isinstance(others, list) else [])]
+    mass = {True: 0.0, False: 0.0}
+    seen: set[str] = set()
+    for one in said:
+        word, logprob = (one.get("token"), one.get("logprob")) if isinstance(one, dict) else (None, None)
+        if not isinstance(word, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
+            continue
+        value = _meaning(word)
+        if value is not None and word not in seen and logprob <= 1e-6:
+            mass[value] += math.exp(min(logprob, 0.0))
+        seen.add(word)
+    total = mass[True] + mass[False]
+    return min(max(mass[True] / total, 1 - MOST_SURE), MOST_SURE) if total > 0 else None
+
+
+def _meaning(word: str) -> bool | None:
+    """A token may be the beginning of the word, or have what stands before it."""
+    bare = "".join(re.findall(r"\w+", word)[:1]).casefold()
+    for value, words in ((True, _YES), (False, _NO)):
+        if bare and any(one.startswith(bare) for one in words):
+            return value
+    return None
