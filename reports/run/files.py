@@ -86,9 +86,31 @@ def _foreign(folder: Path) -> Path | None:
         links = [name for name in folders if (Path(current) / name).is_symlink()]
         files += [os.path.relpath(os.path.join(current, name), folder) for name in (*names, *links)]
     foreign = next((file for file in sorted(files) if not EXPORTED.fullmatch(file)), None)
+    in_classes = [file for file in sorted(files) if file.count(os.sep) > 1]
+    if foreign is None and in_classes:  # folders of classes may have any name: what is in them must be listed
+        listed = _listings(folder)
+        foreign = next((file for file in in_classes if _below_first(file) not in listed), None)
     if foreign is not None:
         return folder / foreign
     return None if not files or _has_card(folder) else folder
+
+
+def _listings(folder: Path) -> str:
+    """What the tables of an exported folder say, as text."""
+    import pandas as pd
+
+    texts = []
+    for name in ("metadata.csv", "tasks.json", "labels.json"):
+        with suppress(OSError, ValueError):
+            texts.append((folder / name).read_text(encoding="utf-8"))
+    with suppress(OSError, ValueError, KeyError):
+        texts.append("\n".join(pd.read_parquet(folder / "metadata.parquet")["file_name"].astype(str)))
+    return "\n".join(texts)
+
+
+def _below_first(file: str) -> str:
+    """As tables name it: without the folder of all pictures, and without its ending, which some leave out."""
+    return os.path.splitext(file.partition(os.sep)[2])[0]
 
 
 def _has_card(folder: Path) -> bool:

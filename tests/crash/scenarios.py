@@ -60,6 +60,10 @@ class Acknowledged:
         self._keys = QuestionKeys(oracle.identity)
         self.identity, self.width, self.estimate = oracle.identity, oracle.width, oracle.estimate
 
+    def __getattr__(self, name: str) -> Any:
+        """What is known already is looked up without asking."""
+        return getattr(self._oracle, name)
+
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         for answer in self._oracle.ask(questions):
             os.write(self._book, f"{self._attempt} {self._keys.of(answer.question)} {answer.verdict.value}\n".encode())

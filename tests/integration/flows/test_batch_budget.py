@@ -58,7 +58,13 @@ def test_a_discovery_collects_its_batch_with_a_smaller_budget_and_stops_then(
     server.batches.manners = BatchManners(polls=1000)
     store = tmp_path / "store.sqlite"
     settings = DiscoverSettings(
-        dataset=str(dataset), oracle=oracle(server), queries=4, store=str(store), out=str(tmp_path / "run"), votes=1
+        dataset=str(dataset),
+        oracle=oracle(server),
+        queries=4,
+        per_question=1,
+        store=str(store),
+        out=str(tmp_path / "run"),
+        votes=1,
     )
     with pytest.raises(AnswersPending):
         run_discovery(prepare(settings.model_copy(update={"budget": Decimal(1)})), run_id="first")

@@ -132,7 +132,7 @@ def test_no_more_is_asked_than_the_budget_allows(store: Store) -> None:
     [
         ("human?price=much", "price='much' is not a sum in USD"),
         ("human?hourly=-3", "must not be negative"),
-        ("human?wage=3", "unknown parameter 'wage': choose among deadline, priority, skips"),
+        ("human?wage=3", "unknown parameter 'wage': choose among deadline, priority, about, avoid, skips"),
         ("human?skips=0", "skips must be at least 1"),
     ],
 )
