@@ -2,13 +2,15 @@
 
 A population of examples is ranked by how sure the predictions are, by a rule that has not seen the sample. A sample of
 it, drawn at random without replacement, is put to the oracle. Cuts of the ranking are tested one after the other, the
-surest first, each at the full level, until one fails (fixed-sequence testing: Wiens 2003; learn then test: Angelopoulos
-et al. 2021; the aim is that of BARGAIN: Zeighami et al. 2025). The cuts depend on the two sizes alone, so that with
-probability 1 - delta over the draw of the sample both hold for every cut that passed:
+surest first. A test that passes hands its level to the next one; a part of the level is set aside for the first of the
+wide cuts, from `WIDE` of the ranking on, so that bad luck at the narrow ones does not end it (fallback procedure: Wiens
+2003; learn then test: Angelopoulos et al. 2021; the aim is that of BARGAIN: Zeighami et al. 2025). Cuts and levels
+depend on the two sizes alone, so that with probability 1 - delta over the draw of the sample both hold for every cut
+that passed:
 
 - of the predictions above the cut that were not sampled, at least the share `agree` are what the oracle would say;
-- of the rarer answer's examples in the whole population, at most the share 1 - `found` are lost above the cut, so that
-  always predicting the commoner answer does not pass.
+- of the rarer answer's examples in the whole population, at most the share 1 - `found` are lost above the cut, above a
+  narrow one as much less as it is narrower than `WIDE`, so that always predicting the commoner answer does not pass.
 
 The first is tested by the hypergeometric tail of the sample above the cut, for as many disagreements as the promise
 allows outside the sample; the second by the binomial tail, which is above the hypergeometric one. A cut must pass both
@@ -27,7 +29,9 @@ from numpy.typing import NDArray
 
 CUTS, STARTS = 10, 21
 FORGIVEN = 3  # disagreements that the first cut can bear
-FEWEST_COVERED = 0.6  # by the first cut: always predicting the commoner answer would lose more than 1 - FOUND there
+WIDE = 0.6  # of the ranking: always predicting the commoner answer loses more than 1 - FOUND there
+NARROW, NARROW_CUTS = (0.2, 0.4), 4  # where the narrowest cut may lie, and how many there are below WIDE
+NARROW_LEVEL, NARROW_FORGIVEN = 0.2, 1  # of delta, for the first of them, and the disagreements that it can bear
 SPREAD = 3.0  # standard deviations of how many of a sample lie above a cut
 FOUND = 0.5
 DELTA = 0.05
@@ -46,14 +50,35 @@ class Promise:
         enough = ceil(5 * NormalDist().inv_cdf(1 - self.delta) ** 2 * self.agree / (1 - self.agree))
         return max(enough, min(population // 40, 2_000))
 
-    def cuts(self, population: int, sampled: int) -> list[int]:
-        """How many of the ranking each cut covers, the surest first; no more than these two numbers decides it."""
-        for share in np.linspace(FEWEST_COVERED, 1.0, STARTS).tolist():
-            first, about = ceil(share * population), floor(share * sampled)
-            allowed = self.allowed(first, population, sampled)
-            if allowed >= 0 and hypergeometric_tail(FORGIVEN, first, allowed + 1, about) <= self.delta:
-                return sorted({ceil(one * population) for one in np.linspace(share, 1.0, CUTS).tolist()})
-        return []
+    def cuts(self, population: int, sampled: int) -> list[tuple[int, float]]:
+        """How many of the ranking each cut covers, the surest first, and its own part of the level, which come to delta
+        in all; no more than these two numbers decides it. Narrow cuts need a large sample."""
+        aside = NARROW_LEVEL * self.delta
+        least = self._first(population, sampled, NARROW, NARROW_FORGIVEN, aside)
+        narrow = [] if least is None else np.linspace(least, WIDE, NARROW_CUTS, endpoint=False).tolist()
+        start = self._first(population, sampled, (WIDE, 1.0), FORGIVEN, self.delta - aside * bool(narrow))
+        wide = [] if start is None else np.linspace(start, 1.0, CUTS).tolist()
+        levels = {ceil(share * population): 0.0 for share in (*narrow, *wide)}
+        if narrow:
+            levels[ceil(narrow[0] * population)] = aside if wide else self.delta
+        if wide:
+            levels[ceil(wide[0] * population)] = self.delta - aside * bool(narrow)
+        return sorted(levels.items())
+
+    def _first(
+        self, population: int, sampled: int, between: tuple[float, float], forgiven: int, level: float
+    ) -> float | None:
+        """The narrowest share of the ranking at which a test can bear so many disagreements."""
+        for share in np.linspace(*between, STARTS).tolist():
+            cut, about = ceil(share * population), floor(share * sampled)
+            allowed = self.allowed(cut, population, sampled)
+            if allowed >= 0 and hypergeometric_tail(forgiven, cut, allowed + 1, about) <= level:
+                return float(share)
+        return None
+
+    def lost(self, cut: int, population: int) -> float:
+        """The share of the rarer answer's examples that may be lost above a cut."""
+        return (1 - self.found) * min(1.0, cut / (WIDE * population))
 
     def most_sampled(self, cut: int, population: int, sampled: int) -> int:
         """How many of the sample lie above a cut at most, but for mischance: then the cut fails."""
@@ -98,13 +123,16 @@ class Audit:
     rarer: int
 
     def passed(self, promise: Promise) -> list[Certificate]:
-        """One per cut, until a cut fails."""
+        """One per cut that passed."""
         certificates: list[Certificate] = []
-        for cut in promise.cuts(self.population, len(self.places)):
+        level = 0.0
+        for cut, more in promise.cuts(self.population, len(self.places)):
+            level += more
             one = self._at(cut, promise)
-            if not (self._agrees(one, promise) and _keeps_the_rarer(one, promise)):
-                break
-            certificates.append(one)
+            if level > 0 and self._agrees(one, promise, level) and self._keeps_the_rarer(one, promise, level):
+                certificates.append(one)
+            else:
+                level = 0.0
         return certificates
 
     def _at(self, cut: int, promise: Promise) -> Certificate:
@@ -112,7 +140,7 @@ class Audit:
         return Certificate(
             agree=promise.agree,
             confidence=1 - promise.delta,
-            found=promise.found,
+            found=1 - promise.lost(cut, self.population),
             population=self.population,
             covered=cut,
             sampled=int(above.sum()),
@@ -122,16 +150,15 @@ class Audit:
             rarer_lost=int((above & self.is_rarer & ~self.agreed).sum()),
         )
 
-    def _agrees(self, one: Certificate, promise: Promise) -> bool:
+    def _agrees(self, one: Certificate, promise: Promise, level: float) -> bool:
         sizes = one.covered, self.population, len(self.places)
         allowed = promise.allowed(*sizes)
         if one.sampled > promise.most_sampled(*sizes) or allowed < 0:
             return False
-        return hypergeometric_tail(one.disagreed, one.covered, allowed + 1, one.sampled) <= promise.delta
+        return hypergeometric_tail(one.disagreed, one.covered, allowed + 1, one.sampled) <= level
 
-
-def _keeps_the_rarer(one: Certificate, promise: Promise) -> bool:
-    return binomial_tail(one.rarer_lost, one.rarer_sampled, 1 - promise.found) <= promise.delta
+    def _keeps_the_rarer(self, one: Certificate, promise: Promise, level: float) -> bool:
+        return binomial_tail(one.rarer_lost, one.rarer_sampled, promise.lost(one.covered, self.population)) <= level
 
 
 def binomial_tail(most: int, trials: int, chance: float) -> float:
@@ -155,7 +182,8 @@ def _log_comb(n: int, k: int) -> float:
 
 
 def shared_cut(passed: Sequence[Sequence[Certificate]]) -> int:
-    """The cut that every feature has passed, where all are predicted on the same examples: 0 if there is none.
+    """The widest cut that every feature has passed, where all are predicted on the same examples: 0 if there is none.
 
     A cut that a feature passed before its last one is certified too."""
-    return min((certificates[-1].covered if certificates else 0 for certificates in passed), default=0)
+    cuts = [{one.covered for one in certificates} for certificates in passed]
+    return max(set.intersection(*cuts), default=0) if cuts else 0

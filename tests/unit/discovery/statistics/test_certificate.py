@@ -33,7 +33,7 @@ def broken(right: Bools, rarer: Bools, audit: Audit, promise: Promise) -> bool |
     predicted = above.copy()
     predicted[audit.places] = False
     disagrees = predicted.any() and float(right[predicted].mean()) < promise.agree
-    lost = float((above & rarer & ~right).sum()) > (1 - promise.found) * float(rarer.sum())
+    lost = float((above & rarer & ~right).sum()) > promise.lost(passed[-1].covered, len(right)) * float(rarer.sum())
     return bool(disagrees or lost)
 
 
@@ -42,7 +42,7 @@ def broken(right: Bools, rarer: Bools, audit: Audit, promise: Promise) -> bool |
     ("top", "bottom", "share"),
     [(0.0, 0.12, 0.4), (0.04, 0.06, 0.5), (0.05, 0.05, 0.5), (0.02, 0.3, 0.2), (0.09, 0.11, 0.5), (0.0, 0.5, 0.03)],
 )
-@pytest.mark.parametrize("size", [900, 6_000])
+@pytest.mark.parametrize("size", [900, 6_000, 24_000])
 def test_a_promise_is_broken_at_most_as_often_as_is_allowed(
     agree: float, top: float, bottom: float, share: float, size: int
 ) -> None:
@@ -97,7 +97,7 @@ def test_what_the_oracle_never_says_in_the_sample_cannot_be_certified() -> None:
 
 def test_cuts_depend_on_the_sizes_alone_and_end_with_the_whole() -> None:
     promise = Promise(0.95)
-    cuts = promise.cuts(3_000, 300)
+    cuts = [cut for cut, _ in promise.cuts(3_000, 300)]
     assert cuts == sorted(cuts)
     assert cuts[-1] == 3_000
     assert promise.cuts(3_000, 50) == []
@@ -120,3 +120,29 @@ def test_tails_are_those_of_the_library() -> None:
         assert hypergeometric_tail(most, population, marked, drawn) == pytest.approx(expected, rel=1e-6)
         expected = binom.cdf(most, drawn, marked / population)
         assert binomial_tail(most, drawn, marked / population) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [900, 2_000, 20_000, 200_000])
+def test_the_levels_of_the_cuts_come_to_delta_and_no_more(size: int) -> None:
+    promise = Promise(0.95)
+    cuts = promise.cuts(size, promise.sample_size(size))
+    assert sum(level for _, level in cuts) == pytest.approx(promise.delta)
+    assert [cut for cut, _ in cuts] == sorted({cut for cut, _ in cuts})
+    assert (cuts[0][0] < 0.6 * size) == (size >= 20_000)  # a small sample is too small for a narrow cut
+
+
+def test_a_hard_feature_of_a_large_population_is_certified_where_it_is_sure() -> None:
+    size, promise, rng = 20_000, Promise(0.95), np.random.default_rng(2)
+    right = np.random.default_rng(0).random(size) >= np.where(np.arange(size) < 0.45 * size, 0.005, 0.25)
+    rarer = np.arange(size) % 3 == 0
+    passed = [draw(rng, right, rarer, promise.sample_size(size)).passed(promise) for _ in range(60)]
+    assert np.mean([bool(certificates) for certificates in passed]) > 0.6
+    assert max(one[-1].covered for one in passed if one) < 0.7 * size
+
+
+def test_nothing_that_is_narrow_certifies_the_commoner_answer_either() -> None:
+    size, promise, rng = 40_000, Promise(0.95), np.random.default_rng(3)
+    rarer = np.random.default_rng(0).random(size) < 0.03
+    passed = [draw(rng, ~rarer, rarer, promise.sample_size(size)).passed(promise) for _ in range(300)]
+    allowed = promise.delta * len(passed)
+    assert sum(map(bool, passed)) <= allowed + 3 * np.sqrt(allowed)
