@@ -76,7 +76,7 @@ def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(
     estimate = json.loads(capsys.readouterr().out)
     assert server.requests == []
     assert estimate["calls"] == 8 * (1 + 3 * FEW), "up to three features a question"
-    assert estimate["requests"] == 8 + 7 * 2  # seven features, twenty labels in a request
+    assert estimate["requests"] == 8 + 8 * 5  # three features a question, six pictures with all three in a request
     assert 0 < estimate["usd_about"] < estimate["usd"]
     assert estimate["input_tokens"] > estimate["output_tokens"] > 0
     assert main(["estimate", str(faces), "--oracle", oracle, *store]) == 0
