@@ -2,6 +2,7 @@
 
     python -m benchmarks.certificate [--seeds 200] [--agree 0.95] [--delta 0.05] [--faces 1500] [--texts TABLE]
         [--embedder MODEL] [--jobs 2]
+    python -m benchmarks.certificate --cpu 2000,20000
 
 Three kinds of data: faces drawn at random, described by their pixels (not by the model that ships); a made-up one with
 features of 3 %, 10 % and 40 %; and texts with a truth beside them, given by path, with TF-IDF and, where a sentence
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from time import process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +122,11 @@ def main() -> None:
     parser.add_argument("--texts", help="a table of texts with truth.csv beside it")
     parser.add_argument("--embedder", help="a sentence model, by path")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cpu", type=lambda text: [int(size) for size in text.split(",")], help="sizes, instead")
     options = parser.parse_args()
+    if options.cpu:
+        processor_time(options.cpu, Promise(options.agree, options.delta))
+        return
     given = " --texts TABLE" * bool(options.texts) + " --embedder MODEL" * bool(options.embedder)
     command = (
         f"python -m benchmarks.certificate --seeds {options.seeds} --agree {options.agree} --delta {options.delta}"
@@ -136,6 +142,21 @@ def main() -> None:
         with ProcessPoolExecutor(options.jobs) as pool:
             draws = list(pool.map(partial(draw, case, promise), range(options.seeds), chunksize=4))
         print(_row(case, draws), flush=True)
+
+
+def processor_time(sizes: list[int], promise: Promise) -> None:
+    """Of learning, certifying and predicting 33 features from vectors of 256 numbers, without embedding or asking."""
+    print(heading(f"python -m benchmarks.certificate --cpu {','.join(map(str, sizes))}", SEED))
+    print("| examples | processor seconds | asked |\n|---|---|---|", flush=True)
+    for size in sizes:
+        rng = np.random.default_rng(SEED)
+        vectors = rng.standard_normal((size, 256)) * np.geomspace(1, 0.02, 256)
+        odds = vectors[:, :33] / vectors[:, :33].std(axis=0) * 3 + rng.logistic(0, 0.25, (size, 33))
+        unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        case = Case(str(size), unit, (odds > np.quantile(odds, 0.7, axis=0)).astype(np.int8), whole_rows=False)
+        start = process_time()
+        made = draw(case, promise, SEED)
+        print(f"| {size:,} | {process_time() - start:.1f} | {made.asked:.0%} |", flush=True)
 
 
 def _row(case: Case, draws: list[Draw]) -> str:
