@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.contrastive.vector_file import VectorFile, Vectors
+from models.contrastive.vector_file import VectorFile, Vectors, kept_size
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
@@ -22,6 +22,7 @@ from sources import Example, open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+MAX_TOLD_SIZE = 100_000  # numbers of a vector that a file may tell
 BATCH = 64
 MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 
@@ -138,8 +139,8 @@ class Embeddings:
             return vectors
 
     def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
-        size = self.embedder.size
-        if self._path is not None and self._kept is None:
+        size = self._size()
+        if self._path is not None and (self._kept is None or self._kept.size != size):
             self._kept = VectorFile(self._path, size)
         if self._kept is not None:
             vectors, there = self._kept.find(digests)
@@ -149,6 +150,11 @@ class Embeddings:
             if digests[place] in self._images:
                 vectors[place], there[place] = self._images[digests[place]], True
         return vectors, there
+
+    def _size(self) -> int:
+        """Numbers in a vector; the model is not loaded for it where the file tells."""
+        told = kept_size(self._path) if self._embedder is None and self._path is not None else None
+        return told if told and told <= MAX_TOLD_SIZE else self.embedder.size
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         with self._lock:

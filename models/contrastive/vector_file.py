@@ -28,6 +28,16 @@ GATHERED = 4096  # vectors copied out of the map before its pages are given back
 MERGED_FROM = 65_536  # new keys that are looked up in a dict before they are sorted in
 
 
+def kept_size(path: Path) -> int | None:
+    """How many numbers the vectors of a file have that is there already."""
+    try:
+        with path.with_name(f"{path.name}.keys").open("rb") as file:
+            head = file.read(KEY.itemsize)
+        return int(head.removeprefix(MAGIC)) if head.startswith(MAGIC) else None
+    except (OSError, ValueError):
+        return None
+
+
 class VectorFile:
     """`path` is without suffix, `size` how many numbers a vector has; a file with another size counts as empty.
 
@@ -36,7 +46,7 @@ class VectorFile:
     def __init__(self, path: Path, size: int) -> None:
         self._keys_path = path.with_name(f"{path.name}.keys")
         self._vectors_path = path.with_name(f"{path.name}.vectors")
-        self._size, self._bytes = size, 4 * size
+        self.size, self._bytes = size, 4 * size
         self._head = (MAGIC + str(size).encode()).ljust(KEY.itemsize)
         self._forget()
 
@@ -50,7 +60,7 @@ class VectorFile:
 
     def find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
         """The vectors, and which of them are there; the others are zeros."""
-        found = np.zeros((len(digests), self._size), np.float32)
+        found = np.zeros((len(digests), self.size), np.float32)
         there = np.zeros(len(digests), np.bool_)
         with contextlib.suppress(OSError, ValueError):  # not there yet, or cut off by another process meanwhile
             self._refresh()

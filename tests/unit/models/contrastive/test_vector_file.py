@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.contrastive.vector_file import KEY, VectorFile
+from models.contrastive.vector_file import KEY, VectorFile, kept_size
 
 SIZE = 16
 
@@ -117,3 +117,12 @@ def test_processes_that_append_together_lose_nothing(tmp_path: Path) -> None:
         worker.join()
     every = [one for first in (0, 100, 200) for start in range(first, first + 50, 5) for one in vectors(start, 5)]
     assert VectorFile(tmp_path / "model", SIZE).find(every)[1].all()
+
+
+def test_a_file_tells_the_size_of_its_vectors(tmp_path: Path) -> None:
+    assert kept_size(tmp_path / "none") is None
+    file = VectorFile(tmp_path / "model", 8)
+    file.add({"ab" * 32: np.eye(8, dtype=np.float32)[0]})
+    assert kept_size(tmp_path / "model") == 8
+    (tmp_path / "model.keys").write_bytes(b"twothirds vectors 1 x" + b" " * 60)
+    assert kept_size(tmp_path / "model") is None
