@@ -19,7 +19,7 @@ from discovery.statistics import fit_ridge
 Floats = NDArray[np.float64]
 GROUP = 8  # examples on each side
 UNGUIDED = 4
-CONSIDERED = 0.6  # share of the examples, drawn anew for each question, among which the worst predicted are chosen
+CONSIDERED = 0.6  # share of the examples, drawn for each question, among which the worst predicted are chosen
 TRIES = 20  # at groups that were not asked before
 FEWEST = 2  # examples of a group
 
