@@ -23,6 +23,8 @@ class Kind(StrEnum):
     GROUPS = "groups"  # clearly more of `examples` than of `without` have it, or the other way round
     TAG = "tag"  # anything that the one example has
     LABEL = "label"  # does the example have the feature?
+    SAME = "same"  # do two features mean the same? A label of the pair, which is a text
+    WHY = "why"  # does the example have the feature, and why?
 
 
 @dataclass(frozen=True, slots=True)

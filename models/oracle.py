@@ -145,15 +145,58 @@ class Label:
 
     @property
     def content(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind.value,
-            "feature": [self.feature.name, self.feature.definition],
-            "example": self.example.digest,
-            "voter": self.voter,
-        }
+        return _content_of(self)
 
 
-Question = Compare | Label
+@dataclass(frozen=True, slots=True)
+class Same(Label):
+    """Whether two features mean the same: a label whose example is a text that states both. Whoever can label texts
+    can answer it, many in one request."""
+
+    pair: tuple[Feature, ...] = ()
+    kind = Kind.SAME
+
+    @classmethod
+    def of(cls, one: Feature, other: Feature, voter: int = 0) -> Same:
+        """The same question whichever comes first."""
+        first, second = sorted((one, other), key=lambda feature: (feature.name, feature.definition))
+        stated = (f"{each.name} ({each.definition})" if each.definition else each.name for each in (first, second))
+        text = "\n".join(f"Feature {number}: {words}" for number, words in enumerate(stated, start=1))
+        pair = Example(f"{first.name} = {second.name}", digest_of(["pair", text]), text=text)
+        return cls(MEAN_THE_SAME, pair, voter, (first, second))
+
+
+MEAN_THE_SAME = Feature(
+    "mean the same",
+    "The two features that the text defines mean the same in other words: whoever finds the one in an example would "
+    "find the other in it, and would count them as one.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Whether the example has the feature, and the reason; of a text also the words that show it."""
+
+    feature: Feature
+    example: Example
+    voter: int = 0
+    kind = Kind.WHY
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return _content_of(self)
+
+
+def _content_of(question: Label | Why) -> dict[str, Any]:
+    return {
+        "kind": question.kind.value,
+        "feature": [question.feature.name, question.feature.definition],
+        "example": question.example.digest,
+        "voter": question.voter,
+    }
+
+
+Question = Compare | Label | Why
 NO_QUESTION = Compare(Kind.TAG, ())  # of an answer that is read without its examples, or that is about none
 
 
@@ -194,6 +237,8 @@ class Answer:
     raw: str = ""  # the reply as it came
     note: str = ""  # with REFUSED and UNREADABLE: why, in a few words
     more: tuple[NamedFeature, ...] = ()  # with FEATURE: the next best ones, where the question asks for several
+    reason: str = ""  # where the question asks why
+    quote: str = ""  # words of the text that show it
     cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
 
     @property
@@ -217,6 +262,7 @@ class Answer:
             "feature": [self.feature.name, self.feature.definition] if self.feature else None,
             "shown": list(self.shown),
             **({"more": [_named_json(one) for one in self.more]} if self.more else {}),
+            **({"reason": self.reason, "quote": self.quote} if self.reason else {}),
             "probability": self.probability,
             "usage": self.usage.to_json(),
             "cost": self.cost,
@@ -240,6 +286,8 @@ class Answer:
             seconds=data["seconds"],
             raw=data["raw"],
             note=data.get("note", ""),
+            reason=data.get("reason", ""),
+            quote=data.get("quote", ""),
             cached=cached,
         )
 

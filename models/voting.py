@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import Labels, VoteSheet, majority_labels, votes_to_ask
 from models.oracle import (
+    MEAN_THE_SAME,
     USABLE,
     Answer,
     AnswersPending,
@@ -24,6 +25,7 @@ from models.oracle import (
     OracleError,
     OracleUnavailable,
     Question,
+    Same,
     Verdict,
 )
 from sources import Example
@@ -99,8 +101,10 @@ class Panel:
         examples: Sequence[Example],
         votes: int,
         on_answer: Callable[[Answer], None] = lambda _: None,
+        asks: Callable[[Feature, Example, int], Label] = Label,
     ) -> None:
         self.oracle = oracle
+        self._asks = asks
         self.examples = examples
         self.votes = votes
         self._on_answer = on_answer
@@ -124,6 +128,14 @@ class Panel:
         """Vote on every feature for every example; what was counted is returned even if the oracle stops."""
         return self.complete([Ballot.empty(feature, len(self.examples)) for feature in features])
 
+    def same(self, pairs: Sequence[tuple[Feature, Feature]]) -> Labelled:
+        """Vote on pairs of features: do the two mean the same? One ballot, with a row for each pair."""
+        asked = [Same.of(*pair) for pair in pairs]
+        of_example = {one.example: one for one in asked}
+        ask = lambda _feature, example, voter: replace(of_example[example], voter=voter)  # noqa: E731
+        examples = [one.example for one in asked]
+        return Panel(self.oracle, examples, self.votes, self._on_answer, ask).label([MEAN_THE_SAME])
+
     def complete(self, ballots: list[Ballot]) -> Labelled:
         """The same where some votes are counted already, of each label the first ones."""
         while places := self._next_votes(ballots):
@@ -145,7 +157,7 @@ class Panel:
             for place, ballot in enumerate(ballots):
                 first = int(cast[place][row])
                 for voter in range(first, first + int(missing[place, row])):
-                    places[Label(ballot.feature, self.examples[row], voter)] = (ballot, row)
+                    places[self._asks(ballot.feature, self.examples[row], voter)] = (ballot, row)
         return places
 
 

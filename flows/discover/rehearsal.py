@@ -25,7 +25,9 @@ from models import (
     ProbesServer,
     Question,
     QuestionKeys,
+    Same,
     Verdict,
+    Why,
     connect,
     reserved_at_once,
 )
@@ -75,7 +77,8 @@ def forecast_of(oracle: Oracle, questions: Sequence[Question], measured: Measuri
         comparisons = [question for question in questions if isinstance(question, Compare)]
         labels = [question for question in questions if isinstance(question, Label)]
         total = forecast_of(oracle.elicits, comparisons, measured, doubtful=doubtful)
-        total += forecast_of(oracle.labels, labels, measured, doubtful=doubtful)
+        others = [question for question in questions if not isinstance(question, Compare)]
+        total += forecast_of(oracle.labels, others, measured, doubtful=doubtful)
         if oracle.people is not None:
             checked = oracle.mixture.spot_check or 0.0
             share = min(1.0, checked + (doubtful if oracle.mixture.escalate is not None else 0.0))
@@ -135,13 +138,13 @@ class RehearsedOracle:
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         asked = list(questions)
         unknown = self.unanswered(asked)
-        for part in ([one for one in unknown if isinstance(one, kind)] for kind in (Compare, Label)):
-            if part:
-                weight = self.weight(part[0].example) if isinstance(part[0], Label) else 1.0
-                doubtful = 1.0 if self.worst else DOUBTFUL
-                taken = forecast_of(self.oracle, part, self.measured, doubtful=doubtful)
-                self.total += taken.times(weight)
-                self.calls += weight * len(part)
+        for kind in dict.fromkeys(map(type, unknown)):
+            part = [one for one in unknown if type(one) is kind]
+            weight = self.weight(part[0].example) if type(part[0]) is Label else 1.0
+            doubtful = 1.0 if self.worst else DOUBTFUL
+            taken = forecast_of(self.oracle, part, self.measured, doubtful=doubtful)
+            self.total += taken.times(weight)
+            self.calls += weight * len(part)
         for question in asked:
             yield self._compared(question) if isinstance(question, Compare) else self._labelled(question)
 
@@ -156,7 +159,9 @@ class RehearsedOracle:
             return Answer(question, Verdict.NONE, "rehearsal")
         return Answer(question, Verdict.FEATURE, "rehearsal", feature=named[0].feature, more=tuple(named[1:]))
 
-    def _labelled(self, question: Label) -> Answer:
+    def _labelled(self, question: Label | Why) -> Answer:
+        if not isinstance(question, Label) or isinstance(question, Same):
+            return Answer(question, Verdict.NO, "rehearsal", reason="rehearsed")
         name = question.feature.name
         if name not in self._shares:
             self._shares[name] = 0.5 if self.worst else float(self._rng.beta(1.5, 3.0))

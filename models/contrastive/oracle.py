@@ -40,9 +40,11 @@ from models.oracle import (
     OracleIdentity,
     OracleUnavailable,
     Question,
+    Same,
     Unlike,
     Usage,
     Verdict,
+    Why,
     free_of_charge,
 )
 from sources import Example
@@ -52,6 +54,7 @@ WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "
 THRESHOLD = 0.5  # least probability that a named feature holds for exactly the chosen examples
 SYNONYM = 0.9  # cosine from which two phrases count as one
 PROMPTS = "1"
+ONLY_LOOKS = "a contrastive model looks at pictures: it neither compares words nor gives reasons"
 MOST_LOOKED_AT = 200  # pictures of which it is asked whether they are of the kind that the model knows
 
 
@@ -106,8 +109,10 @@ class ContrastiveOracle:
         while batch := list(islice(pulled, self.width)):
             started = time.perf_counter()
             with free_of_charge(batch):
-                answers = self._label([question for question in batch if isinstance(question, Label)])
+                about_words = [question for question in batch if isinstance(question, Same | Why)]
+                answers = self._label([one for one in batch if isinstance(one, Label) and one not in about_words])
                 answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
+                answers += [self._answer(question, Verdict.REFUSED, note=ONLY_LOOKS) for question in about_words]
             each = (time.perf_counter() - started) / len(batch)
             yield from (replace(answer, seconds=each, usage=Usage(requests=1)) for answer in answers)
 

@@ -31,16 +31,16 @@ from models.prompting import (
     SINGLE_VERSION,
     Brief,
     Message,
-    compare_messages,
+    Single,
     note_of,
-    parse_feature,
     repair_messages,
+    single_form,
     yes_no_messages,
 )
 from sources import DatasetError
 
 MEASURED_MARGIN = 3.0  # a question asked alone takes longer than in a batch; a busy machine makes it longer still
-Asked = TypeVar("Asked", Compare, Label)
+Asked = TypeVar("Asked", Single, Label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +138,11 @@ class LocalVlmOracle:
 
     def _answered(self, questions: list[Question]) -> list[Answer]:
         labels = [question for question in questions if isinstance(question, Label)]
-        comparisons = [question for question in questions if isinstance(question, Compare)]
+        alone = [question for question in questions if not isinstance(question, Label)]
         self._model()  # loading is not part of any question's time
         return [
             *(self._timed(labels, self._label) if labels else []),
-            *(self._timed(comparisons, self._compare) if comparisons else []),
+            *(self._timed(alone, self._generate) if alone else []),
         ]
 
     def _timed(
@@ -187,12 +187,9 @@ class LocalVlmOracle:
 
     def _prompt(self, question: Question) -> Prompt:
         model, _ = self._model()
-        if isinstance(question, Compare):
-            return model.prompt(self._comparison(question))
+        if not isinstance(question, Label):
+            return model.prompt(single_form(question, self._brief).messages)
         return model.prompt(self._brief.told(yes_no_messages(question, feature_first=self.config.feature_first)))
-
-    def _comparison(self, question: Compare) -> list[Message]:
-        return self._brief.told(compare_messages(question), comparing=True)
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
@@ -211,19 +208,20 @@ class LocalVlmOracle:
         verdict = Verdict.YES if reading.probability >= 0.5 else Verdict.NO
         return replace(answer, verdict=verdict, probability=reading.probability)
 
-    def _compare(self, comparisons: list[Compare], ready: list[Prompt]) -> list[Answer]:
+    def _generate(self, questions: list[Single], ready: list[Prompt]) -> list[Answer]:
         """What cannot be read is asked once more, with what was wrong."""
         model, _ = self._model()
-        longest = self.config.max_new_tokens * max(question.most for question in comparisons)
+        most = max(question.most if isinstance(question, Compare) else 1 for question in questions)
+        longest = self.config.max_new_tokens * most
         replies = [[reply] for reply in model.generate(ready, longest)]
-        answers = [self._reading(question, said) for question, said in zip(comparisons, replies, strict=True)]
+        answers = [self._reading(question, said) for question, said in zip(questions, replies, strict=True)]
         again = {
-            place: repair_messages(self._comparison(answer.question), answer.raw, answer.note)
+            place: repair_messages(single_form(questions[place], self._brief).messages, answer.raw, answer.note)
             for place, answer in enumerate(answers)
-            if answer.verdict is Verdict.UNREADABLE and isinstance(answer.question, Compare)
+            if answer.verdict is Verdict.UNREADABLE
         }
         for place, second in self._second_replies(again, longest).items():
-            answers[place] = self._reading(comparisons[place], [*replies[place], second])
+            answers[place] = self._reading(questions[place], [*replies[place], second])
         return answers
 
     def _second_replies(self, again: dict[int, list[Message]], longest: int) -> dict[int, Generated]:
@@ -238,8 +236,9 @@ class LocalVlmOracle:
                 ready = {place: prompt for place, prompt in ready.items() if place not in long}
         return {}
 
-    def _reading(self, question: Compare, replies: list[Generated]) -> Answer:
-        readings = [parse_feature(reply.text, question) for reply in replies]
+    def _reading(self, question: Single, replies: list[Generated]) -> Answer:
+        form = single_form(question)
+        readings = [form.read(reply.text) for reply in replies]
         reading = readings[-1]
         usage = Usage(
             requests=len(replies),
@@ -255,6 +254,8 @@ class LocalVlmOracle:
             reading.shown,
             usage=usage,
             more=reading.more,
+            reason=reading.reason,
+            quote=reading.quote,
             raw=raw,
             note=note_of(readings),
         )

@@ -33,7 +33,6 @@ from models.openai.session import Bill, Delivery, Session, all_of, charge, tell
 from models.oracle import (
     Answer,
     AnswersPending,
-    Compare,
     Label,
     Leaving,
     NoteBatch,
@@ -66,7 +65,7 @@ class BatchDispatch(Dispatch):
         return [labels] if labels else []
 
     async def _deliver(self, group: Sequence[Question], delivery: Delivery) -> None:
-        if isinstance(group[0], Compare):
+        if not isinstance(group[0], Label):
             await ask_group(self._session, group, delivery)
             return
         asked: Counter[Question] = Counter(group)

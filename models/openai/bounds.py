@@ -13,7 +13,7 @@ from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import ROW_FEATURES, Groups, LabelBlocks, LabelGroups
 from models.openai.probe import Abilities
-from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question
+from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question, Why
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
@@ -21,8 +21,6 @@ from models.prompting import (
     LabelForm,
     Message,
     PromptCache,
-    compare_messages,
-    compare_schema,
     label_form,
     material_messages,
     most_frames,
@@ -31,6 +29,7 @@ from models.prompting import (
     picture_tokens,
     predicates,
     sent_sizes,
+    single_form,
     text_tokens,
 )
 from models.recorded import reserved_at_once
@@ -46,6 +45,9 @@ REPAIR_TOKENS = REPLY_LIMIT + 100
 USUAL_REPLY = (
     '{"found": true, "name": "a name of words", "definition": "The example shows something that a few words describe '
     'well.", "have": ["A", "B"], "lack": ["C"]}'
+)
+USUAL_REASON = (
+    '{"has": true, "reason": "The example shows what the definition asks for in one of its parts.", "quote": ""}'
 )
 USUAL_THINKING = 600
 PER_MESSAGE, PER_REQUEST = 3, 3  # tokens of roles and separators
@@ -89,8 +91,9 @@ class Bounds:
         if self.config.max_output_tokens is not None:
             return self.config.max_output_tokens
         thinking = THINKING_TOKENS if self.abilities.reasoning else 0
-        if isinstance(questions[0], Compare):
-            return COMPARISON_TOKENS * questions[0].most + thinking
+        first = questions[0]
+        if not isinstance(first, Label):
+            return COMPARISON_TOKENS * (first.most if isinstance(first, Compare) else 1) + thinking
         return LABELS_TOKENS + LABEL_TOKENS * len(questions) + thinking
 
     def request(self, questions: Sequence[Question]) -> Tokens:
@@ -108,7 +111,7 @@ class Bounds:
         """At most what the question costs when it is asked as often as allowed, every other time with a repair."""
         asks = self.config.asks
         price = asks * bound(self.tariff(question), self.request([question]))
-        if isinstance(question, Compare):
+        if not isinstance(question, Label):
             price += asks // 2 * bound(self.chat, Tokens(REPAIR_TOKENS, 0))
         elif self._in_batch(question):
             # Labels whose line in a batch cannot be read are asked again at the full price.
@@ -129,7 +132,7 @@ class Bounds:
 
     def measured(self, kept: Sequence[tuple[Kept, Kept]], examples: Iterable[Example]) -> Measured:
         """By questions and answers that are kept. One comparison is one request, and can be put together again."""
-        comparisons = [(question, answer) for question, answer in kept if question["kind"] != Kind.LABEL]
+        comparisons = [(question, answer) for question, answer in kept if "examples" in question]
         labels = [answer["usage"][_OUTPUT] for question, answer in kept if question["kind"] == Kind.LABEL]
         replies = [answer["usage"][_OUTPUT] for _, answer in comparisons if answer["usage"][_REQUESTS] == 1]
         by_digest = {example.digest: example for example in examples}
@@ -151,7 +154,7 @@ class Bounds:
 
     def _groups(self, questions: Sequence[Question], width: int) -> Iterator[Sequence[Question]]:
         """As they would be sent, if the replies came in the order of the requests."""
-        yield from ([question] for question in questions if isinstance(question, Compare))
+        yield from ([question] for question in questions if not isinstance(question, Label))
         labels, in_flight = self.label_groups(), deque[int]()
         for question in questions:
             if not isinstance(question, Label):
@@ -179,6 +182,8 @@ class Bounds:
         thinking = USUAL_THINKING if self.abilities.reasoning else 0
         if isinstance(group[0], Compare):
             return round(measured.comparison_output or text_tokens(USUAL_REPLY) + thinking)
+        if isinstance(group[0], Why):
+            return text_tokens(USUAL_REASON) + thinking
         if self.labels_by_decisions:
             return round((measured.label_output or 0) * len(group))
         if measured.label_output is not None:
@@ -190,7 +195,7 @@ class Bounds:
         messages, beside = self._messages(group)
         if self.abilities.format == "json_schema" and not beside:
             first = group[0]
-            schema = compare_schema(first) if isinstance(first, Compare) else self._form(group).schema
+            schema = self._form(group).schema if isinstance(first, Label) else single_form(first).schema
             yield (text := json.dumps(schema, separators=(",", ":"))), text_tokens(text)
         for message in messages:
             yield message.role, PER_MESSAGE
@@ -224,8 +229,8 @@ class Bounds:
 
     def _messages(self, questions: Sequence[Question]) -> tuple[list[Message], list[str]]:
         """What is sent, and the texts that travel beside it."""
-        if isinstance(questions[0], Compare):
-            return self.config.brief.told(compare_messages(questions[0]), comparing=True), []
+        if not isinstance(questions[0], Label):
+            return single_form(questions[0], self.config.brief).messages, []
         labels = [question for question in questions if isinstance(question, Label)]
         if not self.labels_by_decisions:
             return self._form(labels).messages, []

@@ -11,41 +11,42 @@ from models.openai.errors import Declined, TooLong
 from models.openai.label_groups import rectangles
 from models.openai.probe import ASKED_LOGPROBS, response_format
 from models.openai.session import CHAT, Bill, Delivery, Session, all_of, halves
-from models.oracle import Answer, Compare, Label, Question, Verdict, digest_of
+from models.oracle import Answer, Label, Question, Verdict, digest_of
 from models.prompting import (
     LabelForm,
     Message,
     Reading,
+    Single,
+    SingleForm,
     arranged,
-    compare_messages,
-    compare_schema,
     is_refusal,
     label_chances,
     label_form,
     note_of,
-    parse_feature,
     parse_labels,
     repair_messages,
+    single_form,
 )
 
 
-async def ask_comparison(session: Session, question: Compare, delivery: Delivery) -> None:
+async def ask_alone(session: Session, question: Single, delivery: Delivery) -> None:
     """Ask until the reply is usable: every other time with the unusable reply and what was wrong with it."""
     [bill] = session.bills([question])
-    plain = session.config.brief.told(compare_messages(question), comparing=True)
+    form = single_form(question, session.config.brief)
+    plain = form.messages
     messages, readings, message = plain, list[Reading](), ChatMessage("")
     for ask in range(session.config.asks):
         repairs = messages is not plain
         if readings and not session.affords([bill], delivery, repairs=repairs):
             break
         try:
-            body = await _body(session, messages, [question], "feature", compare_schema(question), ask)
+            body = await _body(session, messages, [question], form.name, form.schema, ask)
             reply = await session.send("chat", [bill], body, delivery, repairs=repairs)
         except (TooLong, Declined) as fault:
             delivery.emit(bill.answer(Verdict.REFUSED, session.by, note=str(fault)))
             return
         message = reply.message
-        readings.append(reading := _reading(message, question))
+        readings.append(reading := _reading(message, form))
         bill.refusals += reading.verdict is Verdict.REFUSED
         if reading.verdict not in (Verdict.UNREADABLE, Verdict.REFUSED) or bill.refusals >= session.config.refusals:
             break
@@ -53,13 +54,14 @@ async def ask_comparison(session: Session, question: Compare, delivery: Delivery
         messages = repair_messages(plain, message.text, reading.problem) if repairable else plain
     last = readings[-1]
     found = {"feature": last.feature, "shown": last.shown, "more": last.more, "note": note_of(readings)}
+    found |= {"reason": last.reason, "quote": last.quote}
     delivery.emit(bill.answer(last.verdict, session.by, raw=message.text, **found))
 
 
-def _reading(message: ChatMessage, question: Compare) -> Reading:
+def _reading(message: ChatMessage, form: SingleForm) -> Reading:
     if message.refused:
         return Reading(Verdict.REFUSED, problem=message.note)
-    reading = parse_feature(message.text, question)
+    reading = form.read(message.text)
     unread = reading.verdict is Verdict.UNREADABLE
     return Reading(Verdict.UNREADABLE, problem=message.note) if unread and message.note else reading
 

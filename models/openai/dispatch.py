@@ -9,10 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from models.event_loop import Background
-from models.openai.chat import ask_comparison, ask_labels
+from models.openai.chat import ask_alone, ask_labels
 from models.openai.decisions import ask_decisions
 from models.openai.session import ClaimLost, Delivery, Session
-from models.oracle import Answer, AnswersPending, Compare, Label, Leaving, OracleUnavailable, Question
+from models.oracle import Answer, AnswersPending, Label, Leaving, OracleUnavailable, Question
+from models.prompting import Single
 
 READY = 2  # times as many groups as requests may be in flight are made ready: they hold their pictures
 
@@ -27,9 +28,9 @@ class GroupEnded:
 
 
 async def ask_group(session: Session, group: Sequence[Question], delivery: Delivery) -> None:
-    """One comparison, or labels that share a request."""
-    if isinstance(group[0], Compare):
-        await ask_comparison(session, group[0], delivery)
+    """One question that is asked alone, or labels that share a request."""
+    if not isinstance(group[0], Label):
+        await ask_alone(session, group[0], delivery)
         return
     labels = [question for question in group if isinstance(question, Label)]
     by = ask_decisions if session.bounds.labels_by_decisions else ask_labels
@@ -45,7 +46,7 @@ class Dispatch:
         self._width = width
         self._leaving = leaving
         self._labels = session.bounds.label_groups()
-        self._comparisons: list[Compare] = []
+        self._singles: list[Single] = []
         self._ready: deque[Sequence[Question]] = deque()  # groups that wait for others to end
         self._in_flight = 0  # questions
         self._running = 0  # groups
@@ -72,13 +73,13 @@ class Dispatch:
         if isinstance(self._error, OracleUnavailable):
             waiting = [*self._ready, *self._labels.release(partial=True)]
             never_sent = [question for group in waiting for question in group]
-            self._error.unasked = (*self._unasked, *self._comparisons, *never_sent)
+            self._error.unasked = (*self._unasked, *self._singles, *never_sent)
         if self._error is not None:
             raise self._error
 
     def _pull(self, questions: Iterator[Question]) -> None:
         """Questions are pulled in the caller's thread: their source may be bound to it."""
-        pulled = self._in_flight + len(self._labels) + len(self._comparisons) + sum(map(len, self._ready))
+        pulled = self._in_flight + len(self._labels) + len(self._singles) + sum(map(len, self._ready))
         while not self._exhausted and pulled < self._width:
             pulled += 1
             try:
@@ -89,16 +90,16 @@ class Dispatch:
                 self._error = error
                 self._exhausted = True
             else:
-                if isinstance(question, Compare):
-                    self._comparisons.append(question)
-                else:
+                if isinstance(question, Label):
                     self._labels.add(question)
+                else:
+                    self._singles.append(question)
 
     def _send(self) -> None:
         if self._unusable:
             return
-        self._ready.extend([question] for question in self._comparisons)
-        self._comparisons = []
+        self._ready.extend([question] for question in self._singles)
+        self._singles = []
         self._ready.extend(self._ready_labels())
         while self._ready and self._running < self._most_running:
             group = self._ready.popleft()

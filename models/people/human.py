@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from discovery import Kind
 from models.keys import QuestionKeys
 from models.oracle import (
     Answer,
     AnswersPending,
+    Compare,
     Feature,
     Label,
     Money,
@@ -19,6 +21,7 @@ from models.oracle import (
     OracleIdentity,
     Question,
     Verdict,
+    Why,
     canonical_json,
     digest_of,
 )
@@ -71,7 +74,12 @@ class HumanOracle:
         return [most] * len(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        listed = list(questions)
+        listed = list[Compare | Label]()
+        for question in questions:
+            if isinstance(question, Why):
+                yield Answer(question, Verdict.REFUSED, "nobody", note="people are not asked for reasons")
+            else:
+                listed.append(question)
         digests = [_digest(self._name, question, brief=self._brief) for question in listed]
         standing = self._enqueued(listed, digests)
         taken, answers = dict[int, str](), list[Answer]()
@@ -135,7 +143,7 @@ def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
 
 def _content(question: Question, brief: Brief) -> dict[str, Any]:
     """The question without the voter: all voters answer one item of the queue. With what they are told about it."""
-    told = brief.parameters if not isinstance(question, Label) else Brief(brief.about).parameters
+    told = brief.parameters if isinstance(question, Compare) else Brief(brief.about).parameters
     return {name: value for name, value in question.content.items() if name != "voter"} | dict(told)
 
 
@@ -147,11 +155,11 @@ def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF
 def _item(queue: str, question: Question, digest: str, brief: Brief, **terms: Any) -> ReviewQuestion:
     """Labels of one feature share a page; a comparison has its own."""
     content, label = _content(question, brief), isinstance(question, Label)
-    examples = (question.example,) if isinstance(question, Label) else (*question.examples, *question.without)
+    examples = (*question.examples, *question.without) if isinstance(question, Compare) else (question.example,)
     return ReviewQuestion(
         digest=digest,
         queue=queue,
-        kind=question.kind.value,
+        kind=Kind.LABEL.value if label else question.kind.value,  # a pair of features is marked as an example is
         question=content,
         examples={example.digest: _stored(example) for example in examples},
         page=digest_of([queue, content["feature"]]) if label else "",

@@ -17,6 +17,7 @@ from models.oracle import (
     OracleIdentity,
     Question,
     Verdict,
+    Why,
     check_ahead,
     connect,
     digest_of,
@@ -95,17 +96,25 @@ class MixedCrowd:
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """An upper bound: people may be asked about every label."""
         comparing = iter(self.elicits.estimate([one for one in questions if isinstance(one, Compare)]))
+        labelling = iter(self.labels.estimate([one for one in questions if not isinstance(one, Compare)]))
         labels = [one for one in questions if isinstance(one, Label)]
-        labelling = iter(self.labels.estimate(labels))
         by_people = iter(self.people.estimate(labels) if self.people else [0] * len(labels))
-        return [next(comparing) if isinstance(one, Compare) else next(labelling) + next(by_people) for one in questions]
+        return [
+            next(comparing)
+            if isinstance(one, Compare)
+            else next(labelling) + (next(by_people) if isinstance(one, Label) else 0)
+            for one in questions
+        ]
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         listed = list(questions)
         comparisons = [question for question in listed if isinstance(question, Compare)]
         labels = [question for question in listed if isinstance(question, Label)]
+        reasons = [question for question in listed if isinstance(question, Why)]
         if comparisons:
             yield from self.elicits.ask(comparisons)
+        if reasons:
+            yield from self.labels.ask(reasons)
         if labels and self.people is None:
             yield from self.labels.ask(labels)
         elif labels and self.people is not None:

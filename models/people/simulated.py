@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from queue import SimpleQueue
 from typing import Annotated
@@ -24,8 +24,10 @@ from models.oracle import (
     OracleError,
     OracleIdentity,
     Question,
+    Same,
     Usage,
     Verdict,
+    Why,
     digest_of,
     digest_of_content,
 )
@@ -33,6 +35,7 @@ from sources import Example
 
 AT_ONCE = 512  # width of a crowd without latency
 ONE_REQUEST = Usage(requests=1)
+SEEN, QUOTED = "The crowd knows the truth of this example.", 60  # what it gives as a reason, and characters it quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +125,13 @@ class SimulatedOracle:
         return self._answer(question)
 
     def _answer(self, question: Question) -> Answer:
-        if isinstance(question, Label) and self._reliable:
+        if isinstance(question, Label | Why) and self._reliable:
             return self._label(question, flip=False)
         rng = np.random.default_rng(int(digest_of_content(str(self._seed), question.content)[:32], 16))
         refuses, errs = rng.random(2)
         if refuses < self.behaviour.refuse:
             return self._says(question, Verdict.REFUSED)
-        if isinstance(question, Label):
+        if isinstance(question, Label | Why):
             return self._label(question, flip=errs < self.behaviour.flip)
         return self._compare(question, rng, errs)
 
@@ -145,12 +148,20 @@ class SimulatedOracle:
             seconds=self.behaviour.latency,
         )
 
-    def _label(self, question: Label, *, flip: bool) -> Answer:
-        column = self._column_of.get(question.feature.name)
-        value = -1 if column is None else int(self._truth[self._row(question.example), column])
+    def _label(self, question: Label | Why, *, flip: bool) -> Answer:
+        value = self._value(question)
         if value < 0:  # not in the truth: the crowd cannot tell
             return self._says(question, Verdict.UNREADABLE)
-        return self._says(question, Verdict.YES if bool(value) != flip else Verdict.NO)
+        answer = self._says(question, Verdict.YES if bool(value) != flip else Verdict.NO)
+        text = question.example.text or ""
+        return replace(answer, reason=SEEN, quote=text[:QUOTED]) if isinstance(question, Why) else answer
+
+    def _value(self, question: Label | Why) -> int:
+        if isinstance(question, Same):
+            columns = [self._column_of.get(feature.name, -1) for feature in question.pair]
+            return -1 if -1 in columns else int(len(set(columns)) == 1)
+        column = self._column_of.get(question.feature.name)
+        return -1 if column is None else int(self._truth[self._row(question.example), column])
 
     def _compare(self, question: Compare, rng: np.random.Generator, errs: float) -> Answer:
         comparison = Comparison(

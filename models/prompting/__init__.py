@@ -9,13 +9,12 @@ from models.prompting.prompts import (
     SINGLE_VERSION,
     ImagePart,
     Message,
-    compare_messages,
-    compare_schema,
     material_messages,
     predicates,
     repair_messages,
     yes_no_messages,
 )
-from models.prompting.replies import Reading, is_refusal, json_objects, note_of, parse_feature, parse_labels
+from models.prompting.replies import Reading, is_refusal, json_objects, note_of, parse_labels
+from models.prompting.single_forms import Single, SingleForm, single_form
 from models.prompting.token_chances import label_chances
 from models.prompting.tokens import PromptCache, most_picture_tokens, most_text_tokens, picture_tokens, text_tokens

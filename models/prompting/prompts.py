@@ -196,11 +196,12 @@ def compare_schema(question: Compare) -> dict[str, Any]:
     some = {"type": "array", "items": {"type": "string", "enum": letters}}
     feature = {"name": {"type": "string"}, "definition": {"type": "string"}, "have": some, "lack": some}
     if question.most > 1:
-        return _strict({"features": {"type": "array", "items": _strict(feature)}})
-    return _strict({"found": {"type": "boolean"}, **feature})
+        return strict({"features": {"type": "array", "items": strict(feature)}})
+    return strict({"found": {"type": "boolean"}, **feature})
 
 
-def _strict(properties: dict[str, Any]) -> dict[str, Any]:
+def strict(properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object with these keys and no others."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

@@ -33,7 +33,8 @@ _NOTHING = {"", "none", "null", "n/a", "na", "nothing", "no feature"}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reply to a comparison comes to; `problem` says what is wrong when it is UNREADABLE or REFUSED."""
+    """What a reply to a question that was asked alone comes to; `problem` says what is wrong when it is UNREADABLE or
+    REFUSED."""
 
     verdict: Verdict
     feature: Feature | None = None
@@ -41,11 +42,13 @@ class Reading:
     problem: str = ""
     named: str = ""  # the name that is UNREADABLE
     more: tuple[NamedFeature, ...] = ()  # where several were asked for: those after the first
+    reason: str = ""  # where the question asks why
+    quote: str = ""
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
     several = question.most > 1
-    data = _object_with(reply, ("features", "found", "name") if several else ("found", "name"))
+    data = object_with(reply, ("features", "found", "name") if several else ("found", "name"))
     if data is None:
         if is_refusal(reply):
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
@@ -100,11 +103,11 @@ def _one(data: dict[str, Any], question: Compare) -> Reading:
 
 def parse_labels(reply: str, paths: Sequence[Sequence[str]]) -> dict[int, bool]:
     """Values by position (from 0), read from the keys of the reply; missing or garbled ones are skipped."""
-    data = _object_with(reply, [path[0] for path in paths])
+    data = object_with(reply, [path[0] for path in paths])
     if data is None:
         alone = parse_yes_no(reply) if len(paths) == 1 else None
         return {} if alone is None else {0: alone}
-    answers = {place: _truth(_at(data, path)) for place, path in enumerate(paths)}
+    answers = {place: truth_of(_at(data, path)) for place, path in enumerate(paths)}
     return {place: value for place, value in answers.items() if value is not None}
 
 
@@ -117,7 +120,7 @@ def _at(data: object, path: Sequence[str]) -> object:
 def parse_yes_no(reply: str) -> bool | None:
     """A reply that is one word, or starts with it: "Yes", "no.", "Yes, because…"."""
     word = re.match(r"\W*([A-Za-z]+)\b", _without_thoughts(reply[:REPLY_LIMIT]))
-    return _truth(word.group(1)) if word else None
+    return truth_of(word.group(1)) if word else None
 
 
 def is_refusal(reply: str) -> bool:
@@ -152,7 +155,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key not in contradicted}
 
 
-def _object_with(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
+def object_with(reply: str, keys: Sequence[str]) -> dict[str, Any] | None:
     """The last object that has one of the keys: a reply that repeats the prompt answers after it."""
     for candidate in reversed(json_objects(reply)):
         for value in (candidate, *candidate.values()):
@@ -166,7 +169,7 @@ def _without_thoughts(reply: str) -> str:
     return reply.rpartition("</think>")[2].partition("<think>")[0].strip()
 
 
-def _truth(value: object) -> bool | None:
+def truth_of(value: object) -> bool | None:
     if isinstance(value, dict):
         value = value.get("answer", value.get("value"))
     if isinstance(value, bool):

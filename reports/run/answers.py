@@ -117,8 +117,9 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
     comparisons: list[AnsweredComparison] = []
     tallies: dict[str, Tally] = {}
     for question, answer in _lines(folder / "answers.jsonl"):
-        if question["kind"] != Kind.LABEL:
+        if "examples" in question:
             comparisons.append(_asked(question, answer))
+        if question["kind"] != Kind.LABEL:
             continue
         name = question["feature"]
         if name not in tallies:

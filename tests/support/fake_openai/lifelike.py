@@ -72,6 +72,7 @@ class Habits:
     vague: float = 0.03
     repeats_known: float = 0.06
     other_words: float = 0.125
+    misjudges: float = 0.03  # whether two features mean the same
     prose: float = 0.03
     too_many: float = 0.01
     broken: float = 0.01
@@ -194,9 +195,16 @@ class LifelikeMind(Mind):
 
     def label(self, page: Page) -> dict[str, Any]:
         dice = random.Random(f"{self.seed}:{page.seed}")
-        return nested({keys: self._has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
+        return nested({keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
 
-    def _has(self, example: Shown, feature: dict[str, str], dice: random.Random) -> bool:
+    def same(self, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+        """By the attributes that they mean, or the words where they mean none; now and then mistaken."""
+        columns = [self.column_of(each["name"], each["definition"]) for each in (one, other)]
+        vague = columns == [None, None] and meaning_of(one["name"]) == meaning_of(other["name"])
+        right = vague or (columns[0] is not None and columns[0] == columns[1])
+        return right != (_hashed(self.seed, "same", one["name"], other["name"]) < self.habits.misjudges)
+
+    def sees(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
         row, column = self.row_of(example), self.column_of(feature["name"], feature.get("definition", ""))
         if column is None:
             return _hashed(self.seed, row, meaning_of(feature["name"])) < 0.5
@@ -217,7 +225,7 @@ class LifelikeMind(Mind):
             item = re.search(r"[Ii]tem (\d+)", "".join(part.get("text", "") for part in parts))
             shown = [one for one in page.examples if item is None or one.title == f"Item {item.group(1)}"]
             sure = dice.uniform(0.75, 0.99)
-            probability = sure if self._has(shown[0], data, dice) else 1 - sure
+            probability = sure if self.has(shown[0], data, dice) else 1 - sure
             answers.append({"type": "predicate", "name": question.get("name"), "probability": round(probability, 4)})
         return answers
 
@@ -277,7 +285,7 @@ class LifelikeServer(FakeOpenAI):
         page.seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         self.pictures_sent += sum(len(example.pictures) for example in page.examples)
         self.sends.update(self.lifelike.row_of(example) for example in page.examples if example.pictures)
-        if page.kind is None and page.features:
+        if page.kind is None and page.features and not page.asks_why:
             self.labels_asked += len(page.cells())
         return super()._content(page, body, enforced)
 

@@ -10,6 +10,7 @@ import io
 import itertools
 import json
 import math
+import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ import numpy as np
 from PIL import Image
 
 from discovery.questions import Kind, differs_clearly
+from models.oracle import MEAN_THE_SAME
 from models.prompting.prompts import COMPARISONS
+from models.prompting.reasons import WHY
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "grey": (128, 128, 128)}
 SIGNATURE = (8, 8)
@@ -67,6 +70,10 @@ class Page:
     def kind(self) -> Kind | None:
         first = self.instructions.split("\n", 1)[0]
         return next((kind for kind, wordings in COMPARISONS.items() if first in wordings), None)
+
+    @property
+    def asks_why(self) -> bool:
+        return self.instructions.split("\n", 1)[0] in WHY
 
     @property
     def most(self) -> int:
@@ -170,10 +177,28 @@ class Mind:
         return len(having) == (2 if page.kind is Kind.TWO_OF_THREE else 1)
 
     def label(self, page: Page) -> dict[str, Any]:
-        traits: dict[int, set[str]] = {}
-        for one in page.examples:
-            traits[id(one)] = self.traits(one)
-        return nested({keys: feature["name"] in traits[id(one)] for keys, (one, feature) in page.cells().items()})
+        dice = random.Random(page.seed)
+        return nested({keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
+
+    def has(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
+        """Whether an example has a feature, or whether the two features that it states mean the same."""
+        if feature["name"] == MEAN_THE_SAME.name and len(pair := stated_pair(example.text or "")) == 2:
+            return self.same(*pair)
+        return self.sees(example, feature, dice)
+
+    def sees(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:  # noqa: ARG002
+        return feature["name"] in self.traits(example)
+
+    def same(self, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+        return one["name"].casefold() == other["name"].casefold()
+
+    def why(self, page: Page) -> dict[str, Any]:
+        [example], feature = page.examples, page.features[""]
+        has, text = self.has(example, feature, random.Random(page.seed)), example.text or ""
+        place = max(text.casefold().find(feature["name"].casefold()), 0)
+        reason = f"One {'finds' if has else 'looks in vain for'} what is called {feature['name']}."
+        quote = text[place : place + 40] if has else ""
+        return {"has": has, "reason": reason} | ({"quote": quote} if example.text is not None else {})
 
     def sure(self, _example: Shown, _feature: Mapping[str, str]) -> float:
         """How probable the model finds its own answer."""
@@ -199,9 +224,15 @@ class Mind:
             data: dict[str, str] = next((part["data"] for part in parts if "data" in part), {})
             item = re.search(r"[Ii]tem (\d+)", _text(parts))
             shown = [example for example in page.examples if item is None or example.title == f"Item {item.group(1)}"]
-            true = bool(shown) and data.get("name") in self.traits(shown[0])
+            true = bool(shown) and "name" in data and self.has(shown[0], data, random.Random(page.seed))
             answers.append({"type": "predicate", "name": question.get("name"), "probability": 0.97 if true else 0.02})
         return answers
+
+
+def stated_pair(text: str) -> list[dict[str, str]]:
+    """The features that the text of a pair states."""
+    lines = re.findall(r"^Feature \d: (.*?)(?: \((.*)\))?$", text, re.MULTILINE)
+    return [{"name": name, "definition": definition} for name, definition in lines]
 
 
 def differs(page: Page, values: Sequence[bool]) -> bool:

@@ -233,6 +233,8 @@ class FakeOpenAI:
     def _content(self, page: Page, body: dict[str, Any], enforced: str | None) -> str:
         if page.kind is not None:
             answer = json.dumps(self.mind.compare(page) if page.most == 1 else self.mind.compare_several(page))
+        elif page.asks_why:
+            answer = json.dumps(self.mind.why(page))
         elif page.features:
             answer = json.dumps(self.mind.label(page), separators=(",", ":") if page.compact else None)
         elif enforced == "json_schema":

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.keys import QuestionKeys, question_key
-from models.oracle import Answer, Compare, Feature, Label, NamedFeature, OracleIdentity, Question, Verdict
+from models.oracle import Answer, Compare, Feature, Label, NamedFeature, OracleIdentity, Question, Same, Verdict, Why
 from sources.dataset import Example
 from sources.load import digest_of_text
 from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
@@ -43,11 +43,16 @@ TRICKY = [
 ]
 WORDS = st.sampled_from(TRICKY) | st.text(max_size=4)
 EXAMPLES = st.builds(lambda digest: Example("any", digest, text=""), WORDS)
-KINDS = st.sampled_from([kind for kind in Kind if kind is not Kind.LABEL])
+KINDS = st.sampled_from([kind for kind in Kind if kind not in (Kind.LABEL, Kind.SAME, Kind.WHY)])
+FEATURES = st.builds(Feature, WORDS, WORDS)
+VOTERS = st.integers(0, 2)
 GROUPS = st.lists(EXAMPLES, max_size=3).map(tuple)
-QUESTIONS = st.builds(
-    Compare, KINDS, GROUPS, GROUPS, st.lists(WORDS, max_size=3).map(tuple), st.integers(0, 2)
-) | st.builds(Label, st.builds(Feature, WORDS, WORDS), EXAMPLES, st.integers(0, 2))
+QUESTIONS: st.SearchStrategy[Question] = st.one_of(
+    st.builds(Compare, KINDS, GROUPS, GROUPS, st.lists(WORDS, max_size=3).map(tuple), VOTERS),
+    st.builds(Label, FEATURES, EXAMPLES, VOTERS),
+    st.builds(Why, FEATURES, EXAMPLES, VOTERS),
+    st.builds(Same.of, FEATURES, FEATURES, VOTERS),
+)
 VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([0.0, 1.0, 0.5]) | WORDS
 IDENTITIES = st.builds(
     OracleIdentity,
@@ -66,8 +71,8 @@ def structure(identity: OracleIdentity, question: Question) -> Any:
         frozenset((name, type(value), value) for name, value in identity.parameters),
         identity.prompts,
     )
-    if isinstance(question, Label):
-        return who, "label", question.feature, question.example.digest, question.voter
+    if not isinstance(question, Compare):
+        return who, question.kind, question.feature, question.example.digest, question.voter
     return (
         who,
         question.kind,
