@@ -19,5 +19,5 @@ from discovery.questions import (
     differs_clearly,
 )
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
-from discovery.twins import ENOUGH_OF_EACH, ENOUGH_ROWS, SAME_LABELS, Closeness, find_twin, normalised, same_name
+from discovery.twins import SAME_LABELS, Closeness, correlations, find_twin, normalised, same_name
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask

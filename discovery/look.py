@@ -102,7 +102,7 @@ def judge(labels: Labels, counting: Sequence[Labels], look: Look) -> TooLittle |
     counts: list[tuple[str, int, int | None]] = [
         ("rare", int((labels == 1).sum()), None),
         ("common", int((labels == 0).sum()), None),
-        *(("same", differing(labels, other), place) for place, other in enumerate(counting)),
+        *(("same", int(differing(labels, other)), place) for place, other in enumerate(counting)),
     ]
     what, count, other = min(counts, key=lambda each: each[1])
     if count <= look.few:

@@ -25,10 +25,11 @@ def interesting(labels: Labels, difference: float = DIFFERENCE) -> bool:
     return bool((labels == 1).sum() / n >= difference and (labels == 0).sum() / n >= difference)
 
 
-def distinct(labels: Labels, kept: Iterable[Labels], difference: float = DIFFERENCE) -> bool:
+def distinct(labels: Labels, kept: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> bool:
     """The feature differs from each kept one in at least a tenth of all examples. A complement is distinct."""
-    n = max(labels.size, 1)
-    return all(differing(labels, other) / n >= difference for other in kept)
+    if not len(kept):
+        return True
+    return bool((differing(labels, np.asarray(kept)) / max(labels.size, 1) >= difference).all())
 
 
 def interesting_and_distinct(matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> list[bool]:
@@ -40,12 +41,13 @@ def interest_and_distinctness(
     matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE
 ) -> list[tuple[bool, bool]]:
     """For each feature whether it is interesting, and whether it is distinct from the earlier ones that are both."""
-    kept: list[Labels] = []
+    kept, found = np.empty((len(matrix), len(matrix[0]) if len(matrix) else 0), np.int8), 0
     marks = []
     for labels in matrix:
-        marks.append((interesting(labels, difference), distinct(labels, kept, difference)))
+        marks.append((interesting(labels, difference), distinct(labels, kept[:found], difference)))
         if all(marks[-1]):
-            kept.append(labels)
+            kept[found] = labels
+            found += 1
     return marks
 
 
@@ -126,8 +128,10 @@ def _balanced_accuracies(labels: LabelMatrix, truth: LabelMatrix) -> NDArray[np.
     return np.where(comparable, (accuracy + rejections) / 2, np.nan)
 
 
-def differing(labels: Labels, other: Labels) -> int:
-    return int(((labels == 1) & (other == 0) | (labels == 0) & (other == 1)).sum())
+def differing(labels: Labels, others: LabelMatrix) -> NDArray[np.intp]:
+    """From each of the others, in so many examples."""
+    counts: NDArray[np.intp] = ((labels == 1) & (others == 0) | (labels == 0) & (others == 1)).sum(axis=-1)
+    return counts
 
 
 def _g(packed: PackedLabels) -> float:

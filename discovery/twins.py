@@ -10,10 +10,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from discovery.metrics import LabelMatrix
 from discovery.questions import UNKNOWN, Labels
 
 Closeness = Callable[[str, str], float]  # of two names' meanings: 1 for the same words, about 0 for unrelated ones
@@ -64,9 +67,7 @@ class Twin:
 def normalised(name: str) -> str:
     """The words that carry the meaning, singular and in one spelling, "not" first; sorted where order cannot matter."""
     negated, words = _content(name)
-    if len(words) <= 3 and not any(_relates(word, place) for place, word in enumerate(words)):
-        words = sorted(words)
-    return " ".join(["not"] * negated + words)
+    return " ".join(["not"] * negated + [*_in_order(words)])
 
 
 def same_name(a: str, b: str) -> bool:
@@ -92,23 +93,27 @@ def find_twin(
     return _twin_by_labels(name, labels, known_names, known_labels, closeness)
 
 
-def correlation(a: Labels, b: Labels) -> float:
-    """Of two features over the examples labelled with both; 0 where too little is known to say."""
-    both = (a != UNKNOWN) & (b != UNKNOWN)
-    x, y = a[both].astype(float), b[both].astype(float)
-    rarer = min((min(side.sum(), len(side) - side.sum()) for side in (x, y)), default=0)
-    if len(x) < ENOUGH_ROWS or rarer < ENOUGH_OF_EACH:
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
+def correlations(some: LabelMatrix, others: LabelMatrix) -> NDArray[np.float64]:
+    """Of each feature with each of the others, over the examples labelled with both; 0 where too little is known."""
+    known, ones = (some != UNKNOWN).astype(np.float64), (some == 1).astype(np.float64)
+    known_others, ones_others = (others != UNKNOWN).astype(np.float64), (others == 1).astype(np.float64)
+    both = known @ known_others.T  # examples labelled with both features
+    a, b, shared = ones @ known_others.T, known @ ones_others.T, ones @ ones_others.T
+    spread = np.sqrt(a * (both - a)) * np.sqrt(b * (both - b))
+    rarer = np.minimum.reduce([a, both - a, b, both - b])
+    enough = (both >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
+    return np.where(enough, (both * shared - a * b) / np.where(enough, spread, 1.0), 0.0)
 
 
 def _twin_by_labels(
     name: str, labels: Labels, names: Sequence[str], known: Sequence[Labels], closeness: Closeness | None
 ) -> Twin | None:
-    correlations = [correlation(labels, other) for other in known]
-    for other in sorted(range(len(known)), key=lambda place: -abs(correlations[place])):
-        strength = min(abs(correlations[other]), 1.0)
-        kind: Literal["same", "complement"] = "same" if correlations[other] > 0 else "complement"
+    if not known:
+        return None
+    related = correlations(labels[None], np.stack(known))[0].tolist()
+    for other in sorted(range(len(known)), key=lambda place: -abs(related[place])):
+        strength = min(abs(related[other]), 1.0)
+        kind: Literal["same", "complement"] = "same" if related[other] > 0 else "complement"
         if strength >= SAME_LABELS:
             return Twin(kind, other, "labels", strength)
         if strength < ALIKE_LABELS or closeness is None:
@@ -121,15 +126,20 @@ def _twin_by_labels(
 def _kind_by_words(a: str, b: str) -> Literal["same", "complement"] | None:
     (a_negated, a_words), (b_negated, b_words) = _content(a), _content(b)
     # "sun glasses", "sun-glasses" and "sunglasses" differ only in where the words are divided.
-    alike = "".join(a_words) == "".join(b_words)
-    if not alike:
-        alike = normalised(a).removeprefix("not ") == normalised(b).removeprefix("not ")
-    if not alike:
+    if "".join(a_words) != "".join(b_words) and _in_order(a_words) != _in_order(b_words):
         return None
     return "same" if a_negated == b_negated else "complement"
 
 
-def _content(name: str) -> tuple[bool, list[str]]:
+@lru_cache(maxsize=10_000)
+def _in_order(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Sorted where order cannot matter."""
+    related = len(words) > 3 or any(_relates(word, place) for place, word in enumerate(words))
+    return words if related else tuple(sorted(words))
+
+
+@lru_cache(maxsize=10_000)  # each new name is compared with every known one
+def _content(name: str) -> tuple[bool, tuple[str, ...]]:
     """Whether the name denies something, and the words of what it says or denies."""
     text = unicodedata.normalize("NFKC", name).casefold().replace("’", "'")
     text = re.sub(r"\b(does|do|is|are|has|have|can)(n't| not)\b", "not", text).replace("'s ", " ")
@@ -141,7 +151,7 @@ def _content(name: str) -> tuple[bool, list[str]]:
     negated = sum(word in NEGATIONS for word in words) % 2 == 1
     said = [word for word in words if word not in NEGATIONS]
     content = [word for word in said if word not in FILLERS] or said
-    return negated, [_singular(word) for word in content]
+    return negated, tuple(_singular(word) for word in content)
 
 
 def _singular(word: str) -> str:

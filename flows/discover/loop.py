@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Literal
@@ -86,8 +87,9 @@ class Finding:
     twin: EarlierTwin | None = None
     dropped: str = ""  # why it was not labelled in full after a look; empty if it was
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
+        """The ballot is complete."""
         return self.ballot.labels
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 from prefect import Flow, tags
 from prefect.client.schemas.objects import State
+from prefect.context import TagsContext
 from prefect.exceptions import Abort
 from prefect.settings import get_current_settings
 from pydantic import BaseModel
@@ -65,7 +66,8 @@ class PreparedFlow(Flow[..., Any]):
 
     def __init__(self, template: Flow[..., Any], work: Callable[[], Any]) -> None:
         def run(settings: Any) -> Any:  # noqa: ARG001  # Prefect shows it, and names the run by it
-            return work()
+            with TagsContext(current_tags=set()):  # of a task with tags the server is asked whether it may run
+                return work()
 
         name, run_name, about = template.name, template.flow_run_name, template.description
         super().__init__(run, name=name, flow_run_name=run_name, description=about, persist_result=False)

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
-from discovery import SAME_LABELS, interesting_and_distinct, same_name
+from discovery import SAME_LABELS, correlations, interesting_and_distinct, same_name
 from discovery.statistics import Estimate, best_matches, distinct_selections, order_agreement, share
 from reports.compare.study import Contender, Discovered, Study
-from reports.page import correlations
 
 NAMED, NONE = "feature", "none"
 
@@ -120,7 +117,7 @@ def yields(study: Study) -> list[Yield]:
 
 def _yield(name: str, found: Discovered) -> Yield:
     counting = sum(interesting_and_distinct(found.labels)) if len(found.names) else 0
-    groups = distinct_selections(correlations(found.labels), SAME_LABELS) if len(found.names) else 0
+    groups = distinct_selections(correlations(found.labels, found.labels), SAME_LABELS) if len(found.names) else 0
 
     def per(amount: float, reason: str) -> Estimate:
         if not found.names:
@@ -148,8 +145,7 @@ def matched(study: Study) -> list[Matched]:
 
 
 def _matched(name_a: str, a: Discovered, name_b: str, b: Discovered) -> Matched:
-    table = correlations(np.concatenate([a.labels, b.labels])) if len(a.names) + len(b.names) else np.zeros((0, 0))
-    matches = best_matches(table[: len(a.names), len(a.names) :])
+    matches = best_matches(correlations(a.labels, b.labels)) if a.names and b.names else []
     shared = [
         Shared(
             a.names[one.a],

@@ -1,7 +1,6 @@
 """The report page of a run."""
 
 from reports.page.browser_data import MIME, cut, script_json, thumbnails
-from reports.page.correlations import correlations
 from reports.page.history import picture_of
 from reports.page.page import Page, dataset_of, write_page
 from reports.page.sections import check_tagging

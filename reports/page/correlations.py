@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from discovery import ENOUGH_OF_EACH, ENOUGH_ROWS, UNKNOWN
+from discovery import correlations
 from reports.drawing import element
 
 CELL = 16
@@ -25,18 +25,9 @@ class CorrelatedPair:
     correlation: float
 
 
-def correlations(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Features × features, all at once; `discovery.twins.correlation` says the same of one pair.
-
-    0 where too little is known of both."""
-    known, ones = (matrix != UNKNOWN).astype(np.float64), (matrix == 1).astype(np.float64)
-    both = known @ known.T  # examples labelled with both features
-    a = ones @ known.T  # of these, those that have the row's feature
-    b, shared = a.T, ones @ ones.T
-    spread = np.sqrt(a * (both - a)) * np.sqrt(b * (both - b))
-    rarer = np.minimum.reduce([a, both - a, b, both - b])
-    enough = (both >= ENOUGH_ROWS) & (rarer >= ENOUGH_OF_EACH)
-    table: NDArray[np.float64] = np.where(enough, (both * shared - a * b) / np.where(enough, spread, 1.0), 0.0)
+def related(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Features × features."""
+    table = correlations(matrix, matrix)
     np.fill_diagonal(table, 1.0)
     return table
 

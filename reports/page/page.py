@@ -16,7 +16,7 @@ from reports.curation import CuratedRun, effective, read_log
 from reports.drawing import render_template
 from reports.page.aim import aim_of
 from reports.page.browser_data import browser_data, script_json, thumbnails
-from reports.page.correlations import correlations, heat_map, strongest
+from reports.page.correlations import heat_map, related, strongest
 from reports.page.feature_cards import Exhibition, Gallery, kinds_asked
 from reports.page.history import cost_of, curves_of, history_of, outlook_of
 from reports.page.problems import problems_of
@@ -142,7 +142,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     matrix = findings.matrix
     truth = _truth(findings, dataset)
     history = history_of(run, findings)
-    related = correlations(matrix[:, findings.labelled])
+    together = related(matrix[:, findings.labelled])
     gallery = Gallery(findings.ids, examples, carried)
     return {
         "summary": run.summary,
@@ -159,8 +159,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "history": history,
         "outlook": outlook_of(history),
         "curves": curves_of(history),
-        "heat": heat_map(related, names_of(findings.found)) if len(findings.found) > 1 else "",
-        "together": strongest(related),
+        "heat": heat_map(together, names_of(findings.found)) if len(findings.found) > 1 else "",
+        "together": strongest(together),
         "tree": findings.tree(),
         "truth": truth,
         "problems": problems_of(run, findings),

@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from discovery.questions import UNKNOWN, Labels
-from discovery.twins import Twin, correlation, find_twin, normalised, same_name
+from discovery.twins import Twin, correlations, find_twin, normalised, same_name
+from tests.support.run_folders import random_matrix
 
 
 def labels_of(text: str) -> Labels:
     return np.array([UNKNOWN if mark == "?" else int(mark) for mark in text], np.int8)
+
+
+def correlation(a: Labels, b: Labels) -> float:
+    return float(correlations(a[None], b[None])[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -87,6 +94,13 @@ def test_equal_labels_make_a_twin_and_opposite_labels_a_complement() -> None:
 def test_examples_without_a_label_on_either_side_do_not_count() -> None:
     assert correlation(labels_of("1111100000??11"), labels_of("11111000000011") * 1) == pytest.approx(1.0)
     assert correlation(labels_of("11110000????"), labels_of("????00001111")) == 0.0
+
+
+def test_correlations_are_those_of_the_examples_with_both_labels() -> None:
+    matrix = random_matrix(7, 60)
+    for a, b in product(range(7), repeat=2):
+        both = (matrix[a] != UNKNOWN) & (matrix[b] != UNKNOWN)
+        assert correlations(matrix, matrix)[a, b] == pytest.approx(np.corrcoef(matrix[a, both], matrix[b, both])[0, 1])
 
 
 def test_two_features_of_one_and_the_same_example_are_not_twins() -> None:

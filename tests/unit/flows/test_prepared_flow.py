@@ -6,6 +6,8 @@ import threading
 from functools import partial
 
 import cloudpickle
+from prefect import tags
+from prefect.context import TagsContext
 
 from flows.enrich import enrich_flow
 from flows.prefect_api.runs import PreparedFlow
@@ -21,3 +23,13 @@ def test_it_travels_as_the_flow_that_it_stands_for() -> None:
         == (prepared.name, prepared.flow_run_name)
         == ("enrich", "{settings.run_name}")
     )
+
+
+def test_its_tags_are_not_those_of_its_tasks() -> None:
+    """Of each task with tags the server would be asked whether it may run."""
+    seen: list[set[str]] = []
+    prepared = PreparedFlow(enrich_flow, lambda: seen.append(TagsContext.get().current_tags))
+    with tags("twothirds"):
+        prepared.fn(settings=None)
+        assert TagsContext.get().current_tags == {"twothirds"}
+    assert seen == [set()]

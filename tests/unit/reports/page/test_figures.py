@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef, precision_score, recall_score
 
-from discovery.twins import correlation
 from reports.drawing.number_formats import duration, percent, usd
 from reports.drawing.svg import Series, curve, element, nice_ticks
 from reports.page.browser_data import script_json
-from reports.page.correlations import correlations, ordered
+from reports.page.correlations import ordered, related
 from reports.page.feature_cards import minimal_pairs
 from reports.page.history import RunHistory, outlook_of
 from reports.page.truth import against_truth
@@ -132,17 +131,8 @@ def test_a_curve_ends_at_its_last_value() -> None:
     assert "questions" in drawn
 
 
-def test_all_correlations_at_once_are_those_of_each_pair() -> None:
-    for examples in (6, 9, 60):
-        matrix = random_matrix(7, examples)
-        table = correlations(matrix)
-        for a, b in product(range(7), repeat=2):
-            if a != b:
-                assert table[a, b] == pytest.approx(correlation(matrix[a], matrix[b]))
-
-
 def test_correlations_are_symmetric_and_the_chain_holds_every_feature_once() -> None:
-    table = correlations(random_matrix(7, 50))
+    table = related(random_matrix(7, 50))
     np.testing.assert_array_equal(table, table.T)
     assert sorted(ordered(table)) == list(range(7))
 
