@@ -25,6 +25,8 @@ class Kind(StrEnum):
     LABEL = "label"  # does the example have the feature?
     SAME = "same"  # do two features mean the same? A label of the pair, which is a text
     WHY = "why"  # does the example have the feature, and why?
+    FAMILY = "family"  # which of some features are values of one attribute, and what is it called?
+    VALUE = "value"  # which value of an attribute does the example have?
 
 
 @dataclass(frozen=True, slots=True)

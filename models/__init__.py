@@ -9,6 +9,7 @@ from models.oracle import (
     AnswersPending,
     AnswersUnusable,
     BudgetExhausted,
+    Choose,
     Compare,
     Connects,
     ExampleChanged,

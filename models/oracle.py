@@ -196,7 +196,62 @@ def _content_of(question: Label | Why) -> dict[str, Any]:
     }
 
 
-Question = Compare | Label | Why
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Which of these features are values of one attribute? The answer is its name; `shown` are the places of those that
+    are, and `more` values that no feature stands for, each with its place among all values. NONE: they are not."""
+
+    features: tuple[Feature, ...]
+    examples: tuple[Example, ...] = ()  # that seem to have none of them
+    scale: bool = False  # each seems to include the next: levels, rather than values that exclude one another
+    voter: int = 0
+    kind = Kind.FAMILY
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "features": [[one.name, one.definition] for one in self.features],
+            "examples": [example.digest for example in self.examples],
+            "scale": self.scale,
+            "voter": self.voter,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """Which value does the example have? The answer is one of the values; NONE: none of them, or with the note SEVERAL
+    more than one."""
+
+    attribute: Feature
+    values: tuple[Feature, ...]
+    example: Example
+    voter: int = 0
+    kind = Kind.VALUE
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "attribute": [self.attribute.name, self.attribute.definition],
+            "values": [[one.name, one.definition] for one in self.values],
+            "example": self.example.digest,
+            "voter": self.voter,
+        }
+
+
+SEVERAL = "more than one of the values"
+Single = Compare | Family | Choose | Why  # what has a request of its own; labels may share one
+Question = Single | Label
+
+
+def examples_of(question: Question) -> tuple[Example, ...]:
+    """The examples that a question shows."""
+    if isinstance(question, Label | Choose | Why):
+        return (question.example,)
+    return (*question.examples, *(question.without if isinstance(question, Compare) else ()))
+
+
 NO_QUESTION = Compare(Kind.TAG, ())  # of an answer that is read without its examples, or that is about none
 
 
@@ -239,6 +294,7 @@ class Answer:
     more: tuple[NamedFeature, ...] = ()  # with FEATURE: the next best ones, where the question asks for several
     reason: str = ""  # where the question asks why
     quote: str = ""  # words of the text that show it
+    ordered: bool = False  # of a family: its values have an order
     cached: bool = field(default=False, compare=False)  # taken from the store: nothing was paid now
 
     @property
@@ -263,6 +319,7 @@ class Answer:
             "shown": list(self.shown),
             **({"more": [_named_json(one) for one in self.more]} if self.more else {}),
             **({"reason": self.reason, "quote": self.quote} if self.reason else {}),
+            **({"ordered": True} if self.ordered else {}),
             "probability": self.probability,
             "usage": self.usage.to_json(),
             "cost": self.cost,
@@ -280,6 +337,7 @@ class Answer:
             feature=Feature(*data["feature"]) if data["feature"] else None,
             shown=tuple(data["shown"]),
             more=tuple(NamedFeature(Feature(*words), tuple(shown)) for *words, shown in data.get("more", ())),
+            ordered=data.get("ordered", False),
             probability=data["probability"],
             usage=Usage(*data["usage"]),
             cost=data["cost"],

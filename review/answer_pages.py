@@ -132,7 +132,7 @@ class AnswerPages:
         try:
             said = comparison(shown, form, self._config.clean, self._config.name_problem)
         except Unclear as unclear:
-            typed = {"name": form.one("name")[:200], "definition": form.one("definition")[:600]}
+            typed = {key: form.one(key)[:600] for key in ("name", "definition", "missing")}
             marked = LeasedQuestion(
                 shown.id, shown.item, shown.kind, shown.question, shown.purpose, {"shown": form.numbers("shown")}, ""
             )

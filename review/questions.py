@@ -42,7 +42,16 @@ WORDINGS = {
     ),
     "groups": Wording("What do clearly more on one side have than on the other?", 0, "Name it.", "No clear difference"),
     "tag": Wording("What does this have?", 0, "Name one thing that you notice.", "Nothing worth a name"),
+    "family": Wording(
+        "Which of these are values of one attribute?",
+        0,
+        "Mark those of which an example has one at most, as hair is black or grey, then name the attribute.",
+        "They are not",
+    ),
+    "value": Wording("Which of these does it have?", 1, "Choose one.", "None of these"),
 }
+OPTIONS = {"family": "features", "value": "values"}  # of a question that is answered by choosing among words
+VALUES_LIMIT = 20
 
 
 class Unclear(Exception):
@@ -52,27 +61,61 @@ class Unclear(Exception):
 def comparison(
     shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
 ) -> dict[str, Any]:
-    """The answer to a comparison. Raises Unclear."""
+    """The answer to a question that has a page of its own. Raises Unclear."""
     if "nothing" in form:
         return {"verdict": "none"}
+    if shown.kind in OPTIONS:
+        return _chosen(shown, form, clean, name_problem)
     wording, count = WORDINGS[shown.kind], len(shown.question["examples"])
     chosen = sorted({number for number in form.numbers("shown") if number < count})
     if wording.choose and len(chosen) != wording.choose:
         wanted = "the one that has it" if wording.choose == 1 else "the two that share it"
         raise Unclear(f"Choose {wanted}: {len(chosen)} {'is' if len(chosen) == 1 else 'are'} chosen now.")
-    name, definition = clean(form.one("name")[:400]), clean(form.one("definition")[:2000])
-    if not name:
-        raise Unclear("Give it a name of one to five words.")
-    if problem := name_problem(name, shown.question.get("known", ())):
-        raise Unclear(f"“{name}” cannot be used: {problem}.")
-    if len(definition) > DEFINITION_LIMIT:
-        raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
+    name, definition = _named(form, clean, name_problem, shown.question.get("known", ()))
     if not wording.choose and shown.kind != "groups":  # of groups a person does not say which examples have it
         chosen = list(range(count))
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
 
 
-COMPARING = ("name", "shown", "nothing")  # fields that only the form of a comparison has
+def _named(
+    form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str], known: Iterable[str]
+) -> tuple[str, str]:
+    name, definition = clean(form.one("name")[:400]), clean(form.one("definition")[:2000])
+    if not name:
+        raise Unclear("Give it a name of one to five words.")
+    if problem := name_problem(name, known):
+        raise Unclear(f"“{name}” cannot be used: {problem}.")
+    if len(definition) > DEFINITION_LIMIT:
+        raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
+    return name, definition
+
+
+def _chosen(
+    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
+) -> dict[str, Any]:
+    """The value that an example has, or the values of an attribute and its name."""
+    options = shown.question[OPTIONS[shown.kind]]
+    chosen = sorted({number for number in form.numbers("shown") if number < len(options)})
+    if shown.kind == "value":
+        if "several" in form:
+            return {"verdict": "none", "note": "more than one of the values"}
+        if len(chosen) != 1:
+            raise Unclear(f"Choose one: {len(chosen)} are chosen now.")
+        name, definition = options[chosen[0]]
+        return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
+    if len(chosen) < 2:
+        raise Unclear("Mark at least two that belong together, or say that they are not values of one attribute.")
+    name, definition = _named(form, clean, name_problem, ())
+    words = [clean(word) for word in form.one("missing")[:4000].replace(";", ",").split(",")]
+    new = list(dict.fromkeys(word for word in words if word))[:VALUES_LIMIT]
+    for word in new:
+        if problem := name_problem(word, [option[0] for option in options]):
+            raise Unclear(f"“{word}” cannot be used: {problem}.")
+    more = [[word, "", [len(chosen) + place]] for place, word in enumerate(new)]
+    return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen, "more": more}
+
+
+COMPARING = ("name", "shown", "nothing", "several")  # fields that only a question with a page of its own has
 
 
 def is_comparison(form: Form) -> bool:

@@ -4,6 +4,7 @@ Everything is escaped, and an undefined name is an error."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from review.media import film_kind
-from review.questions import REASONS, WORDINGS
+from review.questions import OPTIONS, REASONS, WORDINGS
 from store.review import LeasedQuestion, QueueProgress, digests_in
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
@@ -48,12 +49,12 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
     leases = [one.id for one in shown]
     if first.kind != "label":
         said = first.answer or {}
-        digests = [*first.question["examples"], *first.question["without"]]
+        digests = digests_in(first.question)
         cards = [
             card(f"Example {number + 1}", number, digest, examples.get(digest), marked=number in said.get("shown", ()))
             for number, digest in enumerate(digests)
         ]
-        split = len(first.question["examples"])
+        split = len(digests) - len(first.question.get("without", ()))
         return {
             "template": "compare.html",
             "wording": WORDINGS[first.kind],
@@ -63,7 +64,9 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
             "known": first.question.get("known", []),
             "about": first.question.get("about", ""),
             "avoid": first.question.get("avoid", ""),
-            "given": {"name": said.get("name", ""), "definition": said.get("definition", "")},
+            "options": options_of(first.kind, first.question, said.get("shown", ())),
+            "attribute": first.question.get("attribute", ("", "")),
+            "given": {key: said.get(key, "") for key in ("name", "definition", "missing")},
             "leases": leases,
             "reasons": REASONS,
         }
@@ -86,6 +89,26 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
         "leases": leases,
         "reasons": REASONS,
     }
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of the words that a question lets people choose among."""
+
+    value: int
+    key: str
+    name: str
+    definition: str
+    marked: bool
+
+
+def options_of(kind: str, question: dict[str, Any], marked: Collection[int]) -> list[Option]:
+    listed = question[OPTIONS[kind]] if kind in OPTIONS else ()
+    keys = [*"123456789", *LETTERS]
+    return [
+        Option(number, keys[number] if number < len(keys) else "", name, definition, number in marked)
+        for number, (name, definition) in enumerate(listed)
+    ]
 
 
 def progress_line(progress: QueueProgress) -> str:

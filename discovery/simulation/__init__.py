@@ -1,5 +1,6 @@
 """Crowds and worlds of the paper, and discoveries in memory."""
 
+from discovery.simulation.attributes import TrueAttribute, attribute_among, true_attributes, true_scale
 from discovery.simulation.crowds import CROWDS, Crowd, Matrix, RankedCrowd, WeightedCrowd, make_crowd, valid_columns
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import (

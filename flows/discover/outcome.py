@@ -28,7 +28,7 @@ from flows.discover.predict import PredictedRest
 from flows.discover.savings import Savings, savings_of
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Recorded
+from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded
 from models.people import RecordedCrowd
 from reports.run import (
     COMPARISON,
@@ -298,16 +298,16 @@ class Outcome:
 
     def _row(self, answer: Answer) -> dict[str, Any]:
         question = answer.question
+        asked: dict[str, Any] = {"kind": question.kind.value}
         if isinstance(question, Compare):
-            asked: dict[str, Any] = {
-                "kind": question.kind.value,
+            asked |= {
                 "examples": [example.id for example in question.examples],
                 "without": [example.id for example in question.without],
                 "known": list(question.known),
                 **({"most": question.most} if question.most > 1 else {}),
             }
-        else:
-            asked = {"kind": question.kind.value, "feature": question.feature.name, "example": question.example.id}
+        elif isinstance(question, Label):
+            asked |= {"feature": question.feature.name, "example": question.example.id}
         return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
 
 
@@ -329,4 +329,4 @@ def _is_contradicted(finding: Finding) -> bool:
 
 def _place(answer: Answer) -> tuple[str, int]:
     question = answer.question
-    return ("" if isinstance(question, Compare) else question.example.id, question.voter)
+    return (question.example.id if isinstance(question, Label) else "", question.voter)

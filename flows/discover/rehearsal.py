@@ -13,6 +13,7 @@ from discovery import Comparison, Kind, Labels
 from models import (
     NOTHING_MEASURED,
     Answer,
+    Choose,
     Compare,
     Feature,
     Forecast,
@@ -74,10 +75,10 @@ class PriceRange:
 def forecast_of(oracle: Oracle, questions: Sequence[Question], measured: Measuring, *, doubtful: float) -> Forecast:
     """What any oracle takes for these; of a crowd with people, `doubtful` of the labels go to them too."""
     if isinstance(oracle, MixedCrowd):
-        comparisons = [question for question in questions if isinstance(question, Compare)]
+        named = [question for question in questions if not isinstance(question, Label | Choose)]
         labels = [question for question in questions if isinstance(question, Label)]
-        total = forecast_of(oracle.elicits, comparisons, measured, doubtful=doubtful)
-        others = [question for question in questions if not isinstance(question, Compare)]
+        others = [question for question in questions if question not in named]
+        total = forecast_of(oracle.elicits, named, measured, doubtful=doubtful)
         total += forecast_of(oracle.labels, others, measured, doubtful=doubtful)
         if oracle.people is not None:
             checked = oracle.mixture.spot_check or 0.0
@@ -146,7 +147,10 @@ class RehearsedOracle:
             self.total += taken.times(weight)
             self.calls += weight * len(part)
         for question in asked:
-            yield self._compared(question) if isinstance(question, Compare) else self._labelled(question)
+            if isinstance(question, Compare):
+                yield self._compared(question)
+            elif isinstance(question, Label | Why):
+                yield self._labelled(question)
 
     def _compared(self, question: Compare) -> Answer:
         share, named = 1.0 if self.worst else FOUND, list[NamedFeature]()

@@ -32,7 +32,9 @@ from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, g
 from models.local import ModelFiles, find_model
 from models.oracle import (
     Answer,
+    Choose,
     Compare,
+    Family,
     Feature,
     Label,
     Money,
@@ -47,12 +49,14 @@ from models.oracle import (
     Why,
     free_of_charge,
 )
+from models.prompting import chosen_answer, named_by_words
 from sources import Example
 
 SHIPPED = Path(__file__).resolve().parents[1] / "faces"
 WEIGHT_FILES = ("*.safetensors", "*.bin", "config.json", "*token*", "vocab.*", "merges.txt", "*processor*.json")
 THRESHOLD = 0.5  # least probability that a named feature holds for exactly the chosen examples
 SYNONYM = 0.9  # cosine from which two phrases count as one
+LEAST_LIKELY = 0.25  # of the value that is chosen
 PROMPTS = "1"
 ONLY_LOOKS = "a contrastive model looks at pictures: it neither compares words nor gives reasons"
 MOST_LOOKED_AT = 200  # pictures of which it is asked whether they are of the kind that the model knows
@@ -111,7 +115,9 @@ class ContrastiveOracle:
             with free_of_charge(batch):
                 about_words = [question for question in batch if isinstance(question, Same | Why)]
                 answers = self._label([one for one in batch if isinstance(one, Label) and one not in about_words])
+                answers += self._choose([question for question in batch if isinstance(question, Choose)])
                 answers += [self._compare(question) for question in batch if isinstance(question, Compare)]
+                answers += [self._family(question) for question in batch if isinstance(question, Family)]
                 answers += [self._answer(question, Verdict.REFUSED, note=ONLY_LOOKS) for question in about_words]
             each = (time.perf_counter() - started) / len(batch)
             yield from (replace(answer, seconds=each, usage=Usage(requests=1)) for answer in answers)
@@ -137,6 +143,26 @@ class ContrastiveOracle:
             verdict = Verdict.YES if likely > 0.5 else Verdict.NO
             answers.append(self._answer(question, verdict, probability=likely, raw=prompt))
         return answers
+
+    def _choose(self, questions: Sequence[Choose]) -> list[Answer]:
+        """The value that is most likely, unless none is likely at all."""
+        asked = [Label(value, one.example, one.voter) for one in questions for value in one.values]
+        labelled = {answer.question: answer for answer in self._label(asked)}
+        answers = []
+        for question in questions:
+            likely = [labelled[Label(value, question.example, question.voter)].probability for value in question.values]
+            best = max(range(len(likely)), key=lambda place: likely[place] or 0.0)
+            places = [best] if (likely[best] or 0.0) >= LEAST_LIKELY else []
+            raw = ", ".join("?" if one is None else f"{one:.4f}" for one in likely)
+            answers.append(chosen_answer(question, places, str(self.identity), raw=raw))
+        return answers
+
+    def _family(self, question: Family) -> Answer:
+        """By the words of the names: the model tells which of two phrases is nearer, not what they are."""
+        phrases = self._vocabulary.phrases if self._vocabulary else ()
+        return named_by_words(
+            question, str(self.identity), [Feature(phrase.name, phrase.definition) for phrase in phrases]
+        )
 
     def check(self, examples: Sequence[Example]) -> None:
         _pictures(examples)

@@ -15,24 +15,26 @@ from models.local.yes_no import YesNo, YesNoReader
 from models.oracle import (
     MICRO,
     Answer,
-    Compare,
+    Choose,
     Label,
     Money,
     OracleError,
     OracleIdentity,
     OracleUnavailable,
     Question,
+    Single,
     Usage,
     Verdict,
     changes_raised,
     free_of_charge,
 )
 from models.prompting import (
+    NAMED_TOKENS,
     SINGLE_VERSION,
     Brief,
     Message,
-    Single,
-    note_of,
+    SingleForm,
+    found_in,
     repair_messages,
     single_form,
     yes_no_messages,
@@ -114,7 +116,8 @@ class LocalVlmOracle:
     def _bound(self, question: Question) -> Money:
         kind = type(question)
         if kind not in self._bounds:
-            seconds = self.config.seconds_per_label if kind is Label else self.config.seconds_per_comparison
+            short = kind in (Label, Choose)
+            seconds = self.config.seconds_per_label if short else self.config.seconds_per_comparison
             if seconds is None:
                 with self._turn:
                     self._model()
@@ -138,11 +141,11 @@ class LocalVlmOracle:
 
     def _answered(self, questions: list[Question]) -> list[Answer]:
         labels = [question for question in questions if isinstance(question, Label)]
-        alone = [question for question in questions if not isinstance(question, Label)]
+        singles = [question for question in questions if not isinstance(question, Label)]
         self._model()  # loading is not part of any question's time
         return [
             *(self._timed(labels, self._label) if labels else []),
-            *(self._timed(alone, self._generate) if alone else []),
+            *(self._timed(singles, self._ask_singles) if singles else []),
         ]
 
     def _timed(
@@ -188,8 +191,11 @@ class LocalVlmOracle:
     def _prompt(self, question: Question) -> Prompt:
         model, _ = self._model()
         if not isinstance(question, Label):
-            return model.prompt(single_form(question, self._brief).messages)
+            return model.prompt(self._form(question).messages)
         return model.prompt(self._brief.told(yes_no_messages(question, feature_first=self.config.feature_first)))
+
+    def _form(self, question: Single) -> SingleForm:
+        return single_form(question, self._brief)
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
@@ -208,20 +214,20 @@ class LocalVlmOracle:
         verdict = Verdict.YES if reading.probability >= 0.5 else Verdict.NO
         return replace(answer, verdict=verdict, probability=reading.probability)
 
-    def _generate(self, questions: list[Single], ready: list[Prompt]) -> list[Answer]:
+    def _ask_singles(self, singles: list[Single], ready: list[Prompt]) -> list[Answer]:
         """What cannot be read is asked once more, with what was wrong."""
         model, _ = self._model()
-        most = max(question.most if isinstance(question, Compare) else 1 for question in questions)
-        longest = self.config.max_new_tokens * most
+        forms = [self._form(question) for question in singles]
+        longest = self.config.max_new_tokens * max(-(-form.most_tokens // NAMED_TOKENS) for form in forms)
         replies = [[reply] for reply in model.generate(ready, longest)]
-        answers = [self._reading(question, said) for question, said in zip(questions, replies, strict=True)]
+        answers = [self._reading(*one) for one in zip(singles, forms, replies, strict=True)]
         again = {
-            place: repair_messages(single_form(questions[place], self._brief).messages, answer.raw, answer.note)
+            place: repair_messages(forms[place].messages, answer.raw, answer.note)
             for place, answer in enumerate(answers)
             if answer.verdict is Verdict.UNREADABLE
         }
         for place, second in self._second_replies(again, longest).items():
-            answers[place] = self._reading(questions[place], [*replies[place], second])
+            answers[place] = self._reading(singles[place], forms[place], [*replies[place], second])
         return answers
 
     def _second_replies(self, again: dict[int, list[Message]], longest: int) -> dict[int, Generated]:
@@ -236,29 +242,15 @@ class LocalVlmOracle:
                 ready = {place: prompt for place, prompt in ready.items() if place not in long}
         return {}
 
-    def _reading(self, question: Single, replies: list[Generated]) -> Answer:
-        form = single_form(question)
+    def _reading(self, question: Single, form: SingleForm, replies: list[Generated]) -> Answer:
         readings = [form.read(reply.text) for reply in replies]
-        reading = readings[-1]
         usage = Usage(
             requests=len(replies),
             input_tokens=sum(reply.input_tokens for reply in replies),
             output_tokens=sum(reply.output_tokens for reply in replies),
         )
         raw = "\n".join(reply.text for reply in replies)
-        return Answer(
-            question,
-            reading.verdict,
-            self._files.name,
-            reading.feature,
-            reading.shown,
-            usage=usage,
-            more=reading.more,
-            reason=reading.reason,
-            quote=reading.quote,
-            raw=raw,
-            note=note_of(readings),
-        )
+        return Answer(question, readings[-1].verdict, self._files.name, usage=usage, raw=raw, **found_in(readings))
 
     def _too_long(self, question: Question, tokens: int) -> Answer:
         model, _ = self._model()

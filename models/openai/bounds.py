@@ -13,7 +13,7 @@ from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
 from models.openai.label_groups import ROW_FEATURES, Groups, LabelBlocks, LabelGroups
 from models.openai.probe import Abilities
-from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question, Why
+from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
@@ -35,20 +35,12 @@ from models.prompting import (
 from models.recorded import reserved_at_once
 from sources import Example
 
-COMPARISON_TOKENS = 300  # of a reply with a name and a definition
 LABELS_TOKENS, LABEL_TOKENS = 30, 12  # of a reply with labels, and of each label in it
 THINKING_TOKENS = 4_000  # that a reasoning model may use beside
 WRAPPING_TOKENS = 100  # roles, separators, and the schema where a provider counts it
 REPAIR_TOKENS = REPLY_LIMIT + 100
 
 # Of a forecast. What is usual, where no earlier answer tells it:
-USUAL_REPLY = (
-    '{"found": true, "name": "a name of words", "definition": "The example shows something that a few words describe '
-    'well.", "have": ["A", "B"], "lack": ["C"]}'
-)
-USUAL_REASON = (
-    '{"has": true, "reason": "The example shows what the definition asks for in one of its parts.", "quote": ""}'
-)
 USUAL_THINKING = 600
 PER_MESSAGE, PER_REQUEST = 3, 3  # tokens of roles and separators
 REPEATED = 0.03  # of the replies cannot be used and are asked for again
@@ -91,9 +83,8 @@ class Bounds:
         if self.config.max_output_tokens is not None:
             return self.config.max_output_tokens
         thinking = THINKING_TOKENS if self.abilities.reasoning else 0
-        first = questions[0]
-        if not isinstance(first, Label):
-            return COMPARISON_TOKENS * (first.most if isinstance(first, Compare) else 1) + thinking
+        if not isinstance(questions[0], Label):
+            return single_form(questions[0], self.config.brief).most_tokens + thinking
         return LABELS_TOKENS + LABEL_TOKENS * len(questions) + thinking
 
     def request(self, questions: Sequence[Question]) -> Tokens:
@@ -132,7 +123,7 @@ class Bounds:
 
     def measured(self, kept: Sequence[tuple[Kept, Kept]], examples: Iterable[Example]) -> Measured:
         """By questions and answers that are kept. One comparison is one request, and can be put together again."""
-        comparisons = [(question, answer) for question, answer in kept if "examples" in question]
+        comparisons = [(question, answer) for question, answer in kept if "without" in question]
         labels = [answer["usage"][_OUTPUT] for question, answer in kept if question["kind"] == Kind.LABEL]
         replies = [answer["usage"][_OUTPUT] for _, answer in comparisons if answer["usage"][_REQUESTS] == 1]
         by_digest = {example.digest: example for example in examples}
@@ -180,10 +171,9 @@ class Bounds:
 
     def _usual_reply(self, group: Sequence[Question], measured: Measured) -> int:
         thinking = USUAL_THINKING if self.abilities.reasoning else 0
-        if isinstance(group[0], Compare):
-            return round(measured.comparison_output or text_tokens(USUAL_REPLY) + thinking)
-        if isinstance(group[0], Why):
-            return text_tokens(USUAL_REASON) + thinking
+        if not isinstance(group[0], Label):
+            told = measured.comparison_output if isinstance(group[0], Compare) else None
+            return round(told or text_tokens(single_form(group[0], self.config.brief).usual_reply) + thinking)
         if self.labels_by_decisions:
             return round((measured.label_output or 0) * len(group))
         if measured.label_output is not None:
@@ -195,7 +185,8 @@ class Bounds:
         messages, beside = self._messages(group)
         if self.abilities.format == "json_schema" and not beside:
             first = group[0]
-            schema = self._form(group).schema if isinstance(first, Label) else single_form(first).schema
+            form = self._form(group) if isinstance(first, Label) else single_form(first, self.config.brief)
+            schema = form.schema
             yield (text := json.dumps(schema, separators=(",", ":"))), text_tokens(text)
         for message in messages:
             yield message.role, PER_MESSAGE

@@ -1,4 +1,4 @@
-"""Comparisons and labels by chat completions: structured output where the server enforces it, else JSON in the text."""
+"""Questions by chat completions: structured output where the server enforces it, else JSON in the text."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from models.openai.errors import Declined, TooLong
 from models.openai.label_groups import rectangles
 from models.openai.probe import ASKED_LOGPROBS, response_format
 from models.openai.session import CHAT, Bill, Delivery, Session, all_of, halves
-from models.oracle import Answer, Label, Question, Verdict, digest_of
+from models.oracle import Answer, Label, Question, Single, Verdict, digest_of
 from models.prompting import (
     LabelForm,
     Message,
     Reading,
-    Single,
     SingleForm,
     arranged,
+    found_in,
     is_refusal,
     label_chances,
     label_form,
-    note_of,
     parse_labels,
     repair_messages,
     single_form,
 )
 
 
-async def ask_alone(session: Session, question: Single, delivery: Delivery) -> None:
+async def ask_single(session: Session, question: Single, delivery: Delivery) -> None:
     """Ask until the reply is usable: every other time with the unusable reply and what was wrong with it."""
     [bill] = session.bills([question])
     form = single_form(question, session.config.brief)
@@ -53,9 +52,7 @@ async def ask_alone(session: Session, question: Single, delivery: Delivery) -> N
         repairable = messages is plain and bool(message.text) and not message.cut and not bill.refusals
         messages = repair_messages(plain, message.text, reading.problem) if repairable else plain
     last = readings[-1]
-    found = {"feature": last.feature, "shown": last.shown, "more": last.more, "note": note_of(readings)}
-    found |= {"reason": last.reason, "quote": last.quote}
-    delivery.emit(bill.answer(last.verdict, session.by, raw=message.text, **found))
+    delivery.emit(bill.answer(last.verdict, session.by, raw=message.text, **found_in(readings)))
 
 
 def _reading(message: ChatMessage, form: SingleForm) -> Reading:

@@ -9,11 +9,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from models.event_loop import Background
-from models.openai.chat import ask_alone, ask_labels
+from models.openai.chat import ask_labels, ask_single
 from models.openai.decisions import ask_decisions
 from models.openai.session import ClaimLost, Delivery, Session
-from models.oracle import Answer, AnswersPending, Label, Leaving, OracleUnavailable, Question
-from models.prompting import Single
+from models.oracle import Answer, AnswersPending, Label, Leaving, OracleUnavailable, Question, Single
 
 READY = 2  # times as many groups as requests may be in flight are made ready: they hold their pictures
 
@@ -28,9 +27,9 @@ class GroupEnded:
 
 
 async def ask_group(session: Session, group: Sequence[Question], delivery: Delivery) -> None:
-    """One question that is asked alone, or labels that share a request."""
+    """One single question, or labels that share a request."""
     if not isinstance(group[0], Label):
-        await ask_alone(session, group[0], delivery)
+        await ask_single(session, group[0], delivery)
         return
     labels = [question for question in group if isinstance(question, Label)]
     by = ask_decisions if session.bounds.labels_by_decisions else ask_labels

@@ -16,6 +16,7 @@ from models.oracle import (
     Feature,
     Label,
     Money,
+    NamedFeature,
     Oracle,
     OracleError,
     OracleIdentity,
@@ -24,6 +25,7 @@ from models.oracle import (
     Why,
     canonical_json,
     digest_of,
+    examples_of,
 )
 from models.prompting import Brief
 from sources import Example, without_secrets
@@ -74,7 +76,7 @@ class HumanOracle:
         return [most] * len(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        listed = list[Compare | Label]()
+        listed = list[Question]()
         for question in questions:
             if isinstance(question, Why):
                 yield Answer(question, Verdict.REFUSED, "nobody", note="people are not asked for reasons")
@@ -153,15 +155,14 @@ def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF
 
 
 def _item(queue: str, question: Question, digest: str, brief: Brief, **terms: Any) -> ReviewQuestion:
-    """Labels of one feature share a page; a comparison has its own."""
+    """Labels of one feature share a page; every other question has its own."""
     content, label = _content(question, brief), isinstance(question, Label)
-    examples = (*question.examples, *question.without) if isinstance(question, Compare) else (question.example,)
     return ReviewQuestion(
         digest=digest,
         queue=queue,
         kind=Kind.LABEL.value if label else question.kind.value,  # a pair of features is marked as an example is
         question=content,
-        examples={example.digest: _stored(example) for example in examples},
+        examples={example.digest: _stored(example) for example in examples_of(question)},
         page=digest_of([queue, content["feature"]]) if label else "",
         **terms,
     )
@@ -197,6 +198,9 @@ def _of_vote(question: Question, vote: Vote) -> Answer:
         vote.by,
         feature=Feature(given["name"], given.get("definition", "")) if named else None,
         shown=tuple(given.get("shown", ())),
+        more=tuple(NamedFeature(Feature(*words), tuple(shown)) for *words, shown in given.get("more", ())),
+        ordered=given.get("ordered", False),
+        note=given.get("note", ""),
         cost=vote.cost,
         booked=vote.cost if vote.prepaid else 0,
         seconds=vote.seconds,

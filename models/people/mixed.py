@@ -10,7 +10,9 @@ from functools import cached_property
 
 from models.oracle import (
     Answer,
+    Choose,
     Compare,
+    Family,
     Label,
     Money,
     Oracle,
@@ -95,26 +97,24 @@ class MixedCrowd:
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """An upper bound: people may be asked about every label."""
-        comparing = iter(self.elicits.estimate([one for one in questions if isinstance(one, Compare)]))
-        labelling = iter(self.labels.estimate([one for one in questions if not isinstance(one, Compare)]))
+        naming = iter(self.elicits.estimate([one for one in questions if _names(one)]))
+        labelling = iter(self.labels.estimate([one for one in questions if not _names(one)]))
         labels = [one for one in questions if isinstance(one, Label)]
         by_people = iter(self.people.estimate(labels) if self.people else [0] * len(labels))
         return [
-            next(comparing)
-            if isinstance(one, Compare)
-            else next(labelling) + (next(by_people) if isinstance(one, Label) else 0)
+            next(naming) if _names(one) else next(labelling) + (next(by_people) if isinstance(one, Label) else 0)
             for one in questions
         ]
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         listed = list(questions)
-        comparisons = [question for question in listed if isinstance(question, Compare)]
+        named = [question for question in listed if _names(question)]
+        alone = [question for question in listed if isinstance(question, Choose | Why)]
         labels = [question for question in listed if isinstance(question, Label)]
-        reasons = [question for question in listed if isinstance(question, Why)]
-        if comparisons:
-            yield from self.elicits.ask(comparisons)
-        if reasons:
-            yield from self.labels.ask(reasons)
+        if named:
+            yield from self.elicits.ask(named)
+        if alone:
+            yield from self.labels.ask(alone)
         if labels and self.people is None:
             yield from self.labels.ask(labels)
         elif labels and self.people is not None:
@@ -188,6 +188,11 @@ class RecordedCrowd(MixedCrowd):
 def recorded_by(oracle: Oracle, record: Callable[[Oracle], Recorded]) -> Recorded | RecordedCrowd:
     """Cache, budget and ledger around an oracle, or around each member of a mixed crowd."""
     return RecordedCrowd(oracle, record) if isinstance(oracle, MixedCrowd) else record(oracle)
+
+
+def _names(question: Question) -> bool:
+    """Whether it asks for names: of features, or of an attribute."""
+    return isinstance(question, Compare | Family)
 
 
 def _cell(question: Question) -> Cell:

@@ -13,7 +13,20 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from models.oracle import Answer, Feature, Label, Money, OracleError, OracleIdentity, Question, Usage, Verdict
+from models.oracle import (
+    Answer,
+    Choose,
+    Compare,
+    Family,
+    Feature,
+    Money,
+    OracleError,
+    OracleIdentity,
+    Question,
+    Usage,
+    Verdict,
+)
+from models.prompting import chosen_answer, named_by_words
 
 COLUMNS = ("example", "feature", "worker", "label")
 VALUES = {"1": Verdict.YES, "yes": Verdict.YES, "true": Verdict.YES}
@@ -45,14 +58,31 @@ class RecordedVotes:
         return map(self._answer, questions)
 
     def _answer(self, question: Question) -> Answer:
-        if not isinstance(question, Label):
+        if isinstance(question, Family):
+            return named_by_words(question, "the names themselves")
+        if isinstance(question, Compare):
             return Answer(question, Verdict.REFUSED, "nobody", note=LABELS_ONLY)
-        votes = self._votes.get((question.example.id, question.feature.name.strip()), [])
-        if question.voter >= len(votes):
+        if isinstance(question, Choose):
+            return self._choice(question)
+        vote = self._vote(question.example.id, question.feature, question.voter)
+        if vote is None:
             return Answer(question, Verdict.REFUSED, "nobody", note=NOT_THERE)
-        worker, verdict = votes[question.voter]
+        worker, verdict = vote
         note = "" if verdict is not Verdict.REFUSED else "the worker abstained"
         return Answer(question, verdict, worker, cost=self._price, usage=Usage(requests=1), note=note)
+
+    def _vote(self, example: str, feature: Feature, voter: int) -> tuple[str, Verdict] | None:
+        votes = self._votes.get((example, feature.name.strip()), [])
+        return votes[voter] if voter < len(votes) else None
+
+    def _choice(self, question: Choose) -> Answer:
+        """The value that was voted for, by the votes on the features that are its values."""
+        votes = [self._vote(question.example.id, value, question.voter) for value in question.values]
+        cast = [vote for vote in votes if vote is not None and vote[1] is not Verdict.REFUSED]
+        if not cast:
+            return Answer(question, Verdict.REFUSED, "nobody", note=NOT_THERE)
+        chosen = [place for place, vote in enumerate(votes) if vote is not None and vote[1] is Verdict.YES]
+        return chosen_answer(question, chosen, cast[0][0])
 
 
 def _read(path: Path) -> bytes:

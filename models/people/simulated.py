@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import islice
 from queue import SimpleQueue
 from typing import Annotated
@@ -13,10 +14,12 @@ from typing import Annotated
 import numpy as np
 
 from discovery import Comparison, Kind, Labels
-from discovery.simulation import make_crowd
+from discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
 from models.oracle import (
     Answer,
+    Choose,
     Compare,
+    Family,
     Feature,
     Label,
     Money,
@@ -31,6 +34,7 @@ from models.oracle import (
     digest_of,
     digest_of_content,
 )
+from models.prompting import chosen_answer, family_answer
 from sources import Example
 
 AT_ONCE = 512  # width of a crowd without latency
@@ -133,6 +137,10 @@ class SimulatedOracle:
             return self._says(question, Verdict.REFUSED)
         if isinstance(question, Label | Why):
             return self._label(question, flip=errs < self.behaviour.flip)
+        if isinstance(question, Family):
+            return self._family(question)
+        if isinstance(question, Choose):
+            return self._choose(question, rng, flip=errs < self.behaviour.flip)
         return self._compare(question, rng, errs)
 
     def _says(self, question: Question, verdict: Verdict, *named: NamedFeature) -> Answer:
@@ -178,6 +186,38 @@ class SimulatedOracle:
             columns = (int(rng.integers(len(self._columns))), *columns[1:])
         everyone = comparison.examples + (comparison.without if question.kind is Kind.GROUPS else ())
         return self._says(question, Verdict.FEATURE, *(self._named(column, everyone) for column in columns))
+
+    def _family(self, question: Family) -> Answer:
+        """By the columns of the truth that exclude one another."""
+        columns = [self._column_of.get(feature.name) for feature in question.features]
+        charged = self._says(question, Verdict.NONE)
+        if question.scale:
+            scale = true_scale(self._truth, columns, self._columns)
+            everything = range(len(columns))
+            told = family_answer(question, charged.by, Feature(scale), everything, ordered=True) if scale else charged
+            return replace(told, usage=charged.usage, cost=charged.cost, seconds=charged.seconds)
+        found = attribute_among(columns, self._attributes)
+        if found is None:
+            return charged
+        attribute, members = found
+        new = [Feature(self._columns[column]) for column in attribute.columns if column not in columns]
+        told = family_answer(question, charged.by, Feature(attribute.name), members, new)
+        return replace(told, usage=charged.usage, cost=charged.cost, seconds=charged.seconds)
+
+    @cached_property
+    def _attributes(self) -> list[TrueAttribute]:
+        return true_attributes(self._truth, self._columns)
+
+    def _choose(self, question: Choose, rng: np.random.Generator, *, flip: bool) -> Answer:
+        row = self._row(question.example)
+        columns = [self._column_of.get(value.name) for value in question.values]
+        places = [place for place, column in enumerate(columns) if column is not None and self._truth[row, column] == 1]
+        if flip:
+            others = [[place] for place in range(len(columns)) if [place] != places] + ([[]] if places else [])
+            places = others[int(rng.integers(len(others)))]
+        charged = self._says(question, Verdict.NONE)
+        said = {"usage": charged.usage, "cost": charged.cost, "seconds": charged.seconds}
+        return chosen_answer(question, places, charged.by, **said)
 
     def _named(self, column: int, rows: tuple[int, ...]) -> NamedFeature:
         shown = tuple(place for place, row in enumerate(rows) if self._truth[row, column] == 1)

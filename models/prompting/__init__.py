@@ -1,5 +1,6 @@
 """Prompts, and replies that are parsed without trust."""
 
+from models.prompting.answers_by_words import chosen_answer, family_answer, named_by_words
 from models.prompting.brief import Brief
 from models.prompting.feature_names import clean, name_problem
 from models.prompting.label_forms import VERSIONS, LabelForm, arranged, label_form, label_paths
@@ -14,7 +15,7 @@ from models.prompting.prompts import (
     repair_messages,
     yes_no_messages,
 )
-from models.prompting.replies import Reading, is_refusal, json_objects, note_of, parse_labels
-from models.prompting.single_forms import Single, SingleForm, single_form
+from models.prompting.replies import Reading, found_in, is_refusal, json_objects, parse_labels
+from models.prompting.single_forms import NAMED_TOKENS, SingleForm, single_form
 from models.prompting.token_chances import label_chances
 from models.prompting.tokens import PromptCache, most_picture_tokens, most_text_tokens, picture_tokens, text_tokens

@@ -23,6 +23,7 @@ from models.prompting.prompts import (
     letter,
     quoted,
     share_example,
+    strict,
 )
 from sources import Example
 
@@ -161,15 +162,11 @@ def _schema(examples: int, features: int) -> dict[str, Any]:
     if examples == 1 or features == 1:
         return _booleans(numbers if examples == 1 else letters)
     rows = {name: {"$ref": "#/$defs/row"} for name in letters}
-    return _object(rows) | {"$defs": {"row": _booleans(numbers)}}
+    return strict(rows) | {"$defs": {"row": _booleans(numbers)}}
 
 
 def _booleans(keys: Sequence[str]) -> dict[str, Any]:
-    return _object({key: {"type": "boolean"} for key in keys})
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return strict({key: {"type": "boolean"} for key in keys})
 
 
 def _item_messages(labels: Sequence[Label]) -> list[Message]:

@@ -44,6 +44,7 @@ class Reading:
     more: tuple[NamedFeature, ...] = ()  # where several were asked for: those after the first
     reason: str = ""  # where the question asks why
     quote: str = ""
+    ordered: bool = False  # of the values of an attribute
 
 
 def parse_feature(reply: str, question: Compare) -> Reading:
@@ -53,7 +54,7 @@ def parse_feature(reply: str, question: Compare) -> Reading:
         if is_refusal(reply):
             return Reading(Verdict.REFUSED, problem="the model declined to answer")
         keys = "key features" if several else "keys found, name, definition, have and lack"
-        return _unreadable(f"it holds no JSON object with the {keys}")
+        return unreadable(f"it holds no JSON object with the {keys}")
     return _several(data, question) if several and "features" in data else _one(data, question)
 
 
@@ -61,12 +62,12 @@ def _several(data: dict[str, Any], question: Compare) -> Reading:
     """Every feature is valid by itself, and other than those before it; the rest is left out."""
     listed = data["features"]
     if not isinstance(listed, list):
-        return _unreadable('"features" must be a list of objects')
+        return unreadable('"features" must be a list of objects')
     readings: list[Reading] = []
     named: list[NamedFeature] = []
     for item in listed[: 2 * question.most]:
         known = (*question.known, *(one.feature.name for one in named))
-        reading = _one(item, replace(question, known=known)) if isinstance(item, dict) else _unreadable("not an object")
+        reading = _one(item, replace(question, known=known)) if isinstance(item, dict) else unreadable("not an object")
         readings.append(reading)
         if reading.feature is not None and len(named) < question.most:
             named.append(NamedFeature(reading.feature, reading.shown))
@@ -87,17 +88,17 @@ def _one(data: dict[str, Any], question: Compare) -> Reading:
     if data.get("found") is False or (data.get("found") is not True and name.casefold() in _NOTHING):
         return Reading(Verdict.NONE)
     if not isinstance(raw_name, str) or not isinstance(raw_definition, str):
-        return _unreadable("name and definition must be texts")
+        return unreadable("name and definition must be texts")
     problem = name_problem(name, question.known)
     if problem:
-        return _unreadable(problem, name)
-    definition = _one_sentence(clean(raw_definition))
-    problem = _definition_problem(definition)
+        return unreadable(problem, name)
+    definition = one_sentence(clean(raw_definition))
+    problem = definition_problem(definition)
     if problem:
-        return _unreadable(problem, name)
+        return unreadable(problem, name)
     shown = _having(data, question)
     if isinstance(shown, str):
-        return _unreadable(shown, name)
+        return unreadable(shown, name)
     return Reading(Verdict.FEATURE, Feature(name, definition), shown)
 
 
@@ -180,14 +181,14 @@ def truth_of(value: object) -> bool | None:
     return None
 
 
-def _one_sentence(definition: str) -> str:
+def one_sentence(definition: str) -> str:
     if len(definition) <= DEFINITION_LIMIT:
         return definition
     end = re.search(r"[.!?](?=\s)", definition[:DEFINITION_LIMIT])
     return definition[: end.end()] if end else definition
 
 
-def _definition_problem(definition: str) -> str:
+def definition_problem(definition: str) -> str:
     if not any(character.isalpha() for character in definition):
         return "the definition is empty"
     if len(definition) > DEFINITION_LIMIT:
@@ -233,12 +234,19 @@ def _positions(value: object, order: tuple[int, ...]) -> set[int]:
     return {places[word] for word in re.findall(r"\b[A-Z]{1,2}\b", words[:1000]) if word in places}
 
 
-def _unreadable(problem: str, name: str = "") -> Reading:
+def unreadable(problem: str, name: str = "") -> Reading:
     return Reading(Verdict.UNREADABLE, problem=problem, named=name[:NAME_LIMIT])
 
 
-def note_of(readings: Sequence[Reading]) -> str:
-    """What is recorded with the last of the readings: what was wrong with it, or with those before it."""
+def found_in(readings: Sequence[Reading]) -> dict[str, Any]:
+    """What an answer holds of the last of the readings."""
+    last = readings[-1]
+    named = {"feature": last.feature, "shown": last.shown, "more": last.more, "ordered": last.ordered}
+    return named | {"reason": last.reason, "quote": last.quote, "note": _note_of(readings)}
+
+
+def _note_of(readings: Sequence[Reading]) -> str:
+    """What was wrong with the last of the readings, or with those before it."""
     *before, last = readings
     rejected = list(dict.fromkeys(_rejected(reading) for reading in before if reading.problem))
     return last.problem or (f"asked again: {'; '.join(rejected)}" if rejected else "")

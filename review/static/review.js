@@ -2,15 +2,15 @@
 // Convenience only: keys, counting, one example at a time on a phone. Without it every form still works.
 
 const form = document.getElementById("answer");
-const boxes = form ? [...form.querySelectorAll(".card input")] : [];
+const boxes = form ? [...form.querySelectorAll(".card input, .option input")] : [];
 const compare = document.querySelector("main.compare");
 
 function typing(target) {
-  return target.matches("input:not([type=checkbox]), textarea, select");
+  return target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
 }
 
 function toggle(box) {
-  box.checked = !box.checked;
+  box.checked = box.type === "radio" || !box.checked;
   box.dispatchEvent(new Event("change", { bubbles: true }));
   box.focus();
 }

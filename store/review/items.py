@@ -163,7 +163,9 @@ def _row(one: ReviewQuestion, now: float) -> dict[str, Any]:
 
 
 def digests_in(question: Mapping[str, Any]) -> list[str]:
-    return [question["example"]] if "example" in question else [*question["examples"], *question["without"]]
+    if "example" in question:
+        return [question["example"]]
+    return [*question["examples"], *question.get("without", ())]
 
 
 def read_examples(connection: Connection, digests: Sequence[str]) -> dict[str, dict[str, Any]]:

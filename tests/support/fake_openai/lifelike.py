@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from discovery.questions import Kind
+from discovery.simulation import TrueAttribute, attribute_among, true_attributes, true_scale
 from models.prices import Price
+from models.prompting.families import SCALE
 from sources import Dataset, open_image
-from tests.support.fake_openai.mind import Mind, Page, Shown, differs, nested
+from tests.support.fake_openai.mind import Mind, Page, Shown, differs, family_reply, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
 from tests.support.fake_openai.wire import Request, Response
@@ -210,6 +213,36 @@ class LifelikeMind(Mind):
             return _hashed(self.seed, row, meaning_of(feature["name"])) < 0.5
         return self.seen(row, column, dice)
 
+    def family(self, page: Page) -> dict[str, Any]:
+        """By the columns of the truth that exclude one another."""
+        columns = [self.column_of(one["name"], one["definition"]) for one in page.features.values()]
+        if page.instructions.startswith(SCALE):
+            scale = true_scale(self.truth.astype(np.int8), columns, self.names)
+            return family_reply(scale, range(len(columns)) if scale else [], ordered=True)
+        found = attribute_among(columns, self._attributes)
+        if found is None:
+            return family_reply("", [])
+        attribute, members = found
+        new = [self.names[column] for column in attribute.columns if column not in columns]
+        return family_reply(attribute.name, members, new)
+
+    @cached_property
+    def _attributes(self) -> list[TrueAttribute]:
+        return true_attributes(self.truth.astype(np.int8), self.names)
+
+    def choose(self, page: Page) -> dict[str, Any]:
+        """Wrong as often as a label is, where the example is hard: then any other value, or none."""
+        row = self.row_of(page.examples[0])
+        columns = [self.column_of(one["name"], one["definition"]) for one in page.values]
+        having = [place for place, column in enumerate(columns, 1) if column is not None and self.truth[row, column]]
+        right = having[0] if len(having) == 1 else -1 if having else 0
+        dice = random.Random(f"{self.seed}:{page.seed}")
+        chance = float(np.mean([self._chance[row, column] for column in columns if column is not None] or [0.5]))
+        luck = _hashed(self.seed, "value", row, sorted(one["name"] for one in page.values))
+        wrong = luck < 0.7 * chance or (luck < 1.3 * chance and dice.random() < 0.5)
+        others = [value for value in range(len(columns) + 1) if value != right]
+        return {"value": dice.choice(others) if wrong else right}
+
     def sure(self, example: Shown, feature: Mapping[str, str]) -> float:
         """Less where a cell is hard."""
         column = self.column_of(feature["name"], feature.get("definition", ""))
@@ -285,7 +318,7 @@ class LifelikeServer(FakeOpenAI):
         page.seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         self.pictures_sent += sum(len(example.pictures) for example in page.examples)
         self.sends.update(self.lifelike.row_of(example) for example in page.examples if example.pictures)
-        if page.kind is None and page.features and not page.asks_why:
+        if page.kind is None and page.features and not (page.asks_why or page.asks_family):
             self.labels_asked += len(page.cells())
         return super()._content(page, body, enforced)
 

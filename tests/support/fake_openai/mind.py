@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from discovery.families import groups_by_words
 from discovery.questions import Kind, differs_clearly
 from models.oracle import MEAN_THE_SAME
+from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.prompts import COMPARISONS
 from models.prompting.reasons import WHY
 
@@ -45,6 +47,7 @@ class Page:
     instructions: str = ""
     examples: list[Shown] = field(default_factory=list)
     features: dict[str, dict[str, str]] = field(default_factory=dict)  # by number; "" is the one for all items
+    values: list[dict[str, str]] = field(default_factory=list)  # of an attribute, to choose among
     known: list[str] = field(default_factory=list)
     seed: str = ""  # a digest of the request, for a model that varies its answers
 
@@ -76,6 +79,14 @@ class Page:
         return self.instructions.split("\n", 1)[0] in WHY
 
     @property
+    def asks_family(self) -> bool:
+        return self.instructions.split("\n", 1)[0] in (EXCLUSIVE, SCALE)
+
+    @property
+    def asks_value(self) -> bool:
+        return self.instructions.split("\n", 1)[0] in CHOOSING
+
+    @property
     def most(self) -> int:
         """Features that a comparison asks for."""
         several = re.search(r"^Name not one but up to (\d+) such features", self.instructions, re.MULTILINE)
@@ -104,9 +115,13 @@ def _read_line(page: Page, line: str, group: int) -> None:
         page.features[""] = json.loads(line.removeprefix("Feature: "))
     elif item := re.match(r"Item (\d+): does it have the feature (.*)", line):
         page.features[item.group(1)] = json.loads(item.group(2))
-    elif numbered := re.match(r"Feature (\d+): (.*)", line):
-        name, end = json.JSONDecoder().raw_decode(numbered.group(2))
-        page.features[numbered.group(1)] = {"name": name, "definition": json.loads(numbered.group(2)[end + 2 :])}
+    elif numbered := re.match(r"(Feature|Value) (\d+): (.*)", line):
+        name, end = json.JSONDecoder().raw_decode(numbered.group(3))
+        pair = {"name": name, "definition": json.loads(numbered.group(3)[end + 2 :])}
+        if numbered.group(1) == "Feature":
+            page.features[numbered.group(2)] = pair
+        else:
+            page.values.append(pair)
     elif example := re.match(r"(Example(?: [A-Z]+)?|Item \d+): ?(\".*)?", line):
         text = json.JSONDecoder().raw_decode(example.group(2))[0] if example.group(2) else None
         page.examples.append(Shown(example.group(1), text, group=group))
@@ -200,6 +215,17 @@ class Mind:
         quote = text[place : place + 40] if has else ""
         return {"has": has, "reason": reason} | ({"quote": quote} if example.text is not None else {})
 
+    def family(self, page: Page) -> dict[str, Any]:
+        """Those whose names share a word."""
+        names = [feature["name"] for feature in page.features.values()]
+        group = next(iter(groups_by_words(names)), None)
+        return family_reply(group.name if group else "", list(group.members) if group else [])
+
+    def choose(self, page: Page) -> dict[str, Any]:
+        traits = self.traits(page.examples[0])
+        having = [number for number, value in enumerate(page.values, start=1) if value["name"] in traits]
+        return {"value": having[0] if len(having) == 1 else -1 if having else 0}
+
     def sure(self, _example: Shown, _feature: Mapping[str, str]) -> float:
         """How probable the model finds its own answer."""
         return 0.97
@@ -233,6 +259,22 @@ def stated_pair(text: str) -> list[dict[str, str]]:
     """The features that the text of a pair states."""
     lines = re.findall(r"^Feature \d: (.*?)(?: \((.*)\))?$", text, re.MULTILINE)
     return [{"name": name, "definition": definition} for name, definition in lines]
+
+
+def family_reply(
+    name: str, members: Sequence[int], new: Sequence[str] = (), *, ordered: bool = False
+) -> dict[str, Any]:
+    """That these features, by place, and new values are the values of an attribute; or without a name that none are."""
+    values: list[dict[str, Any]] = [{"number": place + 1, "name": "", "definition": ""} for place in members]
+    values += [{"number": 0, "name": one, "definition": f"The example shows {one}."} for one in new]
+    said = f"What can be seen or read of the {name}."
+    return {
+        "found": bool(name),
+        "attribute": name,
+        "definition": said if name else "",
+        "ordered": ordered,
+        "values": values if name else [],
+    }
 
 
 def differs(page: Page, values: Sequence[bool]) -> bool:

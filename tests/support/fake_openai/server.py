@@ -235,6 +235,8 @@ class FakeOpenAI:
             answer = json.dumps(self.mind.compare(page) if page.most == 1 else self.mind.compare_several(page))
         elif page.asks_why:
             answer = json.dumps(self.mind.why(page))
+        elif page.asks_family or page.asks_value:
+            answer = json.dumps(self.mind.family(page) if page.asks_family else self.mind.choose(page))
         elif page.features:
             answer = json.dumps(self.mind.label(page), separators=(",", ":") if page.compact else None)
         elif enforced == "json_schema":

@@ -16,7 +16,20 @@ from hypothesis import strategies as st
 
 from discovery.questions import Kind
 from models.keys import QuestionKeys, question_key
-from models.oracle import Answer, Compare, Feature, Label, NamedFeature, OracleIdentity, Question, Same, Verdict, Why
+from models.oracle import (
+    Answer,
+    Choose,
+    Compare,
+    Family,
+    Feature,
+    Label,
+    NamedFeature,
+    OracleIdentity,
+    Question,
+    Same,
+    Verdict,
+    Why,
+)
 from sources.dataset import Example
 from sources.load import digest_of_text
 from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
@@ -43,8 +56,10 @@ TRICKY = [
 ]
 WORDS = st.sampled_from(TRICKY) | st.text(max_size=4)
 EXAMPLES = st.builds(lambda digest: Example("any", digest, text=""), WORDS)
-KINDS = st.sampled_from([kind for kind in Kind if kind not in (Kind.LABEL, Kind.SAME, Kind.WHY)])
+ONES_OWN = (Kind.LABEL, Kind.SAME, Kind.WHY, Kind.FAMILY, Kind.VALUE)
+KINDS = st.sampled_from([kind for kind in Kind if kind not in ONES_OWN])
 FEATURES = st.builds(Feature, WORDS, WORDS)
+SEVERAL = st.lists(FEATURES, max_size=2).map(tuple)
 VOTERS = st.integers(0, 2)
 GROUPS = st.lists(EXAMPLES, max_size=3).map(tuple)
 QUESTIONS: st.SearchStrategy[Question] = st.one_of(
@@ -52,6 +67,8 @@ QUESTIONS: st.SearchStrategy[Question] = st.one_of(
     st.builds(Label, FEATURES, EXAMPLES, VOTERS),
     st.builds(Why, FEATURES, EXAMPLES, VOTERS),
     st.builds(Same.of, FEATURES, FEATURES, VOTERS),
+    st.builds(Family, SEVERAL, GROUPS, st.booleans(), VOTERS),
+    st.builds(Choose, FEATURES, SEVERAL, EXAMPLES, VOTERS),
 )
 VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([0.0, 1.0, 0.5]) | WORDS
 IDENTITIES = st.builds(
@@ -71,6 +88,11 @@ def structure(identity: OracleIdentity, question: Question) -> Any:
         frozenset((name, type(value), value) for name, value in identity.parameters),
         identity.prompts,
     )
+    if isinstance(question, Choose):
+        return who, "value", question.attribute, question.values, question.example.digest, question.voter
+    if isinstance(question, Family):
+        shown = tuple(one.digest for one in question.examples)
+        return who, "family", question.features, shown, question.scale, question.voter
     if not isinstance(question, Compare):
         return who, question.kind, question.feature, question.example.digest, question.voter
     return (

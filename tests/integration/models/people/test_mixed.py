@@ -51,7 +51,7 @@ class Said:
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
         for question in questions:
             self.questions.append(question)
-            if isinstance(question, Compare):
+            if not isinstance(question, Label):
                 yield Answer(question, Verdict.NONE, self.identity.model)
             else:
                 row = self._table[EXAMPLES.index(question.example)]

@@ -1,0 +1,145 @@
+"""Attributes with values: which features are values of one, and which value an example has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.oracle import SEVERAL, Choose, Family, Feature, NamedFeature, Verdict
+from models.prompting.feature_names import clean, name_problem
+from models.prompting.prompts import MATERIAL, Message, Part, example_parts, feature_json, letter, quoted, strict
+from models.prompting.replies import Reading, definition_problem, is_refusal, object_with, one_sentence, unreadable
+
+MOST_VALUES = 40  # of one attribute
+EXCLUSIVE = (
+    "You are shown a list of features that seem to exclude one another. Say whether some of them are values of one "
+    "attribute of which an example has one value at most, as black, blonde and grey are values of a hair colour."
+)
+SCALE = (
+    "You are shown a list of features of which each seems to include the next. Say whether they are levels of one "
+    "scale, as 'at least two' and 'at least three' are levels of a count."
+)
+FAMILY_RULES = """Rules:
+- Take only features that belong to the same attribute, as many as do. Features that exclude one another for another \
+reason do not belong together.
+- "attribute": one to five words for what the values are values of. "definition": one sentence that says what it is.
+- "ordered": true if the values have a natural order, then list them from low to high.
+- The examples, if there are any, seem to have none of the features.
+- "values": the values of the attribute. For a listed feature give its "number", and leave "name" and "definition" \
+empty. A usual value that is missing in the list, or that one of the examples shows, has the number 0, and a name and \
+a definition in the style of the others. Name no value "other" or "none"."""
+FAMILY_SHAPE = (
+    'Answer with one JSON object and nothing else, with the keys "found" (true or false), "attribute", "definition", '
+    '"ordered" (true or false) and "values" (a list of objects with the keys "number", "name" and "definition"). If no '
+    'two features are values of one attribute, "found" is false and the rest is empty.'
+)
+# One wording per voter, in turn: independent votes should not share the quirks of one sentence.
+CHOOSING = (
+    "Decide which one of the numbered values of the attribute the example has. Judge by the definitions.",
+    "Look at the example and choose the value that is true of it, as the definitions state.",
+    "Which of the numbered values fits the example? Go by the definitions.",
+)
+CHOICE_SHAPE = (
+    'Answer with one JSON object and nothing else, with the key "value": the number of the value, 0 if the example has '
+    "none of them, or -1 if it has several of them."
+)
+
+
+def family_messages(question: Family) -> list[Message]:
+    system = "\n".join([SCALE if question.scale else EXCLUSIVE, FAMILY_RULES, MATERIAL, FAMILY_SHAPE])
+    parts: list[Part] = [_numbered("Feature", question.features)]
+    for place, example in enumerate(question.examples):
+        parts.extend(example_parts(f"Example {letter(place)}", example))
+    parts.append("Answer in the JSON form given above.")
+    return [Message("system", (system,)), Message("user", tuple(parts))]
+
+
+def family_schema(question: Family) -> dict[str, Any]:
+    number = {"type": "integer", "enum": list(range(len(question.features) + 1))}
+    text = {"type": "string"}
+    value = strict({"number": number, "name": text, "definition": text})
+    values = {"type": "array", "items": value}
+    truth = {"type": "boolean"}
+    return strict({"found": truth, "attribute": text, "definition": text, "ordered": truth, "values": values})
+
+
+def parse_family(reply: str, question: Family) -> Reading:
+    data = object_with(reply, ("found", "attribute"))
+    if data is None:
+        return _no_object(reply, "keys found, attribute, definition, ordered and values")
+    if data.get("found") is False:
+        return Reading(Verdict.NONE)
+    name, definition = (clean(str(data.get(key) or "")) for key in ("attribute", "definition"))
+    if problem := name_problem(name):
+        return unreadable(f"attribute: {problem}", name)
+    listed = data.get("values")
+    if not isinstance(listed, list):
+        return unreadable('"values" must be a list of objects', name)
+    members, new, problems = _values(listed[:MOST_VALUES], question)
+    if len(members) < 2:
+        return Reading(Verdict.NONE) if not problems else unreadable(problems[0], name)
+    left_out = f"left out: {'; '.join(dict.fromkeys(problems))}" if problems else ""
+    feature = Feature(name, "" if definition_problem(one_sentence(definition)) else one_sentence(definition))
+    ordered = data.get("ordered") is True
+    return Reading(Verdict.FEATURE, feature, tuple(members), left_out, more=tuple(new), ordered=ordered)
+
+
+def _values(listed: list[object], question: Family) -> tuple[list[int], list[NamedFeature], list[str]]:
+    """The places of the features that are values, the values that are missing with their places among all, and what is
+    wrong with the others."""
+    members, new, problems = list[int](), list[NamedFeature](), list[str]()
+    taken = [one.name for one in question.features]
+    for item in listed:
+        number = item.get("number") if isinstance(item, dict) else None
+        if not isinstance(item, dict) or not isinstance(number, int) or isinstance(number, bool):
+            problems.append("a value is not an object with a number")
+        elif 1 <= number <= len(question.features):
+            if number - 1 not in members:
+                members.append(number - 1)
+        elif number == 0:
+            name, definition = (clean(str(item.get(key) or "")) for key in ("name", "definition"))
+            problem = name_problem(name, [*taken, *(one.feature.name for one in new)]) or definition_problem(definition)
+            if problem:
+                problems.append(f"{name!r}: {problem}")
+            else:
+                new.append(NamedFeature(Feature(name, one_sentence(definition)), (len(members) + len(new),)))
+        else:
+            problems.append(f"there is no feature with the number {number}")
+    return members, new, problems
+
+
+def choose_messages(question: Choose) -> list[Message]:
+    system = "\n".join([CHOOSING[question.voter % len(CHOOSING)], MATERIAL, CHOICE_SHAPE])
+    parts: list[Part] = [f"Attribute: {feature_json(question.attribute)}\n", _numbered("Value", question.values)]
+    parts.extend(example_parts("Example", question.example))
+    parts.append("Answer in the JSON form given above.")
+    return [Message("system", (system,)), Message("user", tuple(parts))]
+
+
+def choose_schema(question: Choose) -> dict[str, Any]:
+    return strict({"value": {"type": "integer", "enum": list(range(-1, len(question.values) + 1))}})
+
+
+def parse_choice(reply: str, question: Choose) -> Reading:
+    data = object_with(reply, ("value",))
+    if data is None:
+        return _no_object(reply, "key value")
+    number = data["value"]
+    if isinstance(number, str) and number.strip().lstrip("-").isdecimal():
+        number = int(number.strip()[:9])
+    if isinstance(number, int) and not isinstance(number, bool):
+        if number in (0, -1):
+            return Reading(Verdict.NONE, problem=SEVERAL if number else "")
+        if 1 <= number <= len(question.values):
+            return Reading(Verdict.FEATURE, question.values[number - 1], (number - 1,))
+    return unreadable(f'"value" must be a number from -1 to {len(question.values)}')
+
+
+def _no_object(reply: str, keys: str) -> Reading:
+    if is_refusal(reply):
+        return Reading(Verdict.REFUSED, problem="the model declined to answer")
+    return unreadable(f"it holds no JSON object with the {keys}")
+
+
+def _numbered(title: str, features: tuple[Feature, ...]) -> str:
+    pairs = (f"{quoted(one.name)}: {quoted(one.definition)}" for one in features)
+    return "".join(f"{title} {number}: {pair}\n" for number, pair in enumerate(pairs, start=1))
