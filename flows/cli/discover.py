@@ -29,10 +29,12 @@ def discover(settings: DiscoverSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.discover import forecast_discovery, prepare
+        from flows.discover import prepare
 
         prepared = prepare(settings, terminal_display())
         prepared.check_oracle()
+        from flows.discover import forecast_discovery
+
         who = (settings.oracle, settings.labeller, settings.people)
         budget = agreed_budget(lambda: forecast_discovery(prepared), settings.budget, output, prepared.display, *who)
     from flows.discover import run_flow
@@ -49,9 +51,12 @@ def compare(settings: CompareSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.compare import forecast_comparison, prepare_comparison
+        from flows.compare import prepare_comparison
 
         prepared = prepare_comparison(settings, terminal_display())
+        prepared.check_oracles()
+        from flows.compare import forecast_comparison  # which imports Prefect
+
         terms = (settings.budget, output, prepared.display)
         budget = agreed_budget(lambda: forecast_comparison(prepared), *terms, *settings.oracles)
     from flows.compare import run_flow

@@ -13,10 +13,13 @@ def enrich(settings: EnrichSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.enrich import check, forecast_enrichment, run_flow
+        from flows.enrich import check, check_oracles
 
         folder, _ = check(settings)
         display = terminal_display()
+        check_oracles(settings, display)
+        from flows.enrich import forecast_enrichment, run_flow
+
         terms = (settings.budget, output, display, settings.oracle, settings.cheap)
         budget = agreed_budget(lambda: forecast_enrichment(settings, display), *terms)
     summary = run_flow(settings.with_budget(budget), display)
@@ -28,9 +31,12 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> None:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
-        from flows.enrich import PROPOSALS, forecast_rediscovery, run_rediscover_flow
+        from flows.enrich import check_oracles
 
         display = terminal_display()
+        check_oracles(settings, display)
+        from flows.enrich import PROPOSALS, forecast_rediscovery, run_rediscover_flow
+
         terms = (settings.budget, output, display, settings.oracle)
         budget = agreed_budget(lambda: forecast_rediscovery(settings, display), *terms)
     rows = run_rediscover_flow(settings.with_budget(budget), display)

@@ -21,7 +21,7 @@ from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.runs import read_features
 from flows.settings import Environment, OutFolder, open_store
-from models import Feature, Oracle, digest_of
+from models import Feature, Oracle, check_ahead, digest_of
 from models.people import RecordedVotes
 from reports.compare import COMPARISON_JSON, read_settings
 from reports.run import RunError, check_writable
@@ -56,6 +56,11 @@ class PreparedComparison:
 
     def with_budget(self, budget: Decimal | None) -> PreparedComparison:
         return replace(self, settings=self.settings.with_budget(budget))
+
+    def check_oracles(self) -> None:
+        """Raises OracleError where an oracle can tell at once that it will not answer."""
+        for oracle in self.built:
+            check_ahead(oracle, self.examples)
 
     # What depends on the identities of the oracles, which must be connected first:
 

@@ -16,16 +16,16 @@ from uuid import uuid4
 from prefect import flow
 
 from flows.discover import Savings
-from flows.enrich.batches import Labeller, Resources, default_folder
+from flows.enrich.batches import Labeller, Resources
+from flows.enrich.checks import check, check_oracles
 from flows.enrich.predict import Predictor
-from flows.enrich.runners import local_submit, prefect_submit, task_runner
+from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
-from flows.prefect_api import History, artifact_key, run_as_flow
+from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time
-from flows.runs import read_features
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
@@ -41,7 +41,7 @@ from models import (
 )
 from reports import Column, Meaning, read_table, table_version, write_table
 from reports.drawing import plural
-from reports.run import RunError, check_writable
+from reports.run import RunError
 from sources import find_rows, name_of
 from store import StoreError
 from tasks import probed, publish_enrichment
@@ -166,16 +166,6 @@ def enrich_with(
     if changes.mostly_unusable:
         raise AnswersUnusable.leaving(folder, changes.unusable.summary().lines()[0])
     return summary
-
-
-def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
-    """Where the table is and which features are asked; raises what bad input deserves before anything is started."""
-    folder = local_folder(settings.out) if settings.out else default_folder(settings.dataset)
-    check_writable(folder)
-    features = read_features(settings.features)
-    find_rows(settings.dataset, settings.columns)
-    task_runner(settings)
-    return folder, features
 
 
 @dataclass(frozen=True)
@@ -306,4 +296,8 @@ def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSumma
 @shows_settings(EnrichSettings)
 def enrich(dataset: str, **settings: Any) -> dict[str, Any]:
     """Enrich from Python: `enrich("faces", features="runs/faces", oracle="contrastive")` returns the summary."""
-    return run_flow(EnrichSettings(dataset=dataset, **settings), display_for_python()).to_json()
+    chosen, display = EnrichSettings(dataset=dataset, **settings), display_for_python()
+    with starting_prefect():
+        check(chosen)
+        check_oracles(chosen, display)
+    return run_flow(chosen, display).to_json()

@@ -31,7 +31,8 @@ from flows.discover import (
     unanswered_by,
 )
 from flows.enrich.batches import Batch, BatchLabels, Labeller, Resources, open_oracle
-from flows.enrich.flow import check, next_meaning, table_folder
+from flows.enrich.checks import check
+from flows.enrich.flow import next_meaning, table_folder
 from flows.enrich.predict import Predictor
 from flows.enrich.rediscover import sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings

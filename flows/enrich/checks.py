@@ -1,0 +1,42 @@
+"""What is wrong with an enrichment or a rediscovery, told before Prefect is imported or a cent is spent."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+from flows.enrich.batches import default_folder, open_oracle
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.progress import SILENT, Display
+from flows.runs import read_features
+from flows.settings import local_folder
+from models import Feature, check_ahead
+from reports.run import check_writable
+from sources import Example, find_rows, iter_examples
+
+LOOKED_AT = 100  # examples at most, until one is readable
+
+
+def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
+    """Where the table is and which features are asked; raises what bad input deserves before anything is started."""
+    folder = local_folder(settings.out) if settings.out else default_folder(settings.dataset)
+    check_writable(folder)
+    features = read_features(settings.features)
+    find_rows(settings.dataset, settings.columns)
+    if settings.runner != "threads":
+        from flows.enrich.runners import task_runner
+
+        task_runner(settings)
+    return folder, features
+
+
+def check_oracles(settings: EnrichSettings | RediscoverSettings, display: Display = SILENT) -> None:
+    """Raises OracleError where an oracle can tell at once, by one example of the data set, that it will not answer."""
+    with display.waiting(f"reading {settings.dataset}"):
+        rows = islice(iter_examples(settings.dataset, settings.columns), LOOKED_AT)
+        first = next((found for found in rows if isinstance(found, Example)), None)
+    for oracle in filter(None, (settings.oracle, getattr(settings, "cheap", None))):
+        asked, store = open_oracle(settings.model_copy(update={"oracle": oracle}), "", display)
+        with closing(store):
+            check_ahead(asked, [first] if first else [])
