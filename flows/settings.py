@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -93,17 +93,37 @@ def _dataset(text: str) -> str:
 
 def _about(text: str) -> str:
     """The text, or that of the file it names; spaces and line breaks count as one space."""
+    return " ".join(_whole(text).split())
+
+
+def _whole(text: str) -> str:
     path = Path(text)
     try:
-        whole = path.read_text(encoding="utf-8-sig") if len(text) < 1_000 and path.is_file() else text
+        return path.read_text(encoding="utf-8-sig") if len(text) < 1_000 and path.is_file() else text
     except (OSError, ValueError) as error:
         raise PydanticCustomError(
             "about", "{path} cannot be read ({error})", {"path": text, "error": str(error)}
         ) from None
-    return " ".join(whole.split())
+
+
+def _names(text: str) -> str:
+    """Names of features, or those of the file that the text names, each once: separated by ; or on lines."""
+    whole = _whole(text)
+    names = dict.fromkeys(name for part in whole.replace("\n", ";").split(";") if (name := " ".join(part.split())))
+    if not names:
+        raise PydanticCustomError("names", "it names no feature: give names, separated by ;")
+    return "; ".join(names)
+
+
+def _folder(value: Any) -> Any:
+    """A run or a path of Python by its folder."""
+    place = getattr(value, "folder", value)
+    return str(place) if isinstance(place, Path) else value
 
 
 AboutText = Annotated[str, AfterValidator(_about)]
+NamesText = Annotated[str, AfterValidator(_names)]
+FeaturesText = Annotated[str, BeforeValidator(_folder)]
 OracleText = Annotated[str, AfterValidator(_oracle)]
 StoreText = Annotated[str, AfterValidator(_store)]
 DatasetText = Annotated[str, AfterValidator(_dataset)]

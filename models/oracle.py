@@ -114,7 +114,8 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`known` names features the answer must differ from; another list is another question."""
+    """`known` names features the answer must differ from, `exclude` others that are not wanted; another list is another
+    question."""
 
     kind: Kind
     examples: tuple[Example, ...]
@@ -122,10 +123,14 @@ class Compare:
     known: tuple[str, ...] = ()
     voter: int = 0
     most: int = 1  # features that the answer may hold
+    exclude: tuple[str, ...] = ()
 
     @property
     def content(self) -> dict[str, Any]:
-        several = {"most": self.most} if self.most > 1 else {}  # the keys of questions for one feature stay as they are
+        # only where they are used: the keys of other questions stay as they are
+        several: dict[str, Any] = {"most": self.most} if self.most > 1 else {}
+        if self.exclude:
+            several["exclude"] = list(self.exclude)
         return {
             "kind": self.kind.value,
             "examples": [example.digest for example in self.examples],

@@ -9,6 +9,7 @@ from typing import Any
 from store.review import LeaseTerms
 
 Record = dict[str, Any]
+NameProblem = Callable[[str, Iterable[str], Iterable[str]], str]  # of a name, the known ones and those not wanted
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class ReviewConfig:
     reviewers from their answers; `export` writes answers as CSV. They come from layers that review/ cannot import."""
 
     clean: Callable[[str], str]
-    name_problem: Callable[[str, Iterable[str]], str]
+    name_problem: NameProblem
     quality: Callable[[Iterable[Record], dict[int, str]], Any]
     export: Callable[[Iterable[Record]], Iterator[str]]
     base_url: str = "http://127.0.0.1:8765"

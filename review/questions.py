@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from review.config import NameProblem
 from review.forms import Form
 from store.review import LeasedQuestion
 
@@ -59,7 +60,7 @@ class Unclear(Exception):
 
 
 def comparison(
-    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
+    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: NameProblem
 ) -> dict[str, Any]:
     """The answer to a question that has a page of its own. Raises Unclear."""
     if "nothing" in form:
@@ -71,19 +72,24 @@ def comparison(
     if wording.choose and len(chosen) != wording.choose:
         wanted = "the one that has it" if wording.choose == 1 else "the two that share it"
         raise Unclear(f"Choose {wanted}: {len(chosen)} {'is' if len(chosen) == 1 else 'are'} chosen now.")
-    name, definition = _named(form, clean, name_problem, shown.question.get("known", ()))
+    asked = shown.question
+    name, definition = _named(form, clean, name_problem, asked.get("known", ()), asked.get("exclude", ()))
     if not wording.choose and shown.kind != "groups":  # of groups a person does not say which examples have it
         chosen = list(range(count))
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
 
 
 def _named(
-    form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str], known: Iterable[str]
+    form: Form,
+    clean: Callable[[str], str],
+    name_problem: NameProblem,
+    known: Iterable[str],
+    exclude: Iterable[str] = (),
 ) -> tuple[str, str]:
     name, definition = clean(form.one("name")[:400]), clean(form.one("definition")[:2000])
     if not name:
         raise Unclear("Give it a name of one to five words.")
-    if problem := name_problem(name, known):
+    if problem := name_problem(name, known, exclude):
         raise Unclear(f"“{name}” cannot be used: {problem}.")
     if len(definition) > DEFINITION_LIMIT:
         raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
@@ -91,7 +97,7 @@ def _named(
 
 
 def _chosen(
-    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: Callable[[str, Iterable[str]], str]
+    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: NameProblem
 ) -> dict[str, Any]:
     """The value that an example has, or the values of an attribute and its name."""
     options = shown.question[OPTIONS[shown.kind]]
@@ -109,7 +115,7 @@ def _chosen(
     words = [clean(word) for word in form.one("missing")[:4000].replace(";", ",").split(",")]
     new = list(dict.fromkeys(word for word in words if word))[:VALUES_LIMIT]
     for word in new:
-        if problem := name_problem(word, [option[0] for option in options]):
+        if problem := name_problem(word, [option[0] for option in options], ()):
             raise Unclear(f"“{word}” cannot be used: {problem}.")
     more = [[word, "", [len(chosen) + place]] for place, word in enumerate(new)]
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen, "more": more}

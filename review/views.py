@@ -63,7 +63,7 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
             "without": cards[split:],
             "known": first.question.get("known", []),
             "about": first.question.get("about", ""),
-            "avoid": first.question.get("avoid", ""),
+            "avoid": "; ".join(filter(None, [first.question.get("avoid"), *first.question.get("exclude", ())])),
             "options": options_of(first.kind, first.question, said.get("shown", ())),
             "attribute": first.question.get("attribute", ("", "")),
             "given": {key: said.get(key, "") for key in ("name", "definition", "missing")},

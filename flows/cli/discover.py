@@ -131,6 +131,8 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
         f"{summary.queries} {'query' if summary.queries == 1 else 'queries'}; g {summary.g:.3f}; stopped because of "
         f"{summary.stopped_because}"
     )
+    if summary.given:
+        yield str(summary.given)
     yield from _lines_of_questions(summary)
     if summary.target:
         yield str(summary.target)

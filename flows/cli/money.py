@@ -165,6 +165,9 @@ def _print_estimate(expected: RunForecast, output: Output) -> None:
         about += f", for {price.features} features"
     source = f"{price.measured:,} earlier answers and " if price.measured else ""
     out.print(f"that is {about}; by {source}the sizes of the pictures and texts")
+    if given := expected.given.features:
+        taken = f"{expected.given.taken:,} labels are known, {expected.given.labels:,} asked"
+        out.print(f"of that for {given} known features: {taken}, likely {_usd(expected.given.cost)}")
     if expected.kept:
         left = f"likely {_usd(expected.left)}, at most {_usd(expected.most_left)}, are left"
         out.print(f"{expected.kept:,} answers are kept: {left}")

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN, same_name
 from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
-from flows.discover import RUNS, DiscoverSettings, Prepared
+from flows.discover import RUNS, DiscoverSettings, Prepared, read_features
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
-from flows.runs import read_features
 from flows.settings import Environment, OutFolder, open_store
 from models import Feature, Oracle, check_ahead, digest_of
 from models.people import RecordedVotes

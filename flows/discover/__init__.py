@@ -8,6 +8,7 @@ from flows.discover.settings import OF_THE_STRATEGY, SUBSET, DiscoverSettings
 if TYPE_CHECKING:
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
     from flows.discover.forecast import AGREE, PricedPlan, RunForecast, forecast_discovery, plans_of, price_of
+    from flows.discover.given import about_of, read_features
     from flows.discover.loop import Finding, Limits, Loop, StopReason
     from flows.discover.outcome import Outcome
     from flows.discover.predicted_price import AskedShares, label_cells, predicted_range
@@ -33,6 +34,7 @@ __getattr__ = on_first_use(
     {
         "flow": "Run discover discover_flow run_discovery run_flow",
         "forecast": "AGREE PricedPlan RunForecast forecast_discovery plans_of price_of",
+        "given": "about_of read_features",
         "loop": "Finding Limits Loop StopReason",
         "outcome": "Outcome",
         "predicted_price": "AskedShares label_cells predicted_range",

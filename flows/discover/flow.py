@@ -117,7 +117,8 @@ def run_discovery(
         terms = (prepared.scope, settings.budget_micro)
         book = recording(store, run_id, *terms, retry=settings.retry_unusable)
         run.spending = recorded = recorded_by(prepared.oracle, book)
-        asked = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
+        waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
+        asked = prepared.knowing(waiting)
 
         def show(progress: Progress, found: list[Finding]) -> None:
             display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
@@ -139,7 +140,8 @@ def run_discovery(
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         totals = store.costs.totals_of_scope(prepared.scope)
-        outcome = Outcome(*about, in_all=totals, target=prepared.target, warnings=warnings, predicted=predicted)
+        aim = prepared.target
+        outcome = Outcome(*about, totals, warnings, target=aim, predicted=predicted, given=prepared.given)
         outcome.write(prepared.folder)
         run.saved = outcome.savings.to_json()
         run.status = f"stopped: {progress.stopped}"
@@ -159,7 +161,8 @@ def _loop(
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
     looking = FirstLooks.with_label(settings.look, settings.seed, panel, label)
-    return Loop(strategy, prepared.compared, limits, *asking, sentence_closeness(), looking)
+    about = (strategy, prepared.compared, limits, *asking, sentence_closeness(), looking)
+    return Loop(*about, given=prepared.given_features, exclude=settings.excluded)
 
 
 def _detail(progress: Progress) -> str:

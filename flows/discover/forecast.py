@@ -5,9 +5,10 @@ Of a large data set a random sample is rehearsed, and counted as the whole."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discovery import UNKNOWN
 from discovery.statistics import Promise
 from flows.discover.looking import FirstLooks
 from flows.discover.loop import Limits, Loop, Progress
@@ -42,6 +43,21 @@ class PricedPlan:
 
 
 @dataclass(frozen=True)
+class GivenPrice:
+    """What the features that a run starts with take, which is part of its price."""
+
+    features: int = 0
+    labels: int = 0  # that are asked
+    taken: int = 0  # that are known
+    calls: int = 0  # at most
+    cost: Money = 0  # likely
+
+    def to_json(self) -> dict[str, Any]:
+        asked = {"labels_asked": self.labels, "labels_taken": self.taken}
+        return {"features": self.features, **asked, "usd_about": self.cost / MICRO}
+
+
+@dataclass(frozen=True)
 class RunForecast:
     """What a run takes: likely, with a range, and at most. What is kept already is left out of what is left."""
 
@@ -54,6 +70,7 @@ class RunForecast:
     plans: tuple[PricedPlan, ...] = ()
     spent: Money = 0  # by earlier attempts
     assumed: str = ""  # in words
+    given: GivenPrice = field(default_factory=lambda: GivenPrice())
 
     @property
     def budget(self) -> Money:
@@ -89,6 +106,7 @@ class RunForecast:
             "usd_left": self.most_left / MICRO,
             "measured_answers": price.measured,
             "assumed": self.assumed,
+            "known": self.given.to_json(),
             "plans": [
                 {"name": plan.name, "options": plan.options, "changes": plan.changes}
                 | {"usd_about": plan.price.likely.cost / MICRO, "usd": plan.price.most / MICRO}
@@ -105,21 +123,28 @@ def price_of(prepared: Prepared) -> PriceRange:
 
     def discover(rehearsal: RehearsedOracle) -> Progress:
         settings, examples = sampled.settings, sampled.compared
-        panel = Panel(rehearsal, examples, settings.votes)
+        panel = Panel(prepared.knowing(rehearsal), examples, settings.votes)
         limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
         looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
         strategy = RandomQuestions(form, len(examples))
-        return Loop(strategy, examples, limits, panel.compare, panel.label, looking=looking).run()
+        about = (strategy, examples, limits, panel.compare, panel.label, None, looking)
+        return Loop(*about, given=prepared.given_features, exclude=settings.excluded).run()
 
     def rehearse(rehearsal: RehearsedOracle) -> int:
         progress = discover(rehearsal)
         if in_full:
-            label_rest(sampled, rehearsal, progress, Panel.label)
+            label_rest(sampled, prepared.knowing(rehearsal), progress, Panel.label)
         return len(progress.findings)
 
     def predict(rehearsal: RehearsedOracle, asked: AskedShares) -> None:
-        features = [one.feature for one in discover(rehearsal).findings]
-        label_cells(rehearsal, sampled.rest, features, sampled.settings.votes, asked.cells(sampled.rest, len(features)))
+        features = [one.feature for one in discover(rehearsal).known]
+        label_cells(
+            prepared.knowing(rehearsal),
+            sampled.rest,
+            features,
+            sampled.settings.votes,
+            asked.cells(sampled.rest, len(features)),
+        )
 
     measured = Measuring(prepared.dataset.examples)
     full = price_range(rehearse, prepared.oracle, measured, weight=weight)
@@ -133,7 +158,7 @@ def _shares(prepared: Prepared) -> AskedShares | None:
     if prepared.settings.agree is None or not prepared.rest:
         return None
     n = len(prepared.dataset.examples)
-    most = prepared.settings.queries * prepared.features_each
+    most = prepared.settings.queries * prepared.features_each + len(prepared.given)
     return AskedShares.expected(n, most, Promise(prepared.settings.agree), known=len(prepared.compared))
 
 
@@ -157,18 +182,36 @@ def forecast_discovery(
     known = is_known(oracle)
     shares, rest = _shares(prepared), len(prepared.rest) if settings.label_rest or settings.agree is not None else 0
     labelled = len(prepared.compared) + rest
+    given = _given_price(prepared, whole=rest > 0)
     found = RunForecast(
         dataset=prepared.dataset.name,
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
         examples=len(prepared.compared),
         price=price_of(prepared) if is_paid(oracle, prepared.compared) else PriceRange(),
-        calls=settings.queries * (1 + prepared.features_each * labelled * settings.votes),
+        calls=settings.queries * (1 + prepared.features_each * labelled * settings.votes) + given.calls,
+        given=given,
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
         plans=tuple(plans(prepared)),
         assumed=shares.words(settings.agree or 0.0) if shares else "",
     )
     spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
     return replace(found, spent=spent)
+
+
+def _given_price(prepared: Prepared, *, whole: bool) -> GivenPrice:
+    """With `whole` every example of the data set is labelled, else those that are compared."""
+    rows = range(len(prepared.dataset.examples)) if whole else prepared.rows
+    given, votes = prepared.given, prepared.settings.votes
+    if not given:
+        return GivenPrice()
+    unknown = sum(int((one.labels[list(rows)] == UNKNOWN).sum()) for one in given)
+    price = GivenPrice(len(given), unknown, len(given) * len(rows) - unknown, unknown * votes)
+    if not unknown or not is_paid(prepared.oracle, prepared.compared):
+        return price
+    examples = draw([prepared.dataset.examples[row] for row in rows], SAMPLE)
+    rehearsal = RehearsedOracle(prepared.oracle, Measuring(prepared.dataset.examples))
+    Panel(prepared.knowing(rehearsal), examples, votes).label(prepared.given_features)
+    return replace(price, cost=rehearsal.total.times(len(rows) / len(examples)).cost)
 
 
 def what_is_kept(prepared: Prepared) -> str:

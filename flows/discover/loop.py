@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from math import ceil
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from models import (
     OracleUnavailable,
     Verdict,
 )
+from reports.run import GIVEN
 from sources import Example
 
 
@@ -77,6 +78,31 @@ class EarlierTwin:
 
 
 @dataclass
+class KnownFeature:
+    """A feature that was given, and the votes on every example."""
+
+    ballot: Ballot
+
+    question = GIVEN
+    asked: ClassVar[tuple[int, ...]] = ()
+    consistent = True
+    twin = None
+    dropped = ""
+
+    @property
+    def feature(self) -> Feature:
+        return self.ballot.feature
+
+    @property
+    def labels(self) -> Labels:
+        return self.ballot.labels
+
+    @property
+    def cost(self) -> Money:
+        return sum(vote.cost for vote in self.ballot.answers)
+
+
+@dataclass
 class Finding:
     """A feature, the question that brought it out, and the votes on every example."""
 
@@ -97,11 +123,19 @@ class Finding:
         return self.answer.cost_of(self.feature) + sum(vote.cost for vote in self.ballot.answers)
 
     @property
+    def question(self) -> str:
+        return self.comparison.kind.value
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The examples that it was found by."""
+        return (*self.comparison.examples, *self.comparison.without)
+
+    @property
     def consistent(self) -> bool:
         """The labels of the examples asked about show what the question asked for, as far as they are known where the
         feature was only looked at."""
-        asked = [*self.comparison.examples, *self.comparison.without]
-        if self.dropped and (self.labels[asked] == UNKNOWN).any():
+        if self.dropped and (self.labels[list(self.asked)] == UNKNOWN).any():
             return True
         if self.comparison.kind is Kind.GROUPS:
             left, right = (self.labels[list(side)] == 1 for side in (self.comparison.examples, self.comparison.without))
@@ -119,11 +153,13 @@ class Progress:
     """What the loop knows after a round; the display and the artifacts read it."""
 
     queries: int = 0
+    given: list[KnownFeature] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
     asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
     repeated: int = 0  # answers that named a feature already known
     nones_in_a_row: int = 0
+    g_given: float = 1.0  # by the features given alone
     g_curve: list[float] = field(default_factory=list)
     unresolved: float = 1.0
     stopped: StopReason | None = None
@@ -148,7 +184,12 @@ class Progress:
 
     @property
     def g(self) -> float:
-        return self.g_curve[-1] if self.g_curve else 1.0
+        return self.g_curve[-1] if self.g_curve else self.g_given
+
+    @property
+    def known(self) -> list[KnownFeature | Finding]:
+        """All features, those given first."""
+        return [*self.given, *self.findings]
 
     @property
     def interesting_distinct(self) -> int:
@@ -165,6 +206,9 @@ class Loop:
         label: Callable[[list[Feature]], Labelled],
         closeness: Closeness | None = None,
         looking: FirstLooks | None = None,
+        *,
+        given: Sequence[Feature] = (),
+        exclude: Sequence[str] = (),
     ) -> None:
         self._strategy = strategy
         self._examples = examples
@@ -173,10 +217,13 @@ class Loop:
         self._label = label
         self._closeness = closeness
         self._looking = looking
+        self._given = list(given)
+        self._exclude = tuple(exclude)
         self.progress = Progress()
 
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
         progress = self.progress
+        self._start()
         while (reason := progress.stopped or self._reason_to_stop()) is None:
             left, voters = self._limits.queries - progress.queries, self._limits.voters
             comparisons = self._strategy.next_questions(min(self._limits.batch, ceil(left / voters)))
@@ -198,6 +245,20 @@ class Loop:
             return StopReason.NONES
         return None
 
+    def _start(self) -> None:
+        """Label the features that are given: the first question is about what they leave open."""
+        if not self._given:
+            return
+        labelled = self._label(self._given)
+        if isinstance(labelled.stopped, OracleUnavailable) and not any(one.cast.any() for one in labelled.ballots):
+            raise labelled.stopped
+        self.progress.stop(labelled.stopped)
+        for ballot in labelled.ballots:
+            self.progress.given.append(KnownFeature(ballot))
+            self._strategy.know(ballot.feature.name, ballot.labels)
+        self.progress.g_given = g(np.stack([one.labels for one in self.progress.given]), len(self._examples))
+        self.progress.unresolved = self._strategy.unresolved
+
     def _round(self, asked: list[tuple[Comparison, int]]) -> list[Finding]:
         """Ask, label what is new, and learn in the order of the questions, whatever order the answers came in."""
         elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
@@ -217,11 +278,11 @@ class Loop:
         if self._looking is None:
             labelled = self._label(new)
             return LookedAt(labelled.ballots, stopped=labelled.stopped)
-        known = [(one.feature.name, one.labels) for one in self.progress.findings if not one.dropped]
+        known = [(one.feature.name, one.labels) for one in self.progress.known if not one.dropped]
         return self._looking.of(new, known, self.progress.queries)
 
     def _question(self, comparison: Comparison, voter: int) -> Compare:
-        known = tuple(f.feature.name for f in self.progress.findings) if comparison.other_than_known else ()
+        known = tuple(one.feature.name for one in self.progress.known) if comparison.other_than_known else ()
         return Compare(
             comparison.kind,
             tuple(self._examples[row] for row in comparison.examples),
@@ -229,21 +290,25 @@ class Loop:
             known,
             voter,
             self._limits.per_question,
+            self._exclude,
         )
 
     def _unknown(self, named: Iterable[Feature]) -> list[Feature]:
         """The features that are not known yet, each once."""
         new: list[Feature] = []
         for feature in named:
-            if self._known(feature.name):
+            if self._known(feature.name) or self._is_excluded(feature.name):
                 continue
             if not any(same_name(feature.name, other.name) for other in new):
                 new.append(feature)
         return new
 
-    def _known(self, name: str) -> Finding | None:
-        """The finding of that name, however it is worded: it is not labelled again."""
-        return next((one for one in self.progress.findings if same_name(one.feature.name, name)), None)
+    def _known(self, name: str) -> KnownFeature | Finding | None:
+        """The feature of that name, however it is worded: it is not labelled again."""
+        return next((one for one in self.progress.known if same_name(one.feature.name, name)), None)
+
+    def _is_excluded(self, name: str) -> bool:
+        return any(same_name(name, other) for other in self._exclude)
 
     def _learn(self, comparison: Comparison, answer: Answer, labelled: LookedAt) -> list[Finding]:
         """Those of the answer's features that are new."""
@@ -251,21 +316,23 @@ class Loop:
         progress.queries += 1
         progress.asked.append((comparison, answer))
         progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
-        named: dict[str, Finding] = {}
+        named: dict[str, KnownFeature | Finding] = {}
         new: list[Finding] = []
         for feature in (one.feature for one in answer.features):
             finding = self._known(feature.name)
-            progress.repeated += finding is not None
+            excluded = finding is None and self._is_excluded(feature.name)
+            progress.repeated += finding is not None or excluded
+            if excluded:
+                continue
             if finding is None:
-                finding = self._finding(comparison, answer, feature, labelled)
-                progress.findings.append(finding)
-                new.append(finding)
+                new.append(finding := self._finding(comparison, answer, feature, labelled))
+                progress.findings.append(new[-1])
             named[finding.feature.name] = finding
         # no feature is NONE, refused or unreadable: this very question is settled, no other
         self._strategy.learn(comparison, [*named], [finding.labels for finding in named.values()])
         if new:
-            matrix = np.stack([finding.labels for finding in progress.findings])
-            progress.flags = interesting_and_distinct(matrix)
+            matrix = np.stack([one.labels for one in progress.known])
+            progress.flags = interesting_and_distinct(matrix)[len(progress.given) :]
             progress.g_curve.append(g(matrix, len(self._examples)))
         else:
             progress.g_curve.append(progress.g)
@@ -275,8 +342,8 @@ class Loop:
         same = (place for place, one in enumerate(labelled.ballots) if same_name(one.feature.name, feature.name))
         place = next(same)
         ballot = labelled.ballots[place]
-        names = [one.feature.name for one in self.progress.findings]
-        labels = [one.labels for one in self.progress.findings]
+        names = [one.feature.name for one in self.progress.known]
+        labels = [one.labels for one in self.progress.known]
         twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
         earlier = EarlierTwin(twin.kind, names[twin.other]) if twin else None
         return Finding(feature, comparison, answer, ballot, earlier, labelled.dropped.get(place, ""))

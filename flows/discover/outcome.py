@@ -23,7 +23,8 @@ from discovery import (
     none_bound,
     normalised,
 )
-from flows.discover.loop import Finding, Progress, StopReason
+from flows.discover.given import GivenFeature
+from flows.discover.loop import Finding, KnownFeature, Progress, StopReason
 from flows.discover.predict import PredictedRest
 from flows.discover.savings import Savings, savings_of
 from flows.discover.settings import DiscoverSettings
@@ -32,8 +33,10 @@ from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recor
 from models.people import RecordedCrowd
 from reports.run import (
     COMPARISON,
+    GIVEN,
     LABEL,
     DatasetSummary,
+    GivenFeatures,
     LookedAtOnly,
     OracleSummary,
     PerQuestion,
@@ -68,16 +71,17 @@ class Outcome:
     warnings: Sequence[str] = ()  # that the reader of the results must know
     target: DiscoveryTarget | None = None
     predicted: PredictedRest | None = None
+    given: Sequence[GivenFeature] = ()
 
     def features(self) -> list[dict[str, Any]]:
-        findings = self.progress.findings
+        findings = self.progress.known
         marks = interest_and_distinctness([finding.labels for finding in findings])
         return [
             {
                 "order": order,
                 "name": finding.feature.name,
                 "definition": finding.feature.definition,
-                "question": finding.comparison.kind.value,
+                "question": finding.question,
                 "examples": " ".join(self._ids(finding)),
                 "positives": int((labels == 1).sum()),
                 "labelled": int((labels != UNKNOWN).sum()),
@@ -98,11 +102,11 @@ class Outcome:
         rest = [sum(vote.cost for vote in ballot.answers) for ballot in self.rest]
         return [
             finding.cost + (rest[order] if order < len(rest) else 0)
-            for order, finding in enumerate(self.progress.findings)
+            for order, finding in enumerate(self.progress.known)
         ]
 
     def labels(self) -> dict[str, Labels]:
-        names = (finding.feature.name for finding in self.progress.findings)
+        names = (finding.feature.name for finding in self.progress.known)
         return dict(zip(names, self._all_labels(), strict=True))
 
     def summary(self) -> RunSummary:
@@ -149,6 +153,8 @@ class Outcome:
             parts |= {"total_usd": self.in_all.paid / MICRO, "total_paid_calls": self.in_all.paid_calls}
         if self.predicted is not None:
             parts["predicted"] = self.predicted.to_json()
+        if progress.given:
+            parts["given"] = self._given_part()
         if (settings.per_question or 1) > 1:
             parts["per_question"] = self._per_question()
         if settings.look:
@@ -176,6 +182,8 @@ class Outcome:
     def unusable(self) -> UnusableAnswers:
         tally = UnusableTally()
         for answer in self._answers():
+            if answer.note == GIVEN:
+                continue
             by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
             kind = COMPARISON if isinstance(answer.question, Compare) else LABEL
             tally.count(by, kind, answer.verdict.value, answer.note)
@@ -203,6 +211,19 @@ class Outcome:
             usd_per_feature=round((questions + labels) / found / MICRO, 6),
         )
 
+    def _given_part(self) -> GivenFeatures:
+        given, rest = self.progress.given, self.rest[: len(self.progress.given)]
+        votes = [answer for one in (*(known.ballot for known in given), *rest) for answer in one.answers]
+        asked = [answer for answer in votes if answer.note != GIVEN]
+        return GivenFeatures(
+            features=len(given),
+            labels_taken=len({_cell(answer) for answer in votes if answer.note == GIVEN}),
+            labels_asked=len({_cell(answer) for answer in asked}),
+            cost_usd=sum(answer.cost for answer in asked) / MICRO,
+            g=self.progress.g_given,
+            labels_from={one.feature.name: one.source or "oracle" for one in self.given},
+        )
+
     def _looked_at(self) -> LookedAtOnly:
         dropped = [finding for finding in self.progress.findings if finding.dropped]
         asked = sum(
@@ -221,7 +242,7 @@ class Outcome:
     def _answers(self) -> Iterator[Answer]:
         for _, answer in self.progress.asked:
             yield answer
-        for finding in self.progress.findings:
+        for finding in self.progress.known:
             yield from sorted(finding.ballot.answers, key=_place)
         for ballot in self.rest:
             yield from sorted(ballot.answers, key=_place)
@@ -240,7 +261,8 @@ class Outcome:
     @property
     def savings(self) -> Savings:
         predicted = self.predicted.count if self.predicted else 0
-        return savings_of([one.ballot for one in self.progress.findings], self.rest, predicted)
+        found = self.rest[len(self.progress.given) :]
+        return savings_of([one.ballot for one in self.progress.findings], found, predicted)
 
     def _predicted(self) -> list[dict[str, Any]] | None:
         """The rows of predicted.csv; None where nothing was to be predicted."""
@@ -257,9 +279,8 @@ class Outcome:
             for row, column in np.argwhere(~np.isnan(self.predicted.chances)).tolist()
         ]
 
-    def _ids(self, finding: Finding) -> list[str]:
-        rows = [*finding.comparison.examples, *finding.comparison.without]
-        return [self.dataset.examples[self.rows[row]].id for row in rows]
+    def _ids(self, finding: KnownFeature | Finding) -> list[str]:
+        return [self.dataset.examples[self.rows[row]].id for row in finding.asked]
 
     def _compared_ids(self) -> list[str] | None:
         """Of the subset; None where every example was compared."""
@@ -271,7 +292,7 @@ class Outcome:
         n = len(self.dataset.examples)
         not_compared = np.setdiff1d(np.arange(n), self.rows)
         everywhere = []
-        for order, finding in enumerate(self.progress.findings):
+        for order, finding in enumerate(self.progress.known):
             labels = np.full(n, UNKNOWN, np.int8)
             labels[self.rows] = finding.labels
             if order < len(self.rest):
@@ -292,7 +313,7 @@ class Outcome:
 
     def _target_score(self, target: DiscoveryTarget) -> TargetScore:
         progress = self.progress
-        after = [progress.asked_until(finding) for finding in progress.findings]
+        after = [0] * len(progress.given) + [progress.asked_until(finding) for finding in progress.findings]
         scored = target.score(self._all_labels(), after, progress.queries, self.settings.seed)
         return TargetScore(column=target.column, classes=list(target.classes), **asdict(scored))
 
@@ -304,6 +325,7 @@ class Outcome:
                 "examples": [example.id for example in question.examples],
                 "without": [example.id for example in question.without],
                 "known": list(question.known),
+                **({"exclude": list(question.exclude)} if question.exclude else {}),
                 **({"most": question.most} if question.most > 1 else {}),
             }
         elif isinstance(question, Label):
@@ -323,8 +345,13 @@ def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
 
 def _is_contradicted(finding: Finding) -> bool:
     """By labels that are known: one that is missing contradicts nothing."""
-    rows = [*finding.comparison.examples, *finding.comparison.without]
-    return not finding.consistent and bool((finding.labels[rows] != UNKNOWN).all())
+    return not finding.consistent and bool((finding.labels[list(finding.asked)] != UNKNOWN).all())
+
+
+def _cell(answer: Answer) -> tuple[str, str]:
+    """The feature and the example of a label."""
+    question = answer.question
+    return ("", "") if isinstance(question, Compare) else (question.feature.name, question.example.id)
 
 
 def _place(answer: Answer) -> tuple[str, int]:

@@ -60,11 +60,11 @@ def predict_rest(
 ) -> tuple[list[Ballot], PredictedRest | None]:
     """The ballots of what was asked, and what was predicted; None where something ended it first, which
     `progress.message` then says. What was compared is learned from."""
-    features = [finding.feature for finding in progress.findings]
+    features = [one.feature for one in progress.known]
     if not prepared.rest or not features or progress.message:
         return [], None
     asking = _RestAsking(prepared, oracle, features, label)
-    known = np.stack([finding.labels for finding in progress.findings], axis=1)
+    known = np.stack([one.labels for one in progress.known], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
             made, embedder = asking.predict(known)
@@ -72,7 +72,11 @@ def predict_rest(
         progress.stop(stopped.error if isinstance(stopped, _Stopped) else stopped)
         return asking.ballots, None
     first = len(known)
-    return asking.ballots, PredictedRest(features, made.labels[first:], made.chances[first:], made, embedder)
+    rest = PredictedRest(features, made.labels[first:], made.chances[first:], made, embedder)
+    not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
+    for column, one in enumerate(prepared.given):
+        asking.take_known(rest, column, one.labels[not_compared] != UNKNOWN)
+    return asking.ballots, rest
 
 
 class _RestAsking:
@@ -108,6 +112,14 @@ class _RestAsking:
             if labelled.stopped is not None:
                 raise _Stopped(labelled.stopped)
         return labels
+
+    def take_known(self, rest: PredictedRest, column: int, known: NDArray[np.bool_]) -> None:
+        """A label that was given with the feature needs no prediction."""
+        cells = np.zeros((len(self._examples), len(self._features)), np.bool_)
+        cells[self._compared :, column] = known & ~np.isnan(rest.chances[:, column])
+        if cells.any():
+            rest.labels[cells[self._compared :]] = self._ask(cells)[cells]
+            rest.chances[cells[self._compared :]] = np.nan
 
     @staticmethod
     def _count(ballot: Ballot, rows: NDArray[np.intp], part: Ballot) -> None:

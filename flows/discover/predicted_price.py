@@ -72,7 +72,7 @@ class AskedShares:
 
 
 def label_cells(
-    rehearsal: RehearsedOracle,
+    rehearsal: Oracle,
     examples: Sequence[Example],
     features: Sequence[Feature],
     votes: int,

@@ -11,19 +11,22 @@ import numpy as np
 
 from discovery import Strategy
 from discovery.strategies import Targeted
+from flows.discover.given import GivenFeature, digest_of_given, read_given, with_given
 from flows.discover.settings import AIMED, DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
+from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, by_provider_batch
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, OutFolder, open_store
-from models import Connects, Oracle, check_ahead, rows_save
+from models import Connects, Feature, Oracle, check_ahead, rows_save
 from models.people import MixedCrowd
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
 from store import Store
 
 RUNS = Path("runs")
+MAX_KNOWN_CHARS = 60  # of what is given by hand, in a line of progress
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class Prepared:
         return "mixed" if isinstance(self.oracle, MixedCrowd) else OracleSpec.parse(self.settings.oracle).kind
 
     def with_budget(self, budget: Decimal | None) -> Prepared:
-        return replace(self, settings=self.settings.with_budget(budget))
+        made = replace(self, settings=self.settings.with_budget(budget))
+        vars(made)["given"] = self.given  # the cached property: it is read and remarked on once
+        return made
 
     @cached_property
     def scope(self) -> str:
         """Depends on the oracle's identity: connect it first."""
-        return self.settings.scope(self.dataset, self.oracle)
+        return self.settings.scope(self.dataset, self.oracle, digest_of_given(self.given))
 
     @cached_property
     def folder(self) -> Path:
@@ -79,9 +84,10 @@ class Prepared:
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
         if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
             return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
-        for name in (*DECIDING, *AIMED):
-            if before.get(name, given[name] if name in DECIDING else None) != given[name]:
-                return f"with {name.replace('_', '-')} {before[name]}"
+        for name in (*DECIDING, *AIMED, "known"):
+            usual = given[name] if name in DECIDING else type(self.settings).model_fields[name].default
+            if (had := before.get(name, usual)) != given[name]:
+                return f"with {name.replace('_', '-')} {had}"
         if kept.queries > self.settings.queries:
             return f"with {kept.queries} queries, and this one asks {self.settings.queries}"
         for name in ("target_g", "nones"):
@@ -112,6 +118,28 @@ class Prepared:
         compared = set(self.rows)
         return tuple(example for row, example in enumerate(self.dataset.examples) if row not in compared)
 
+    @cached_property
+    def given(self) -> tuple[GivenFeature, ...]:
+        """The features to start with. Raises UsageError or RunError."""
+        if self.settings.known is None:
+            return ()
+        with self.display.waiting(f"reading {self.settings.known[:MAX_KNOWN_CHARS]}"):
+            given, remarks = read_given(self.settings.known, self.dataset)
+        for line in remarks:
+            self.display.say(line)
+        aim = self.target.column if self.target else None
+        if told := next((one.feature.name for one in given if one.source.partition(", ")[0] == f"column {aim}"), None):
+            raise UsageError(f"--known {told!r} is the target itself: leave it out")
+        return given
+
+    @property
+    def given_features(self) -> list[Feature]:
+        return [one.feature for one in self.given]
+
+    def knowing(self, oracle: Oracle) -> Oracle:
+        """The oracle, asked for no label that is known of the features given."""
+        return with_given(oracle, self.given, self.dataset.examples)
+
     @property
     def features_each(self) -> int:
         """That an answer may hold."""
@@ -135,6 +163,8 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
     prepared.make_strategy()
+    if not purpose:  # labels that are asked again for a change need nothing that was given
+        _ = prepared.given
     return prepared
 
 

@@ -20,11 +20,11 @@ def label_rest(
 
     If something ends it, which `progress.message` then says, the ballots hold what was answered until then."""
     rest, votes = prepared.rest, prepared.settings.votes
-    features = [one.feature for one in progress.findings if not one.dropped]
+    features = [one.feature for one in progress.known if not one.dropped]
     if not rest or not features or progress.message:
         return []
-    every = [Ballot.empty(one.feature, len(rest)) for one in progress.findings]  # those only looked at stay empty
-    ballots = [ballot for ballot, one in zip(every, progress.findings, strict=True) if not one.dropped]
+    every = [Ballot.empty(one.feature, len(rest)) for one in progress.known]  # those only looked at stay empty
+    ballots = [ballot for ballot, one in zip(every, progress.known, strict=True) if not one.dropped]
     step = max(1, max(AT_ONCE, oracle.width) // (len(features) * votes))
     with prepared.display.counting(len(rest), "other examples labelled"):
         for first in range(0, len(rest), step):

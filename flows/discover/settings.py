@@ -11,7 +11,7 @@ from pydantic import Field
 from discovery import FIRST_LOOK, Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding, with_brief
-from flows.settings import AboutText, DatasetText, OracleSettings, OracleText
+from flows.settings import AboutText, DatasetText, FeaturesText, NamesText, OracleSettings, OracleText
 from models import Oracle, digest_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 DECIDING = ("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY)
 
 
-AIMED = ("target", "between", "hold_out_by", "unguided")  # decide too, where they are given
+AIMED = ("target", "between", "hold_out_by", "unguided", "exclude")  # decide too, where they are given
 
 
 # Decide too, but not where they have the value that all runs had before there was such a setting.
@@ -123,6 +123,15 @@ class DiscoverSettings(OracleSettings):
         None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
     )
     avoid: AboutText = Field("", description="kinds of features that are not wanted, as in 'brand names; camera angle'")
+    known: FeaturesText | None = Field(
+        None,
+        description="features to start with, so that others are found: a run folder, a CSV file with the columns name "
+        "and definition, or by hand: 'name: definition; …'; labels come from a column of that name, from the run, or "
+        "else from the oracle",
+    )
+    exclude: NamesText | None = Field(
+        None, description="names that are not to come up, as in 'text; watermark', or a file that holds them"
+    )
     target: str | None = Field(None, description="find features that predict this column of the data set")
     between: str | None = Field(
         None, description="find features that tell two values of a column apart, as in kind=cat,dog"
@@ -218,9 +227,14 @@ class DiscoverSettings(OracleSettings):
         rng = np.random.default_rng(self.seed)
         return make_strategy(self.strategy, n, rng, batch=self.batch, ask=self.ask, **options)
 
-    def scope(self, dataset: Dataset, oracle: Oracle) -> str:
-        """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it."""
-        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding()])
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        return tuple(self.exclude.split("; ")) if self.exclude else ()
+
+    def scope(self, dataset: Dataset, oracle: Oracle, given: str = "") -> str:
+        """The same for every repetition of a run, however far it may go: budgets and resuming are counted by it.
+        `given` stands for the features that it starts with."""
+        return digest_of([dataset.digest, oracle.identity.to_json(), self._deciding(), *([given] if given else [])])
 
     def purpose(self, dataset: Dataset) -> str:
         """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""

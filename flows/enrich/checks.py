@@ -6,10 +6,10 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
+from flows.discover import read_features
 from flows.enrich.batches import default_folder, open_oracle
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.progress import SILENT, Display
-from flows.runs import read_features
 from flows.settings import local_folder
 from models import Feature, check_ahead
 from reports.run import check_writable

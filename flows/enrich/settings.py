@@ -48,7 +48,7 @@ class EnrichSettings(OracleSettings):
 
     def told(self, oracle: str) -> str:
         """As the run was whose features these are, if nothing else is said."""
-        from flows.runs import about_of
+        from flows.discover import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
 

@@ -176,11 +176,11 @@ class ContrastiveOracle:
         named: list[NamedFeature] = []
         seen: list[str] = []
         while len(named) < question.most:
-            allowed = self._allowed(phrases, (*question.known, *(one.feature.name for one in named)))
+            allowed = self._allowed(phrases, (*question.known, *question.exclude, *(one.feature.name for one in named)))
             fit = self._best(question, odds, allowed)
             if fit is None:
                 nothing = "no phrase differs clearly between the groups"
-                seen.append(nothing if allowed.any() else "every phrase of the vocabulary is known")
+                seen.append(nothing if allowed.any() else "every phrase of the vocabulary is known or not wanted")
                 break
             seen.append(f"{prompts[fit.phrase]}: {fit.probability:.4f}")
             if fit.probability < self._threshold:

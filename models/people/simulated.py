@@ -13,7 +13,7 @@ from typing import Annotated
 
 import numpy as np
 
-from discovery import Comparison, Kind, Labels
+from discovery import Comparison, Kind, Labels, same_name
 from discovery.simulation import TrueAttribute, attribute_among, make_crowd, true_attributes, true_scale
 from models.oracle import (
     Answer,
@@ -176,9 +176,10 @@ class SimulatedOracle:
             question.kind,
             tuple(map(self._row, question.examples)),
             tuple(map(self._row, question.without)),
-            other_than_known=bool(question.known),
+            other_than_known=bool(question.known or question.exclude),
         )
         known = {self._column_of[name] for name in question.known if name in self._column_of}
+        known |= {at for name, at in self._column_of.items() if any(same_name(name, one) for one in question.exclude)}
         columns = self._crowd.answers(comparison, rng, known, question.most)
         if not columns or errs < self.behaviour.none:
             return self._says(question, Verdict.NONE)

@@ -59,7 +59,7 @@ def sounds_like_an_instruction(text: str) -> bool:
     return _INSTRUCTION.search(text) is not None or "://" in text
 
 
-def name_problem(name: str, known: Iterable[str] = ()) -> str:
+def name_problem(name: str, known: Iterable[str] = (), exclude: Iterable[str] = ()) -> str:
     """What is wrong with a name made by `clean`, in words that can be put back to a model; empty when nothing is."""
     words = name.split()
     if not any(character.isalpha() for character in name) or name.casefold().rstrip(".") in _PLACEHOLDERS:
@@ -74,4 +74,6 @@ def name_problem(name: str, known: Iterable[str] = ()) -> str:
         return "the name is a negation: name something that is there"
     if any(same_name(name, other) for other in known):
         return "the name is that of a known feature"
+    if any(same_name(name, other) for other in exclude):
+        return "the name is that of a feature that is not wanted"
     return ""

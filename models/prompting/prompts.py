@@ -62,6 +62,11 @@ COMPARISON_SHAPE = (
     'and "lack" (lists of letters). If there is no such feature, "found" is false and the rest is empty.'
 )
 
+# Only where features are excluded.
+EXCLUDED = (
+    '- It must not be one of the features that the line "Not wanted features" lists, nor the same in other words.'
+)
+
 # Only in questions for several features: those for one keep their words, and so their answers.
 SEVERAL = (
     "Name not one but up to {most} such features, the most obvious first. Each must hold by itself, and each must be "
@@ -177,7 +182,8 @@ def compare_messages(question: Compare) -> list[Message]:
     if question.most > 1:
         task.append(SEVERAL.format(most=question.most))
         shape = SEVERAL_SHAPE.format(most=question.most)
-    system = "\n".join([*task, NAMING, MATERIAL, shape])
+    naming = [NAMING, EXCLUDED] if question.exclude else [NAMING]
+    system = "\n".join([*task, *naming, MATERIAL, shape])
     parts: list[Part] = []
     everyone = (*question.examples, *question.without)
     for place, position in enumerate(shown_order(question)):
@@ -185,9 +191,15 @@ def compare_messages(question: Compare) -> list[Message]:
             parts.append(f"Group {1 if place == 0 else 2}\n")
         parts.extend(example_parts(f"Example {letter(place)}", everyone[position]))
     if question.known:
-        parts.append("Known features: [" + ", ".join(quoted(name) for name in question.known) + "]\n")
+        parts.append(f"Known features: {_listed(question.known)}\n")
+    if question.exclude:
+        parts.append(f"Not wanted features: {_listed(question.exclude)}\n")
     parts.append("Answer in the JSON form given above.")
     return [Message("system", (system,)), Message("user", tuple(parts))]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "[" + ", ".join(quoted(name) for name in names) + "]"
 
 
 def compare_schema(question: Compare) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _one(data: dict[str, Any], question: Compare) -> Reading:
         return Reading(Verdict.NONE)
     if not isinstance(raw_name, str) or not isinstance(raw_definition, str):
         return unreadable("name and definition must be texts")
-    problem = name_problem(name, question.known)
+    problem = name_problem(name, question.known, question.exclude)
     if problem:
         return unreadable(problem, name)
     definition = one_sentence(clean(raw_definition))

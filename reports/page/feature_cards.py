@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN, Kind
 from reports.drawing import percent, share_bar
 from reports.page.truth import AgainstTruth, MatchedAttribute
-from reports.run import COMPLEMENT, MICRO, SAME, AnsweredComparison, Findings, Found
+from reports.run import COMPLEMENT, GIVEN, MICRO, SAME, AnsweredComparison, Findings, Found
 from sources import Example
 
 CANDIDATE_PAIRS = 200
@@ -251,7 +251,8 @@ TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 
 
 def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
-    marks = [("good", "interesting") if interesting else ("plain", "rare or nearly always")]
+    given = [("plain", "given")] if found.question == GIVEN else []
+    marks = [*given, ("good", "interesting") if interesting else ("plain", "rare or nearly always")]
     marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
     for start, words in TWIN_WORDS.items():
         if found.twin.startswith(start):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from reports.drawing import Series, curve, data_url
-from reports.run import MICRO, Findings, RunError, RunFolder, RunSummary
+from reports.run import GIVEN, MICRO, Findings, RunError, RunFolder, RunSummary
 
 Number = TypeVar("Number", int, float)
 
@@ -26,6 +26,7 @@ class RunHistory:
     counting: list[int]  # of these, interesting and distinct
     g: list[float]
     usd: list[float]
+    g_start: float = 1.0  # before the first question
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Outlook:
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
     both = table["interesting"].astype(bool) & table["distinct"].astype(bool)  # earlier versions: distinct meant both
-    counts = dict(zip(table["name"], both, strict=True))
+    found = table["question"] != GIVEN
+    counts = dict(zip(table["name"][found], both[found], strict=True))
     seen: set[str] = set()
     new, counting, costs = [], [], []
     for asked in findings.comparisons:
@@ -61,6 +63,7 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
         counting=list(accumulate(counting)),
         g=[float(value) for value in curve[: len(new)]],
         usd=[total / MICRO for total in accumulate(costs)],
+        g_start=float(run.summary.given.g) if run.summary.given else 1.0,
     )
 
 
@@ -110,7 +113,10 @@ def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:
         lines.append(Series("interesting and distinct", x, history.counting))
         return [
             (f"Features against {label}", curve(f"Features found against {label}", label, lines)),
-            (f"g against {label}", curve(f"g against {label}", label, [Series("g", x, history.g)], start=1.0)),
+            (
+                f"g against {label}",
+                curve(f"g against {label}", label, [Series("g", x, history.g)], start=history.g_start),
+            ),
         ]
 
     return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MICRO = 1_000_000
+GIVEN = "given"  # in place of the question, of a feature that the run started with
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
 DOUBTFUL_SHARE = 0.2  # of a feature's labels in doubt, from which the feature is

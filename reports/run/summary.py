@@ -89,6 +89,23 @@ class PerQuestion(JsonPart):
     usd_per_feature: Number  # labels included
 
 
+class GivenFeatures(JsonPart):
+    """Features that the run started with. They are not counted among those that it found."""
+
+    features: int
+    labels_taken: int  # from a column of the data set or from another run
+    labels_asked: int
+    cost_usd: Number  # of these
+    g: Number  # by these features alone
+    labels_from: dict[str, str]  # by feature: a column, a run, or the oracle
+
+    def __str__(self) -> str:
+        names = f"{self.features} features were" if self.features > 1 else "1 feature was"
+        return (
+            f"{names} given: {self.labels_taken:,} labels taken, {self.labels_asked:,} asked; g {self.g:.3f} by these"
+        )
+
+
 class LookedAtOnly(JsonPart):
     """Features that were not labelled in full, because a look showed that they surely do not count."""
 
@@ -123,6 +140,7 @@ class RunSummary(JsonPart):
     finished_at: str = "unknown"
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
     versions: dict[str, Any]
+    given: GivenFeatures | None = None
     per_question: PerQuestion | None = None
     looked_at: LookedAtOnly | None = None
     voters_agree: Number | None = None

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from discovery import same_name
 from discovery.families import groups_by_words
 from discovery.questions import Kind, differs_clearly
 from models.oracle import MEAN_THE_SAME
@@ -111,6 +112,8 @@ def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
 def _read_line(page: Page, line: str, group: int) -> None:
     if line.startswith("Known features: "):
         page.known = json.loads(line.removeprefix("Known features: "))
+    elif line.startswith("Not wanted features: "):
+        page.known += json.loads(line.removeprefix("Not wanted features: "))
     elif line.startswith("Feature: "):
         page.features[""] = json.loads(line.removeprefix("Feature: "))
     elif item := re.match(r"Item (\d+): does it have the feature (.*)", line):
@@ -165,7 +168,7 @@ class Mind:
         for word in self.words:
             having = [letters[place] for place, found in enumerate(traits) if word in found]
             lacking = [name for name in letters if name not in having]
-            if word not in page.known and self._answers(page, having, letters):
+            if not any(same_name(word, one) for one in page.known) and self._answers(page, having, letters):
                 meaning = f"The example shows or says {word}."
                 return {"found": True, "name": word, "definition": meaning, "have": having, "lack": lacking}
         return {"found": False, "name": "", "definition": "", "have": [], "lack": []}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from discovery.questions import UNKNOWN
+from flows.discover.given import read_features
 from flows.errors import UsageError
-from flows.runs.feature_lists import read_features
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
+from flows.discover.given import read_features
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
 from flows.runs import export
 from flows.runs.curate import CurationRequest, curate
-from flows.runs.feature_lists import read_features
 from models.oracle import BudgetExhausted
 from reports.finished_run import Run
 from reports.run.files import RunError

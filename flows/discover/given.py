@@ -1,0 +1,219 @@
+"""Features that a user gives: from a run folder as curated, from a CSV file, or written by hand. What is known of their
+labels is taken from a column of the data set or from the run; the rest is asked."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discovery import UNKNOWN, Labels
+from flows.errors import UsageError
+from models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of
+from reports import Run
+from reports.run import GIVEN, RunError, RunSummary, restore
+from sources import Columns, Dataset, DatasetError, Example, iter_examples, read_metadata
+
+REMEDY = "give a run folder, a CSV file with the columns name and definition, or 'name: definition; name: definition'"
+
+
+def read_features(text: str, option: str = "--features") -> list[Feature]:
+    """Raises UsageError, or RunError for a run folder that cannot be read."""
+    path = Path(text)
+    if os.path.isdir(text):
+        found = _of_run(path)
+    elif os.path.isfile(text):
+        found = _of_csv(path, option)
+    elif text.endswith(".csv") or (os.sep in text and ":" not in text):
+        raise UsageError(f"{option} {text!r} is not there: {REMEDY}")
+    else:
+        found = _by_hand(text)
+    if not found:
+        raise UsageError(f"{option} {text!r} names no feature: {REMEDY}")
+    found = list(dict.fromkeys(found))
+    names = [feature.name for feature in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{option} {text!r} names {twice!r} twice, with two definitions: keep one")
+    return found
+
+
+def about_of(text: str) -> str:
+    """What the run was told about its data, if the text names a run folder."""
+    try:
+        return str(RunSummary.read(Path(text)).settings.get("about", "")) if os.path.isdir(text) else ""
+    except RunError:
+        return ""
+
+
+def _of_run(path: Path) -> list[Feature]:
+    """Without those that were only looked at: they are not worth their labels."""
+    rows = Run(path).features.itertuples(index=False)
+    return [Feature(str(row.name), str(row.definition)) for row in rows if not row.look]
+
+
+def _of_csv(path: Path, option: str) -> list[Feature]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file)
+            if "name" not in (rows.fieldnames or ()):
+                raise UsageError(f"{option} {str(path)!r} has no column 'name': {REMEDY}")
+            return [
+                Feature(restore(name), restore((row.get("definition") or "").strip()))
+                for row in rows
+                if (name := (row["name"] or "").strip())
+            ]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "it is not a CSV table in UTF-8"
+        raise UsageError(f"{option} {str(path)!r} cannot be read ({reason}): {REMEDY}") from None
+
+
+def _by_hand(text: str) -> list[Feature]:
+    features = []
+    for item in text.split(";"):
+        name, _, definition = item.partition(":")
+        if name.strip():
+            features.append(Feature(name.strip(), definition.strip()))
+    return features
+
+
+_VALUES = dict.fromkeys(("1", "true", "yes", "y", "t"), 1) | dict.fromkeys(("0", "false", "no", "n", "f"), 0)
+_VALUES |= {"": UNKNOWN}
+
+
+@dataclass(frozen=True, eq=False)
+class GivenFeature:
+    """A feature to start with. `labels` are of every example of the data set, unknown where the oracle is asked."""
+
+    feature: Feature
+    labels: Labels
+    source: str = ""  # of the labels: a column or a run, in words; empty where all are asked
+
+    def completed(self, labels: Labels, source: str) -> GivenFeature:
+        """With further labels where none are known yet."""
+        more = (self.labels == UNKNOWN) & (labels != UNKNOWN)
+        if not more.any():
+            return self
+        whole = np.where(more, labels, self.labels).astype(np.int8)
+        return GivenFeature(self.feature, whole, f"{self.source}, {source}" if self.source else source)
+
+    def to_json(self) -> list[Any]:
+        return [self.feature.name, self.feature.definition, self.source.partition(" ")[0], self.labels.tolist()]
+
+
+def read_given(text: str, dataset: Dataset) -> tuple[tuple[GivenFeature, ...], list[str]]:
+    """The features of `--known`, and remarks on where their labels do not come from. Raises UsageError or RunError."""
+    features, n = read_features(text, "--known"), len(dataset.examples)
+    columns, remarks = _columns_of(dataset, features)
+    of_run = _run_labels(Path(text), dataset) if os.path.isdir(text) else {}
+    nothing = np.full(n, UNKNOWN, np.int8)
+    given = (columns.get(feature.name) or GivenFeature(feature, nothing) for feature in features)
+    by_run = f"run {Path(text).name}"
+    return tuple(one.completed(of_run.get(one.feature.name, nothing), by_run) for one in given), remarks
+
+
+def digest_of_given(given: Sequence[GivenFeature]) -> str:
+    """Of all that decides what is asked next; empty where nothing is given."""
+    return digest_of([one.to_json() for one in given]) if given else ""
+
+
+def _columns_of(dataset: Dataset, features: Sequence[Feature]) -> tuple[dict[str, GivenFeature], list[str]]:
+    """By name, the features that a column of yes and no bears the name of."""
+    table = read_metadata(dataset)
+    by_name = {_folded(str(column)): column for column in table.columns}
+    found, remarks = {}, []
+    for feature in features:
+        column = by_name.get(_folded(feature.name))
+        if column is None:
+            continue
+        labels = _yes_and_no(table[column].tolist())
+        if labels is None:
+            remarks.append(
+                f"column {column!r} holds other values than yes and no: labels of {feature.name!r} are asked"
+            )
+        else:
+            found[feature.name] = GivenFeature(feature, labels, f"column {column}")
+    return found, remarks
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.replace("_", " ").casefold().split())
+
+
+def _yes_and_no(values: Sequence[object]) -> Labels | None:
+    """None where some value is neither, or none is there."""
+    labels = [_VALUES.get(_word(value)) for value in values]
+    known = [value for value in labels if value is not None]
+    return np.array(known, np.int8) if len(known) == len(labels) and max(known) != UNKNOWN else None
+
+
+def _word(value: object) -> str:
+    if value is None or value != value:  # NaN
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value).strip().casefold()
+
+
+def _run_labels(folder: Path, dataset: Dataset) -> dict[str, Labels]:
+    """Of the run's features, for the examples of the data set: those of the same content have the same labels. What the
+    run only predicted is not known."""
+    run = Run(folder)
+    findings = run.findings
+    if run.summary.dataset.digest == dataset.digest:
+        id_of = {example.digest: example.id for example in dataset.examples}
+    else:
+        id_of = {example.digest: example.id for example in _examples_of(run.summary)}
+    rows = {name: row for row, name in enumerate(findings.ids)}
+    places = np.array([rows.get(id_of.get(example.digest, ""), -1) for example in dataset.examples], np.intp)
+    known = {one.name: np.where(one.predicted, np.int8(UNKNOWN), one.labels) for one in findings.found}
+    return {name: np.where(places >= 0, labels[places], np.int8(UNKNOWN)) for name, labels in known.items()}
+
+
+def _examples_of(summary: RunSummary) -> Iterator[Example]:
+    """Of the data set of a run, as far as it can be read; what cannot be compared by content is asked."""
+    columns = Columns(*(summary.settings.get(f"{kind}_column") for kind in ("id", "text", "image")))
+    try:
+        for found in iter_examples(str(summary.settings["dataset"]), columns):
+            if isinstance(found, Example):
+                yield found
+    except DatasetError:
+        return
+
+
+class GivenLabels:
+    """An oracle that knows labels of given features, and asks another one for all else."""
+
+    def __init__(self, oracle: Oracle, given: Sequence[GivenFeature], examples: Sequence[Example]) -> None:
+        self._oracle = oracle
+        self.identity = oracle.identity
+        self.width = oracle.width
+        self._known: dict[tuple[Feature, str], tuple[bool, str]] = {
+            (one.feature, examples[row].digest): (bool(one.labels[row]), one.source)
+            for one in given
+            for row in np.flatnonzero(one.labels != UNKNOWN).tolist()
+        }
+
+    def estimate(self, questions: Sequence[Question]) -> list[Money]:
+        asked = iter(self._oracle.estimate([one for one in questions if not self._knows(one)]))
+        return [0 if self._knows(one) else next(asked) for one in questions]
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        listed = list(questions)
+        for question in listed:
+            if isinstance(question, Label) and self._knows(question):
+                has, source = self._known[question.feature, question.example.digest]
+                yield Answer(question, Verdict.YES if has else Verdict.NO, source, note=GIVEN)
+        if asked := [one for one in listed if not self._knows(one)]:
+            yield from self._oracle.ask(asked)
+
+    def _knows(self, question: Question) -> bool:
+        return isinstance(question, Label) and (question.feature, question.example.digest) in self._known
+
+
+def with_given(oracle: Oracle, given: Sequence[GivenFeature], examples: Sequence[Example]) -> Oracle:
+    """The oracle, asked only for labels that are not known of the features given."""
+    return GivenLabels(oracle, given, examples) if any(one.source for one in given) else oracle
