@@ -351,7 +351,7 @@ def _is_contradicted(finding: Finding) -> bool:
 def _cell(answer: Answer) -> tuple[str, str]:
     """The feature and the example of a label."""
     question = answer.question
-    return ("", "") if isinstance(question, Compare) else (question.feature.name, question.example.id)
+    return (question.feature.name, question.example.id) if isinstance(question, Label) else ("", "")
 
 
 def _place(answer: Answer) -> tuple[str, int]:
