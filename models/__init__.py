@@ -11,6 +11,7 @@ from models.oracle import (
     BudgetExhausted,
     Choose,
     Compare,
+    ComputesLabels,
     Connects,
     ExampleChanged,
     Feature,
@@ -40,4 +41,4 @@ from models.oracle import (
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, reserved_at_once, take_over_probe
-from models.voting import Ballot, Elicited, Labelled, Panel, Poll, SheetWriter, kept_ballots
+from models.voting import Ballot, Elicited, Labelled, Panel, Poll, SheetWriter, computed_ballots, kept_ballots

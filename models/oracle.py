@@ -20,13 +20,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from discovery import Kind
 from sources import Example, Vanished
 
 MICRO = 1_000_000
 Money = int  # micro-dollars: sums of money are exact
+Chances = NDArray[np.float64]  # probabilities
 
 
 def in_usd(amount: Money, digits: int = 4, *, at_most: bool = False) -> str:
@@ -537,6 +540,19 @@ def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
             with suppress(OracleUnavailable):
                 found += one.unlike(examples)
     return found
+
+
+@runtime_checkable
+class ComputesLabels(Protocol):
+    """An oracle whose labels cost nothing and are the same whenever they are computed: they need not be kept."""
+
+    def probabilities(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
+        """That each feature (columns) is true of each example (rows); NaN where it cannot label a feature."""
+        ...
+
+    def why_not(self, feature: Feature) -> str:
+        """Why it cannot label a feature; empty where it can."""
+        ...
 
 
 @runtime_checkable

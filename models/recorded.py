@@ -177,6 +177,12 @@ class Recorded:
             self.cached_calls += len(keys) - verdicts.count(None)
         return verdicts
 
+    def note_computed(self, labels: int) -> None:
+        """Count labels that an oracle which computes them was asked for past this one."""
+        self.store.answers.note_computed(self.run_id, str(self.identity), labels)
+        with self._counting:
+            self.paid_calls += labels
+
     def _counted(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:
             with self._counting:

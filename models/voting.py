@@ -17,7 +17,9 @@ from models.oracle import (
     Answer,
     AnswersPending,
     BudgetExhausted,
+    Chances,
     Compare,
+    ComputesLabels,
     Feature,
     Label,
     Money,
@@ -186,6 +188,28 @@ def kept_ballots(
             ballot.no += of_feature == _NO
             ballot.abstained += of_feature == _NEITHER
     return ballots
+
+
+def computed_ballots(
+    recorded: Recorded, oracle: ComputesLabels, features: Sequence[Feature], examples: Sequence[Example], votes: int
+) -> tuple[list[Ballot], Chances]:
+    """All the votes that are needed, computed by the oracle behind `recorded`, which counts them; no answers are in the
+    ballots. Beside them the mean probability over the votes of each feature (rows) and example, NaN without any."""
+    ballots = [Ballot.empty(feature, len(examples)) for feature in features]
+    sums = np.zeros((len(features), len(examples)))
+    for voter in range(votes):
+        wanted = np.array([ballot.missing(votes) > 0 for ballot in ballots])
+        if not wanted.any():
+            break
+        chances = oracle.probabilities(features, examples, voter).T
+        sums += np.where(wanted, chances, 0.0)
+        for ballot, asked, chance in zip(ballots, wanted, chances, strict=True):
+            ballot.yes += asked & (chance > 0.5)
+            ballot.no += asked & (chance <= 0.5)
+            ballot.abstained += asked & np.isnan(chance)
+    cast = np.array([ballot.cast for ballot in ballots])
+    recorded.note_computed(int(cast.sum()))
+    return ballots, sums / np.maximum(cast, 1)
 
 
 _YES, _NO, _NEITHER, _NOT_KEPT = 1, 2, 3, 0

@@ -18,6 +18,7 @@ LOOK = "look with `python -m flows store check`, then restore a backup"
 CLAIMED, SENT, PAID, UNKNOWN, RELEASED = "claimed", "sent", "paid", "unknown", "released"
 LIVE = (CLAIMED, SENT)  # at most one such row per key
 PROBE = "probe"  # the kind of requests that find out what a server can do
+COMPUTED = "computed"  # the kind of labels that cost nothing and are not kept one by one: only their number is booked
 
 metadata = MetaData()
 

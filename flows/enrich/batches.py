@@ -19,6 +19,7 @@ from flows.settings import Environment, open_store
 from models import (
     Answer,
     Ballot,
+    ComputesLabels,
     ExampleChanged,
     Feature,
     Label,
@@ -30,6 +31,8 @@ from models import (
     Panel,
     Recorded,
     Unlike,
+    Verdict,
+    computed_ballots,
     connect,
     kept_ballots,
     take_over_probe,
@@ -75,6 +78,13 @@ class BatchLabels:
         """Answers from the store that are of use."""
         self.unusable.labels += labels
         self.cached_calls += labels
+
+    def count_computed(self, ballots: Sequence[Ballot], refused_because: Sequence[str], by: str) -> None:
+        for ballot, reason in zip(ballots, refused_because, strict=True):
+            self.paid_calls += int(ballot.cast.sum())
+            self.unusable.labels += int((ballot.yes + ballot.no).sum())
+            for _ in range(int(ballot.abstained.sum())):
+                self.unusable.count(by, LABEL, Verdict.REFUSED.value, reason)
 
 
 class BatchLost(OracleUnavailable):
@@ -177,13 +187,7 @@ class Labeller:
         votes, places = self.settings.votes, list(range(len(batch.examples)))
         while True:
             examples = [batch.examples[place] for place in places]
-            panel = Panel(recorded, examples, votes, count)
-            if self.settings.agree is None:
-                begun = kept_ballots(recorded, batch.features, examples, votes)
-                found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
-                labelled = panel.complete(begun)
-            else:  # needs the probabilities too
-                labelled = panel.label(batch.features)
+            labelled, chances = self._votes(recorded, Panel(recorded, examples, votes, count), batch.features, found)
             decided = np.stack([ballot.missing(votes) == 0 for ballot in labelled.ballots], axis=1)
             if not isinstance(labelled.stopped, ExampleChanged):
                 break
@@ -197,10 +201,29 @@ class Labeller:
         labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
         found.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
         found.known[places] = np.any(decided, axis=1)
-        if self.settings.agree is not None:
-            place_of = {batch.examples[place].id: row for row, place in enumerate(places)}
-            found.chances[places] = np.stack([_chances(ballot, place_of) for ballot in labelled.ballots], axis=1)
+        if chances is not None:
+            found.chances[places] = chances.T
         return labelled
+
+    def _votes(
+        self, recorded: Recorded, panel: Panel, features: Sequence[Feature], found: BatchLabels
+    ) -> tuple[Labelled, NDArray[np.float64] | None]:
+        """And the probability of each feature and example, where it is computed or needed."""
+        oracle, examples, votes = recorded.oracle, panel.examples, panel.votes
+        if isinstance(oracle, ComputesLabels):
+            try:
+                ballots, chances = computed_ballots(recorded, oracle, features, examples, votes)
+            except OracleUnavailable as stopped:  # such as a picture that has changed
+                return Labelled([Ballot.empty(feature, len(examples)) for feature in features], stopped), None
+            found.count_computed(ballots, [oracle.why_not(feature) for feature in features], str(recorded.identity))
+            return Labelled(ballots), chances
+        if self.settings.agree is None:
+            begun = kept_ballots(recorded, features, examples, votes)
+            found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
+            return panel.complete(begun), None
+        labelled = panel.label(features)
+        place_of = {example.id: row for row, example in enumerate(examples)}
+        return labelled, np.stack([_chances(ballot, place_of) for ballot in labelled.ballots])
 
 
 def _chances(ballot: Ballot, place_of: Mapping[str, int]) -> NDArray[np.float64]:

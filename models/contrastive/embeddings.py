@@ -52,6 +52,7 @@ class Embedder:
         self.sigmoid = hasattr(self._model, "logit_bias")
         self.scale = float(self._model.logit_scale.detach().exp())
         self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0
+        self._running = threading.Lock()  # one batch at a time has all cores; others are read and decoded meanwhile
         self._length = int(self._model.config.text_config.max_position_embeddings)
         self.size = self.texts(["a picture"]).shape[1]  # numbers in a vector
 
@@ -93,7 +94,7 @@ class Embedder:
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch
 
-        with torch.inference_mode(), explained(f"model {self.name!r} fails"):
+        with self._running, torch.inference_mode(), explained(f"model {self.name!r} fails"):
             output = features(**encoded)
             pooled = output if isinstance(output, torch.Tensor) else output.pooler_output
             unit: Vectors = torch.nn.functional.normalize(pooled, dim=-1).float().numpy()
@@ -105,7 +106,8 @@ class Embedder:
 class Embeddings:
     """The vectors of examples and texts: from memory, from the file, or from the model.
 
-    Safe to use from several threads; the model is loaded when a vector is needed that is not cached."""
+    Safe to use from several threads, of which one has the model and the others open their pictures; the model is loaded
+    when a vector is needed that is not cached."""
 
     def __init__(self, files: ModelFiles, version: str, folder: Path | None) -> None:
         self._files = files
@@ -125,18 +127,24 @@ class Embeddings:
             return self._embedder
 
     def images(self, examples: Sequence[Example]) -> Vectors:
+        digests = [example.digest for example in examples]
         with self._lock:
-            vectors, there = self._find([example.digest for example in examples])
-            missing = {example.digest: example for example, known in zip(examples, there, strict=True) if not known}
-            if missing:
-                new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
-                if self._kept is not None:
-                    self._kept.add(new)
-                    kept = self._kept.find(list(new))[1]
-                    new = {digest: new[digest] for digest, known in zip(list(new), kept, strict=True) if not known}
-                self._images |= new
-                vectors, _ = self._find([example.digest for example in examples])
+            vectors, there = self._find(digests)
+        missing = {example.digest: example for example, known in zip(examples, there, strict=True) if not known}
+        if not missing:
             return vectors
+        new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
+        with self._lock:
+            self._keep(new)
+            return self._find(digests)[0]
+
+    def _keep(self, new: dict[str, NDArray[np.float32]]) -> None:
+        """In the file, and in memory what cannot be kept there."""
+        if self._kept is not None:
+            self._kept.add(new)
+            kept = self._kept.find(list(new))[1]
+            new = {digest: new[digest] for digest, known in zip(list(new), kept, strict=True) if not known}
+        self._images |= new
 
     def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
         size = self._size()

@@ -32,6 +32,7 @@ from models.contrastive.vocabulary import FILE_NAME, Phrase, Vocabulary, fold, g
 from models.local import ModelFiles, find_model
 from models.oracle import (
     Answer,
+    Chances,
     Choose,
     Compare,
     Family,
@@ -163,6 +164,21 @@ class ContrastiveOracle:
         return named_by_words(
             question, str(self.identity), [Feature(phrase.name, phrase.definition) for phrase in phrases]
         )
+
+    def probabilities(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
+        """As `ask` would say; NaN where the model does not understand a feature."""
+        understood = np.array([not self.why_not(feature) for feature in features])
+        chances = np.full((len(examples), len(features)), np.nan)
+        if understood.any():
+            prompts = [self._prompt(features[place].name, voter) for place in np.flatnonzero(understood).tolist()]
+            pictures = _pictures(examples)
+            of_pictures = probability(log_odds(self._embeddings, list(pictures.values()), prompts))
+            row_of = {digest: row for row, digest in enumerate(pictures)}
+            chances[:, understood] = of_pictures[[row_of[example.digest] for example in examples]]
+        return chances
+
+    def why_not(self, feature: Feature) -> str:
+        return self._embeddings.problem_with(feature.name) or ""
 
     def check(self, examples: Sequence[Example]) -> None:
         _pictures(examples)

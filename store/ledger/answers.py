@@ -21,7 +21,7 @@ from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, in
 
 from store.errors import StoreError
 from store.ledger.balances import locked_balance
-from store.ledger.books import CHARGE, Change, Charge, book, count_answers, count_uses
+from store.ledger.books import CHARGE, Change, Charge, book, count_answers, count_computed, count_uses
 from store.ledger.runs import RunRepository
 from store.schema import (
     PAID,
@@ -172,6 +172,13 @@ class KeptAnswers(RunRepository):
         used = sorted(set(keys))
         count_uses(connection, run.run, run.scope, used)
         connection.execute(_USE, {"of_run": run.run, "keys": used})
+
+    @writes
+    def note_computed(self, connection: Connection, run_id: str, oracle: str, labels: int) -> None:
+        """Note that the run had so many labels computed free of charge; they are not kept."""
+        run = self._runs.find(connection, run_id)
+        locked_balance(connection, run.scope)
+        count_computed(connection, run.run, storable(oracle), labels)
 
     @reads
     def count(self, connection: Connection, scope: str | None = None) -> int:

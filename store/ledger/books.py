@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, case, exists, func, select, update
 
 from store.ledger.balances import Balance, add_to_balances
-from store.schema import LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
+from store.schema import COMPUTED, LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
 from store.sql import insert_new, listed
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
@@ -99,6 +99,11 @@ def _add_to_totals(connection: Connection, changes: Mapping[Line, dict[str, int]
         if connection.execute(_ADD, values).rowcount == 0:
             insert_new(connection, cost_totals, [of_line | _NOTHING])
             connection.execute(_ADD, values)
+
+
+def count_computed(connection: Connection, run: int, oracle: str, labels: int) -> None:
+    """Count labels that were computed free of charge. There is no charge and no answer of them."""
+    _add_to_totals(connection, {(run, oracle, COMPUTED): {"paid_calls": labels}})
 
 
 def paid_by(run: ColumnElement[int]) -> ColumnElement[bool]:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, sel
 from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
 from store.schema import (
+    COMPUTED,
     LIVE,
     PAID,
     PROBE,
@@ -164,7 +165,8 @@ def _book_problems(connection: Connection) -> list[str]:
     }
     for row in connection.execute(used()):
         totals.setdefault((row.run, row.oracle, row.kind), {})["cached_calls"] = row.cached_calls
-    booked = {tuple(row[:3]): row for row in connection.execute(select(cost_totals))}
+    kept = select(cost_totals).where(cost_totals.c.kind != COMPUTED)
+    booked = {tuple(row[:3]): row for row in connection.execute(kept)}
     names = {row.id: row for row in connection.execute(select(runs.c.id, runs.c.run_id, runs.c.scope))}
     found = _balance_problems(connection, names, totals)
     for at in sorted({*totals, *booked}, key=str):

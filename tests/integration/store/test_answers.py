@@ -154,3 +154,16 @@ def test_the_integrity_check_finds_books_that_do_not_add_up(store: Store) -> Non
         f"scope {SCOPE}: 1 answers booked, but 0 paid or used",
         "charge a: its answer is not kept",
     ]
+
+
+def test_computed_labels_are_counted_in_bulk_without_an_answer_or_a_charge(store: Store) -> None:
+    begin(store)
+    pay(store, ["a"])
+    store.answers.note_computed("run-1", "contrastive:faces", 30)
+    store.answers.note_computed("run-1", "contrastive:faces", 12)
+    assert store.answers.count() == 1
+    line = next(line for line in store.costs.lines("run-1") if line.kind == "computed")
+    assert (line.oracle, line.questions, line.paid_calls) == ("contrastive:faces", 42, 42)
+    assert (line.paid, line.requests, line.cached_calls) == (0, 0, 0)
+    assert (store.costs.totals("run-1").paid_calls, store.costs.totals("run-1").paid) == (43, PRICE)
+    assert store.check.problems() == []

@@ -1,0 +1,82 @@
+"""Labels that cost nothing and can be computed again: the same as asked, and none of them in the store."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from models.contrastive.oracle import SHIPPED, ContrastiveOracle
+from models.oracle import Feature, Label, Verdict
+from sources.load import load_dataset
+from store import Store
+
+NAMES = ("headwear", "winter hat", "wide-brimmed hat")
+DATASET = SHIPPED.parents[1] / "datasets" / "faces"
+
+
+@pytest.fixture
+def faces(tmp_path: Path) -> Path:
+    folder = tmp_path / "faces"
+    folder.mkdir()
+    for path in sorted((DATASET / "images").glob("*.png"))[:12]:
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def oracle() -> ContrastiveOracle:
+    return ContrastiveOracle()
+
+
+def night(faces: Path, store_url: str, features: str = "; ".join(NAMES), **changed: Any) -> dict[str, Any]:
+    about = {"dataset": str(faces), "features": features, "oracle": "contrastive", "store": store_url}
+    settings = EnrichSettings(**(about | {"out": str(faces.parent / "out")} | changed))
+    return enrich_with(settings).to_json()
+
+
+def labels(faces: Path) -> pd.DataFrame:
+    return pd.read_parquet(faces.parent / "out" / "labels.parquet").set_index("id")
+
+
+@pytest.mark.parametrize("votes", [1, 3])
+def test_labels_are_those_that_asking_gives_and_the_store_has_a_number_only(
+    faces: Path, store_url: str, oracle: ContrastiveOracle, votes: int
+) -> None:
+    summary = night(faces, store_url, votes=votes)
+    examples = load_dataset(str(faces)).examples
+    for name in NAMES:
+        said = np.zeros(len(examples))
+        for voter in range(votes):
+            answers = oracle.ask([Label(Feature(name), example, voter) for example in examples])
+            said += [1 if answer.verdict is Verdict.YES else -1 for answer in answers]
+        assert labels(faces)[name].loc[[one.id for one in examples]].astype(int).tolist() == (said > 0).tolist()
+    with Store.open(store_url) as store:
+        assert store.answers.count() == 0
+        assert [(line.kind, line.paid_calls) for line in store.costs.lines()] == [("computed", summary["paid_calls"])]
+        assert store.check.problems() == []
+    if votes == 1:
+        assert summary["paid_calls"] == len(examples) * len(NAMES)
+
+
+def test_a_feature_that_the_model_does_not_understand_is_refused_and_told(faces: Path, store_url: str) -> None:
+    summary = night(faces, store_url, "headwear; xylophone quartets")
+    assert labels(faces)["xylophone quartets"].isna().all()
+    assert labels(faces)["headwear"].notna().all()
+    assert summary["unusable"]["unusable_labels"] == 12
+    assert "does not know" in summary["unusable"]["reasons"][0]["reason"]
+
+
+def test_a_second_night_computes_what_is_new_only(faces: Path, store_url: str) -> None:
+    night(faces, store_url)
+    before = labels(faces)
+    shutil.copy(sorted((DATASET / "images").glob("*.png"))[20], faces)
+    summary = night(faces, store_url)
+    assert (summary["added"], summary["unchanged"], summary["paid_calls"]) == (1, 12, len(NAMES))
+    assert labels(faces).loc[before.index, list(NAMES)].equals(before[list(NAMES)])
