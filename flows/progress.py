@@ -51,11 +51,21 @@ def retry_time(store: Store, run_id: str, scopes: Sequence[str], *, on_request: 
     began = latest[at].started_at
     for run in latest[at + 1 :]:
         # Prefect tries a flow run that failed again at once, in which case nothing is paid for a second time either.
-        tried_again = run.status == UNUSABLE and _flow_run(run.run_id) == _flow_run(run_id)
-        if not (run.status in _UNFINISHED or tried_again) or (on_request and not run.settings.get("retry_unusable")):
+        if not (run.status in _UNFINISHED or _tried_again(run.status, run.run_id, run_id)) or (
+            on_request and not run.settings.get("retry_unusable")
+        ):
             break
         began = min(began, run.started_at)
     return began
+
+
+def was_unusable(store: Store, run_id: str, scopes: Sequence[str]) -> bool:
+    """Whether an earlier attempt of the same flow run has found most answers unusable."""
+    return any(_tried_again(run.status, run.run_id, run_id) for run in store.runs.latest(scopes))
+
+
+def _tried_again(status: str, earlier: str, run_id: str) -> bool:
+    return status == UNUSABLE and _flow_run(earlier) == _flow_run(run_id)
 
 
 def _flow_run(run_id: str) -> str:

@@ -25,7 +25,7 @@ from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
-from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time
+from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
@@ -215,6 +215,7 @@ class _Job:
                 cheap=self._cheap(labeller),
             )
             run.spending = changes = work.changes
+            changes.tried_again = was_unusable(store, run_id, scopes)
             changes.cost = take_over_probe(oracle, store, run_id)
             listed = find_rows(settings.dataset, settings.columns).total  # a text table says so only when read
             total = listed or len(table) or None

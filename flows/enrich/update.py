@@ -59,6 +59,7 @@ class Changes:
     new_unknown: int = 0  # of these, without a usable answer
     stopped: OracleError | None = None
     failure: Exception | None = None
+    tried_again: bool = False  # most answers were unusable in an earlier attempt of the same flow run
 
     @property
     def complete(self) -> bool:
@@ -66,8 +67,10 @@ class Changes:
 
     @property
     def mostly_unusable(self) -> bool:
-        """Of what is new: a few old labels that are refused every night are no failure."""
-        return self.complete and 2 * self.new_unknown > self.new_labels
+        """Of what is new: a few old labels that are refused every night are no failure. What was new in an attempt
+        that has failed is old when Prefect tries it again, and fails again."""
+        again = self.tried_again and self.unusable.summary().too_many
+        return self.complete and (again or 2 * self.new_unknown > self.new_labels)
 
     def count(self, kind: ChangeKind, name: str) -> None:
         self.counts[kind] += 1

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from flows.cli import explain
 from flows.cli.store_check import check
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
@@ -15,7 +16,8 @@ from flows.discover.settings import DiscoverSettings
 from flows.enrich import flow
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from models.oracle import OracleLost
+from flows.enrich.summary import EnrichSummary
+from models.oracle import AnswersUnusable, OracleLost
 from store import Store
 from tests.support.fake_openai import LABELS, FakeOpenAI
 
@@ -114,6 +116,47 @@ def test_nor_one_that_left_a_partial_table(server: FakeOpenAI, enriching: Enrich
     assert not any("number 0:" in str(body) for body in sent)
     night(one_by_one)
     assert sum("number 0:" in str(request.json()) for request in server.requests[asked:]) == 2
+    whole(store_path)
+
+
+@pytest.mark.parametrize(("refused", "fails"), [(32, True), (17, True), (16, False)])
+def test_a_night_of_which_most_answers_are_unusable_fails_once_its_table_is_written(
+    server: FakeOpenAI, enriching: EnrichSettings, store_path: str, refused: int, fails: bool
+) -> None:
+    settings = enriching.model_copy(update={"oracle": f"{enriching.oracle}&asks=1&concurrency=1"})
+    server.script(LABELS, ["refusal"] * refused)
+    line = f"{refused} of 32 answers could not be used"
+    if fails:
+        with pytest.raises(AnswersUnusable) as caught:
+            night(settings)
+        status, message = explain(caught.value)
+        assert status == 1
+        assert message.startswith(line)
+        assert str(settings.out) in message
+        assert "--retry-unusable" in message
+    else:
+        night(settings)
+    written = EnrichSummary.read(Path(str(settings.out)))
+    assert written.unusable is not None
+    assert written.unusable.lines()[0].startswith(line)
+    assert missing(settings) == refused
+    whole(store_path)
+
+
+def test_a_failed_night_that_prefect_tries_again_fails_again_for_nothing_and_the_next_night_asks_again(
+    server: FakeOpenAI, enriching: EnrichSettings, store_path: str
+) -> None:
+    server.abilities.forbidden = "number"
+    with pytest.raises(AnswersUnusable):
+        night(enriching, run_id="tonight")
+    asked = len(server.requests)
+    for _ in range(2):  # as often as the deployment does
+        with pytest.raises(AnswersUnusable, match="32 of 32"):
+            night(enriching, run_id="tonight")
+    assert len(server.requests) == asked
+    server.abilities.forbidden = ""
+    assert night(enriching, run_id="tomorrow")["paid_calls"] == 32
+    assert missing(enriching) == 0
     whole(store_path)
 
 
