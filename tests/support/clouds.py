@@ -72,6 +72,20 @@ class Clouds:
         with GoogleStorage().open(f"{bucket}/{key}", "wb") as file:
             file.write(content)
 
+    def put(self, url: str, content: bytes) -> None:
+        kind, _, path = url.partition("://")
+        (self.put_s3 if kind == "s3" else self.put_gcs)(path, content)
+
+    def get(self, url: str) -> bytes:
+        from sources.files.buckets import GoogleStorage
+
+        kind, _, path = url.partition("://")
+        if kind == "s3":
+            return self.get_s3(path)
+        with GoogleStorage().open(path, "rb") as file:
+            content: bytes = file.read()
+            return content
+
     def _start_gcs(self, bucket: str) -> None:
         """In a process of its own: Arrow may hold Python's lock while it waits for the reply."""
         port = _free_port()

@@ -1,4 +1,4 @@
-"""Results elsewhere: run folders and growing tables on S3, fetched whole and uploaded whole."""
+"""Results elsewhere: run folders and growing tables on S3 and Google Cloud Storage, fetched and uploaded whole."""
 
 from __future__ import annotations
 
@@ -68,48 +68,56 @@ def discover_settings(texts: Path, out: str, **changes: Any) -> DiscoverSettings
     )
 
 
-def test_a_run_folder_on_s3_is_complete_and_goes_on_where_it_was(cloud: Clouds, texts: Path) -> None:
-    _discover(prepare(discover_settings(texts, "s3://lab/runs/one")), without_prefect())
-    kept = json.loads(cloud.get_s3("lab/runs/one/run.json"))
+@pytest.fixture(params=["s3", "gs"])
+def bucket(request: pytest.FixtureRequest, cloud: Clouds) -> str:
+    address = f"{request.param}://lab"
+    cloud.put(f"{address}/.keep", b"")
+    return address
+
+
+def test_a_run_folder_elsewhere_is_complete_and_goes_on_where_it_was(cloud: Clouds, bucket: str, texts: Path) -> None:
+    place = f"{bucket}/runs/one"
+    _discover(prepare(discover_settings(texts, place)), without_prefect())
+    kept = json.loads(cloud.get(f"{place}/run.json"))
     assert kept["queries"] == 4
     for name in ("features.csv", "labels.csv", "labels.parquet", "answers.jsonl", "report.html"):
-        assert cloud.get_s3(f"lab/runs/one/{name}")
+        assert cloud.get(f"{place}/{name}")
     shutil.rmtree(platformdirs.user_data_dir("twothirds"))  # as on another machine
-    _discover(prepare(discover_settings(texts, "s3://lab/runs/one", queries=6)), without_prefect())
-    assert json.loads(cloud.get_s3("lab/runs/one/run.json"))["queries"] == 6
+    _discover(prepare(discover_settings(texts, place, queries=6)), without_prefect())
+    assert json.loads(cloud.get(f"{place}/run.json"))["queries"] == 6
     with pytest.raises(Exception, match="holds another run"):
-        prepare(discover_settings(texts, "s3://lab/runs/one", seed=3))
+        prepare(discover_settings(texts, place, seed=3))
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(cloud: Clouds, texts: Path) -> None:
-    prepared = prepare(discover_settings(texts, "s3://lab/runs/two"))
-    cloud.put_s3("lab/runs/two/run.json", b"{}")
+def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(cloud: Clouds, bucket: str, texts: Path) -> None:
+    prepared = prepare(discover_settings(texts, f"{bucket}/runs/two"))
+    cloud.put(f"{bucket}/runs/two/run.json", b"{}")
     with pytest.raises(ServerAway, match="somebody else has written it"):
         _discover(prepared, without_prefect())
-    assert cloud.get_s3("lab/runs/two/run.json") == b"{}"
+    assert cloud.get(f"{bucket}/runs/two/run.json") == b"{}"
 
 
-def test_a_bucket_that_is_not_there_is_told_before_anything_is_asked(cloud: Clouds, texts: Path) -> None:
-    assert cloud.s3()
-    with pytest.raises(DatasetError, match=r"cannot write to 's3://nobody/runs'") as caught:
-        prepare(discover_settings(texts, "s3://nobody/runs"))
+def test_a_bucket_that_is_not_there_is_told_before_anything_is_asked(bucket: str, texts: Path) -> None:
+    missing = bucket.replace("lab", "nobody")
+    with pytest.raises(DatasetError, match=f"cannot write to '{missing}/runs'") as caught:
+        prepare(discover_settings(texts, f"{missing}/runs"))
     assert "\n" not in str(caught.value)
 
 
-def test_a_table_on_s3_grows_from_machine_to_machine(cloud: Clouds, texts: Path) -> None:
+def test_a_table_elsewhere_grows_from_machine_to_machine(cloud: Clouds, bucket: str, texts: Path) -> None:
     store = str(texts.with_name("store.sqlite"))
     chosen: dict[str, Any] = {"dataset": str(texts), "oracle": "simulated", "store": store}
-    enrich = EnrichSettings(**chosen, features="even: is even", out="s3://lab/table")
+    enrich = EnrichSettings(**chosen, features="even: is even", out=f"{bucket}/table")
     assert enrich_with(enrich).to_json()["added"] == 12
     shutil.rmtree(platformdirs.user_data_dir("twothirds"))
     write_texts(texts, 15)
     summary = enrich_with(enrich).to_json()
     assert (summary["added"], summary["unchanged"]) == (3, 12)
-    table = pd.read_parquet(io.BytesIO(cloud.get_s3("lab/table/labels.parquet")))
+    table = pd.read_parquet(io.BytesIO(cloud.get(f"{bucket}/table/labels.parquet")))
     assert len(table) == 15
     assert forecast_enrichment(enrich).examples == 0
-    rediscover_with(RediscoverSettings(**chosen, table="s3://lab/table", queries=3))
-    assert cloud.get_s3("lab/table/proposals.csv").startswith(b"name,")
+    rediscover_with(RediscoverSettings(**chosen, table=f"{bucket}/table", queries=3))
+    assert cloud.get(f"{bucket}/table/proposals.csv").startswith(b"name,")
 
 
 def test_a_comparison_on_s3(cloud: Clouds, texts: Path) -> None:
