@@ -23,9 +23,9 @@ from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api.connection import prefect_api
+from flows.prefect_api.environment import state_folder
 from flows.prefect_api.history import History, send_history
 from flows.prefect_api.runs import start_prepared
-from flows.settings import state_folder
 from models.voting import Panel
 
 EXAMPLES, FEATURES, VOTES, SEED = 100, 20, 5, 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.1.0"
+APP = "twothirds"
 _ROOT = Path(__file__).resolve().parents[1]
 _FOLDERS = ("discovery", "models", "reports", "review", "sources", "store", "tasks")
 

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from flows import APP
 from flows.errors import UsageError
 from flows.oracle_specs import secret_in, with_brief
 from flows.progress import SILENT, Display
@@ -218,7 +219,6 @@ class OracleSettings(RunSettings):
         return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
 
 
-APP = "twothirds"
 OPENAI_SERVER = "https://api.openai.com"
 
 
@@ -279,10 +279,6 @@ def local_folder(out: str) -> Path:
     return Path(platformdirs.user_data_dir(APP)) / "copies" / digest_of(out.rstrip("/"))[:12] / name_of(out)
 
 
-def state_folder() -> Path:
-    return Path(platformdirs.user_state_dir(APP))
-
-
 @dataclass(frozen=True)
 class Environment:
     """What the usual variables say. Secrets stay in here and in the adapters: never in settings, logs or the store."""
@@ -326,33 +322,3 @@ def _server_of(url: str) -> tuple[str, str, int] | None:
     except (ValueError, KeyError):
         return None
     return parts.scheme, parts.hostname or "", port
-
-
-SERVER_MINUTES = "TWOTHIRDS_SERVER_MINUTES"
-DEFAULT_MINUTES = 5.0
-
-
-def server_idle_seconds() -> float:
-    """How long the Prefect server that runs share goes on when none uses it; 0: each run brings one of its own."""
-    text = os.environ.get(SERVER_MINUTES) or str(DEFAULT_MINUTES)
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = -1
-    if not 0 <= minutes <= 1440:
-        raise UsageError(
-            f"{SERVER_MINUTES} {text!r}: give minutes from 0 to 1440; with 0 each run starts its own server"
-        )
-    return minutes * 60
-
-
-def prefect_environment() -> dict[str, str]:
-    """Write history promptly and send no analytics; variables that the user has set win."""
-    wanted = {
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
-    return {name: value for name, value in wanted.items() if name not in os.environ}

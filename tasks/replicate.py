@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from reports.replicate import ClaimResult
+if TYPE_CHECKING:  # other flows have no use for the claims
+    from reports.replicate import ClaimResult
 
 
 @task(name="replicate", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)

@@ -63,8 +63,8 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Named in the environment for other processes, and kept for this one, which may have read its settings already."""
+    from flows.prefect_api.environment import prefect_environment, state_folder
     from flows.prefect_api.servers import NOTE, PASSWORD, own_server
-    from flows.settings import prefect_environment, state_folder
 
     os.environ.update(prefect_environment())
     with own_server(Path(tmp_path_factory.mktemp("server"))) as server, pytest.MonkeyPatch.context() as patch:

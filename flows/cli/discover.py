@@ -79,8 +79,7 @@ def serve(
     output: Output = PLAIN,  # noqa: ARG001
 ) -> None:
     """Keep a Prefect server running until Ctrl-C (the default)."""
-    from flows.prefect_api import PASSWORD, keep_server
-    from flows.settings import prefect_environment, state_folder
+    from flows.prefect_api import PASSWORD, keep_server, prefect_environment, state_folder
 
     os.environ.update(prefect_environment())
     with keep_server(state_folder(), port) as kept:
@@ -96,8 +95,7 @@ def serve(
 @action(server, "server stop")
 def stop(*, output: Output = PLAIN) -> None:
     """Stop the server that runs have left in the background; it ends by itself too (TWOTHIRDS_SERVER_MINUTES)."""
-    from flows.prefect_api import stop_background_servers
-    from flows.settings import state_folder
+    from flows.prefect_api import state_folder, stop_background_servers
 
     stopped, used = stop_background_servers(state_folder())
     lines = [f"stopped {url}" for url in stopped] + [f"{url} goes on: a run uses it" for url in used]

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from pydantic import SecretStr
 
+from flows.prefect_api.environment import prefect_environment, server_idle_seconds, state_folder
 from flows.prefect_api.servers import (
     PROGRAM,
     START_SECONDS,
@@ -32,11 +33,13 @@ from flows.prefect_api.servers import (
     Terms,
     answers,
     bound,
+    kept_server,
     launch,
     terms_of_settings,
 )
 
 FOLDER, ALIVE, USE, NOTE, LOG = "servers", "alive", "use", "note.json", "server.log"
+STARTER = "starter"  # the process that has started a server, until its run is prepared
 MAX_STARTS = 2  # by one run: the server that it finds may be about to end
 OF_CLIENTS = ("PREFECT_LOGGING_", "PREFECT_CLIENT_", "PREFECT_CLI_")  # variables that servers do not read
 HERE = ("prefect.toml", ".env", "pyproject.toml")  # where Prefect looks for settings, beside its profiles
@@ -57,7 +60,6 @@ class BackgroundServer:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._use = _open(self._folder / USE)
         fcntl.flock(self._use, fcntl.LOCK_SH)
-        self._started = False
 
     def __enter__(self) -> BackgroundServer:
         return self
@@ -69,10 +71,16 @@ class BackgroundServer:
         os.close(self._use)
 
     def abandon(self) -> None:
-        """Close it, and end the server if this has started it and no other run uses it by now."""
+        """Close it, and end the server if this process has started it for a run that it could not prepare."""
         self.close()
-        if self._started:
+        starter = self._folder / STARTER
+        if starter.exists() and starter.read_text() == str(os.getpid()):
             _end(self._folder, patience=0)
+
+    def hand_over(self) -> None:
+        """Close it once the run is prepared that will use the server."""
+        (self._folder / STARTER).unlink(missing_ok=True)
+        self.close()
 
     def start(self, terms: Terms) -> bool:
         """Start the server if there is none, without waiting for it; whether there was none."""
@@ -83,10 +91,10 @@ class BackgroundServer:
             (self._folder / NOTE).unlink(missing_ok=True)
             with bound(0) as own:
                 words = ["0", str(alive), str(self._idle), str(self._folder)]
+                (self._folder / STARTER).write_text(str(os.getpid()))
                 launch(own, terms, self._folder / LOG, words, keep=[alive]).wait()  # it goes on as nobody's child
         finally:
             os.close(alive)  # the server has it
-        self._started = True
         return True
 
     def answering(self) -> LocalServer | None:
@@ -108,6 +116,18 @@ class BackgroundServer:
         raise ServerError(
             f"the local Prefect server did not answer within {START_SECONDS:.0f} s: see {self._folder / LOG}"
         )
+
+
+def start_in_background() -> BackgroundServer | None:
+    """The server that a run will use, started if there is none; None where it takes Prefect to know which that is, or
+    where it is another one."""
+    os.environ.update(prefect_environment())
+    idle, terms, state = server_idle_seconds(), terms_of_environment(), state_folder()
+    if not idle or terms is None or kept_server(state):
+        return None
+    background = BackgroundServer(state, idle)
+    background.start(terms)
+    return background
 
 
 def stop_background_servers(state: Path) -> tuple[list[str], list[str]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from flows.prefect_api.background import BackgroundServer, terms_of_environment
+from flows.prefect_api.background import BackgroundServer, start_in_background
+from flows.prefect_api.environment import prefect_environment
 from flows.prefect_api.servers import BUSY_SECONDS, LocalServer, ServerError, answers, kept_server, own_server
 from flows.progress import SILENT, Display
-from flows.settings import prefect_environment, server_idle_seconds, state_folder
 
 STARTING = "starting Prefect"
 RETRIES, REQUEST_SECONDS = 3, 10.0  # a server on this machine counts as lost after 14 s if dead, 54 s if it hangs
@@ -29,20 +31,16 @@ class Api(NamedTuple):
 @contextmanager
 def starting_prefect() -> Iterator[None]:
     """Start the server in the background, if a run will need it, while the caller prepares the run. If that fails,
-    nothing is left running. Does nothing where it takes Prefect to know which API is to be used."""
-    os.environ.update(prefect_environment())
-    idle, terms, state = server_idle_seconds(), terms_of_environment(), state_folder()
-    if not idle or terms is None or kept_server(state):
-        yield
-        return
-    background = BackgroundServer(state, idle)
+    nothing is left running."""
+    background = start_in_background()
     try:
-        background.start(terms)
         yield
     except BaseException:
-        background.abandon()
+        if background:
+            background.abandon()
         raise
-    background.close()
+    if background:
+        background.hand_over()
 
 
 @contextmanager
@@ -84,7 +82,14 @@ def _local_server(kept: LocalServer | None, state: Path, idle: float, display: D
 
 def _awaited(background: BackgroundServer, display: Display) -> LocalServer:
     with display.waiting(STARTING):
+        threading.Thread(target=_import_ahead, name="imports", daemon=True).start()
         return background.wait()
+
+
+def _import_ahead() -> None:
+    """While there is nothing to do but wait."""
+    for name in ("prefect.flow_engine", "prefect.task_engine", "pandas"):
+        import_module(name)
 
 
 def _quieten_console() -> None:

@@ -16,6 +16,7 @@ from prefect.settings import get_current_settings
 from pydantic import BaseModel
 
 from flows.prefect_api.connection import prefect_api
+from flows.prefect_api.environment import server_idle_seconds, state_folder
 from flows.prefect_api.history import (
     History,
     is_failure_of_prefect,
@@ -25,7 +26,6 @@ from flows.prefect_api.history import (
 )
 from flows.prefect_api.servers import HURRIED_SECONDS, answers
 from flows.progress import SILENT, Display
-from flows.settings import server_idle_seconds, state_folder
 from models import AnswersPending
 
 WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from flows.errors import UsageError
 from flows.reviewing.mturk import PRODUCTION, SANDBOX
 from flows.reviewing.server_log import LOGGING
-from flows.settings import state_folder
 from models import Feature, Label
 from models.people import check_of
 from models.prompting import clean, name_problem
@@ -187,7 +186,7 @@ def resume(queue: Queue) -> list[str]:
     """Resume what can go on, at the Prefect API this account is pointed at; nothing where there is none."""
     from prefect.settings import get_current_settings
 
-    from flows.prefect_api import kept_server, pointing_at
+    from flows.prefect_api import kept_server, pointing_at, state_folder
     from flows.reviewing.suspension import resume_ready_runs
 
     pointed_at = get_current_settings().api.url

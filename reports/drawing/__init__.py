@@ -17,5 +17,6 @@ from reports.drawing.svg import (
     grid,
     nice_ticks,
     share_bar,
+    short,
 )
 from reports.drawing.template import render_template

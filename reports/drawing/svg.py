@@ -27,7 +27,7 @@ class Series:
 def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
     """`class_` is class and `stroke_width` is stroke-width; texts among the children are escaped."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"' for key, value in attributes.items()
+        f' {key.rstrip("_").replace("_", "-")}="{escape(short(value))}"' for key, value in attributes.items()
     )
     inside = "".join(map(escape, children))
     return Markup(f"<{name}{written}>{inside}</{name}>")  # noqa: S704 - what comes from outside is escaped above
@@ -126,7 +126,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _short(value: object) -> object:
+def short(value: object) -> object:
+    """Numbers with two digits after the point at most."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from discovery import correlations
-from reports.drawing import element
+from reports.drawing import element, short
 
 CELL = 16
 WHITE_BELOW = 0.05  # weaker correlations are not drawn
@@ -55,6 +55,7 @@ def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
     label = 8 + min(max((len(name) for name in names), default=0), 26) * 6.2
     size = CELL * len(order)
     parts: list[Markup] = []
+    shown = [escape(name) for name in names]
     for row, a in enumerate(order):
         y = 18 + CELL * row
         text = names[a] if len(names[a]) <= 26 else names[a][:25] + "…"
@@ -64,11 +65,7 @@ def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
                 "text", str(a + 1), x=label + CELL * row + CELL / 2, y=12, class_="tick place", text_anchor="middle"
             )
         )
-        for column, b in enumerate(order):
-            if a == b or abs(table[a, b]) >= WHITE_BELOW:
-                parts.append(
-                    _cell(label + CELL * column, y, names[a], names[b], 1.0 if a == b else table[a, b], a == b)
-                )
+        parts += _cells(table[a].tolist(), a, order, shown, label, y)
     box = element("rect", x=label, y=18, width=size, height=size, class_="frame")
     return element(
         "svg",
@@ -82,16 +79,15 @@ def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
     )
 
 
-def _cell(x: float, y: float, a: str, b: str, value: float, same: bool) -> Markup:
-    style = "self" if same else "together" if value > 0 else "apart"
-    title = [] if same else [element("title", f"{a} × {b}: {value:+.2f}")]
-    return element(
-        "rect",
-        *title,
-        x=x + 0.5,
-        y=y + 0.5,
-        width=CELL - 1,
-        height=CELL - 1,
-        class_=style,
-        fill_opacity=round(min(1.0, abs(value) ** 0.7), 2),
-    )
+def _cells(row: list[float], a: int, order: list[int], names: list[Markup], left: float, y: float) -> Iterator[Markup]:
+    """One row, written without `element`: there are thousands of them in a drawing."""
+    side, top = CELL - 1, short(y + 0.5)
+    for column, b in enumerate(order):
+        value = 1.0 if a == b else row[b]
+        if abs(value) < WHITE_BELOW:
+            continue
+        style = "self" if a == b else "together" if value > 0 else "apart"
+        title = "" if a == b else f"<title>{names[a]} × {names[b]}: {value:+.2f}</title>"
+        place = f'x="{short(left + CELL * column + 0.5)}" y="{top}" width="{side}" height="{side}"'
+        opacity = short(round(min(1.0, abs(value) ** 0.7), 2))
+        yield Markup(f'<rect {place} class="{style}" fill-opacity="{opacity}">{title}</rect>')  # noqa: S704 - escaped

@@ -21,8 +21,8 @@ from flows.__main__ import main
 from flows.prefect_api import background, servers
 from flows.prefect_api.background import BackgroundServer, stop_background_servers, terms_of_environment
 from flows.prefect_api.connection import starting_prefect
+from flows.prefect_api.environment import prefect_environment, state_folder
 from flows.prefect_api.servers import LocalServer, ServerError, Terms, answers
-from flows.settings import prefect_environment, state_folder
 from tests.support import quick_server
 
 ROOT = Path(__file__).parents[3]
@@ -186,6 +186,19 @@ def test_a_run_that_cannot_be_prepared_leaves_no_server(state: Path, monkeypatch
     with pytest.raises(ValueError, match="no such oracle"), starting_prefect():
         raise ValueError("no such oracle")
     assert len(running(state)) == 1  # it was there before
+
+
+def test_a_command_that_cannot_be_read_leaves_no_server(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started before the command is read."""
+    monkeypatch.setenv("TWOTHIRDS_SERVER_MINUTES", "10")
+    started: list[list[int]] = []
+    monkeypatch.setattr("flows.__main__.build_app", lambda: started.append(running(state)))
+    assert main(["discover", "datasets/faces", "--help"]) == 1
+    assert main(["oracles"]) == 1
+    assert started == [[], []]
+    assert main(["discover", "datasets/faces"]) == 1
+    assert len(started[-1]) == 1
+    until(lambda: running(state) == [])
 
 
 def test_nothing_is_started_where_runs_are_pointed_at_an_api_or_bring_their_own(

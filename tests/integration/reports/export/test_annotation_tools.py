@@ -85,6 +85,7 @@ print(json.dumps(read))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # installs the package
 def test_label_studio_accepts_project_and_tasks(run: Run, tmp_path: Path) -> None:
     folder = str(run.folder / "export" / "label-studio")
     valid = json.loads(said_in_environment(tmp_path, "label-studio-sdk==2.1.2", LABEL_STUDIO, folder))
@@ -92,6 +93,7 @@ def test_label_studio_accepts_project_and_tasks(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # installs the package
 def test_fiftyone_reads_pictures_and_labels(run: Run, tmp_path: Path) -> None:
     read = json.loads(
         said_in_environment(tmp_path, "fiftyone==1.22.1", FIFTYONE, str(run.folder / "export" / "fiftyone"))

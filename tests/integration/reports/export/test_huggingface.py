@@ -129,7 +129,7 @@ def test_croissant_metadata_are_valid_and_read_the_labels(tmp_path: Path) -> Non
     run = made(tmp_path / "run", FACES, 0)
     folders = [run.folder / "export" / name for name in ("huggingface", "imagefolder-parquet")]
     files = [str(folder / "croissant.json") for folder in folders]
-    for found in json.loads(said_in_environment(tmp_path, "mlcroissant==1.1.1", CROISSANT, *files)):
+    for found in json.loads(said_in_environment(tmp_path, "mlcroissant[parquet]==1.1.1", CROISSANT, *files)):
         assert found["errors"] == []
         read = pd.DataFrame(found["rows"]).set_index("id")
         assert read.index.tolist() == run.labels.index.tolist()

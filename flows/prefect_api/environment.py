@@ -1,0 +1,44 @@
+"""How Prefect is set up for our runs, by variables. Imports next to nothing, as it is needed first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+from flows import APP
+from flows.errors import UsageError
+
+SERVER_MINUTES = "TWOTHIRDS_SERVER_MINUTES"
+DEFAULT_MINUTES = 5.0
+
+
+def state_folder() -> Path:
+    return Path(platformdirs.user_state_dir(APP))
+
+
+def server_idle_seconds() -> float:
+    """How long the Prefect server that runs share goes on when none uses it; 0: each run brings one of its own."""
+    text = os.environ.get(SERVER_MINUTES) or str(DEFAULT_MINUTES)
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1
+    if not 0 <= minutes <= 1440:
+        raise UsageError(
+            f"{SERVER_MINUTES} {text!r}: give minutes from 0 to 1440; with 0 each run starts its own server"
+        )
+    return minutes * 60
+
+
+def prefect_environment() -> dict[str, str]:
+    """Write history promptly and send no analytics; variables that the user has set win."""
+    wanted = {
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    return {name: value for name, value in wanted.items() if name not in os.environ}
