@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -142,11 +143,10 @@ class NotebookDisplay(Display):
             self._show(detail)
 
     def _show(self, text: str) -> None:
-        from IPython.display import Pretty, display
-
-        line = Pretty(printable(text))
+        ipython: Any = import_module("IPython.display")  # only a notebook has it
+        line = ipython.Pretty(printable(text))
         if self._line is None:
-            self._line = display(line, display_id=True)
+            self._line = ipython.display(line, display_id=True)
         else:
             self._line.update(line)
 
