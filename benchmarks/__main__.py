@@ -32,6 +32,7 @@ BENCHMARKS = {
     "Predicted labels": ["benchmarks.certificate"],
     "What labels cost": ["benchmarks.price"],
     "What a small working set loses": ["benchmarks.price.working_set"],
+    "The same feature twice": ["benchmarks.duplicates"],
     "Estimates": ["benchmarks.estimates", "--examples", "30", "--queries", "8"],
 }
 # the matrices are not part of the project: they are given by path

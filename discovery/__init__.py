@@ -18,6 +18,8 @@ from discovery.questions import (
     StrategyError,
     differs_clearly,
 )
+from discovery.sameness import NOTHING_SEEN, SAME_FROM, LabelNoise, chance_of_same, is_in_doubt, label_odds
 from discovery.tree import FeatureTree, as_dot, as_json, as_text, feature_tree
 from discovery.twins import SAME_LABELS, Closeness, correlations, find_twin, normalised, same_name
 from discovery.votes import NOBODY, VoteSheet, majority_labels, votes_to_ask
+from discovery.wording import Described, Likeness, likeness

@@ -32,19 +32,23 @@ def distinct(labels: Labels, kept: LabelMatrix | Sequence[Labels], difference: f
     return bool((differing(labels, np.asarray(kept)) / max(labels.size, 1) >= difference).all())
 
 
-def interesting_and_distinct(matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE) -> list[bool]:
+def interesting_and_distinct(
+    matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE, repeats: Sequence[bool] = ()
+) -> list[bool]:
     """For each feature whether it counts: of several that are much the same, the one found first does."""
-    return [all(marks) for marks in interest_and_distinctness(matrix, difference)]
+    return [all(marks) for marks in interest_and_distinctness(matrix, difference, repeats)]
 
 
 def interest_and_distinctness(
-    matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE
+    matrix: LabelMatrix | Sequence[Labels], difference: float = DIFFERENCE, repeats: Sequence[bool] = ()
 ) -> list[tuple[bool, bool]]:
-    """For each feature whether it is interesting, and whether it is distinct from the earlier ones that are both."""
+    """For each feature whether it is interesting, and whether it is distinct from the earlier ones that are both.
+    `repeats` says which are known to mean what an earlier one means: labels that err may make them look distinct."""
     kept, found = np.empty((len(matrix), len(matrix[0]) if len(matrix) else 0), np.int8), 0
     marks = []
-    for labels in matrix:
-        marks.append((interesting(labels, difference), distinct(labels, kept[:found], difference)))
+    for place, labels in enumerate(matrix):
+        repeated = place < len(repeats) and repeats[place]
+        marks.append((interesting(labels, difference), not repeated and distinct(labels, kept[:found], difference)))
         if all(marks[-1]):
             kept[found] = labels
             found += 1

@@ -66,7 +66,7 @@ class Twin:
 
 def normalised(name: str) -> str:
     """The words that carry the meaning, singular and in one spelling, "not" first; sorted where order cannot matter."""
-    negated, words = _content(name)
+    negated, words = content_words(name)
     return " ".join(["not"] * negated + [*_in_order(words)])
 
 
@@ -124,7 +124,7 @@ def _twin_by_labels(
 
 
 def _kind_by_words(a: str, b: str) -> Literal["same", "complement"] | None:
-    (a_negated, a_words), (b_negated, b_words) = _content(a), _content(b)
+    (a_negated, a_words), (b_negated, b_words) = content_words(a), content_words(b)
     # "sun glasses", "sun-glasses" and "sunglasses" differ only in where the words are divided.
     if "".join(a_words) != "".join(b_words) and _in_order(a_words) != _in_order(b_words):
         return None
@@ -139,7 +139,7 @@ def _in_order(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=10_000)  # each new name is compared with every known one
-def _content(name: str) -> tuple[bool, tuple[str, ...]]:
+def content_words(name: str) -> tuple[bool, tuple[str, ...]]:
     """Whether the name denies something, and the words of what it says or denies."""
     text = unicodedata.normalize("NFKC", name).casefold().replace("’", "'")
     text = re.sub(r"\b(does|do|is|are|has|have|can)(n't| not)\b", "not", text).replace("'s ", " ")

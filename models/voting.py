@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from discovery import Labels, VoteSheet, majority_labels, votes_to_ask
 from models.oracle import (
-    MEAN_THE_SAME,
     USABLE,
     Answer,
     AnswersPending,
@@ -103,10 +102,8 @@ class Panel:
         examples: Sequence[Example],
         votes: int,
         on_answer: Callable[[Answer], None] = lambda _: None,
-        asks: Callable[[Feature, Example, int], Label] = Label,
     ) -> None:
         self.oracle = oracle
-        self._asks = asks
         self.examples = examples
         self.votes = votes
         self._on_answer = on_answer
@@ -115,7 +112,8 @@ class Panel:
         """The same panel for the examples of these rows only."""
         return Panel(self.oracle, [self.examples[int(row)] for row in rows], self.votes, self._on_answer)
 
-    def compare(self, questions: Sequence[Compare]) -> Elicited:
+    def compare(self, questions: Sequence[Compare] | Sequence[Same]) -> Elicited:
+        """Of examples, or of pairs of features."""
         answers: dict[Question, Answer] = {}
         stopped: OracleError | None = None
         try:
@@ -129,14 +127,6 @@ class Panel:
     def label(self, features: Sequence[Feature]) -> Labelled:
         """Vote on every feature for every example; what was counted is returned even if the oracle stops."""
         return self.complete([Ballot.empty(feature, len(self.examples)) for feature in features])
-
-    def same(self, pairs: Sequence[tuple[Feature, Feature]]) -> Labelled:
-        """Vote on pairs of features: do the two mean the same? One ballot, with a row for each pair."""
-        asked = [Same.of(*pair) for pair in pairs]
-        of_example = {one.example: one for one in asked}
-        ask = lambda _feature, example, voter: replace(of_example[example], voter=voter)  # noqa: E731
-        examples = [one.example for one in asked]
-        return Panel(self.oracle, examples, self.votes, self._on_answer, ask).label([MEAN_THE_SAME])
 
     def complete(self, ballots: list[Ballot]) -> Labelled:
         """The same where some votes are counted already, of each label the first ones."""
@@ -159,7 +149,7 @@ class Panel:
             for place, ballot in enumerate(ballots):
                 first = int(cast[place][row])
                 for voter in range(first, first + int(missing[place, row])):
-                    places[self._asks(ballot.feature, self.examples[row], voter)] = (ballot, row)
+                    places[Label(ballot.feature, self.examples[row], voter)] = (ballot, row)
         return places
 
 

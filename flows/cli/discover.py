@@ -115,7 +115,7 @@ def _print_features(run: Run) -> None:
         if row.look:
             out.print(f"{row.name} is not labelled in full ({row.look!s})")
         if row.twin:
-            out.print(f"{row.name}: {row.twin!s}, by what it selects or by its words")
+            out.print(f"{row.name}: {row.twin!s}, by what it selects, by its words or by what the oracle says of both")
     for line in _result_lines(summary):
         out.print(line)
     out.print(f"written to {run.folder}")
@@ -149,12 +149,19 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
 
 def _lines_of_questions(summary: RunSummary) -> list[str]:
     """What questions for several features brought, and what looks saved."""
+    from reports.drawing import plural
+
     lines = []
     if each := summary.per_question:
         usd = [in_usd(micro_of(amount)) for amount in (each.question_usd, each.label_usd, each.usd_per_feature)]
         lines.append(
             f"{each.features:.1f} features per question, up to {each.most} asked for; questions {usd[0]}, labels "
             f"{usd[1]}, {usd[2]} per feature"
+        )
+    if (same := summary.same) and same.features:
+        lines.append(
+            f"{plural(same.features, 'feature')} of them mean what an earlier one means and do not count, by "
+            f"{plural(same.asked, 'question')} for {in_usd(micro_of(same.usd))}; `features RUN duplicates` merges them"
         )
     if (looked := summary.looked_at) and looked.features:
         lines.append(

@@ -15,7 +15,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.forecast import what_is_kept
-from flows.discover.looking import FirstLooks
+from flows.discover.looking import FirstLooks, Sameness
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
 from flows.discover.outcome import Outcome
 from flows.discover.predict import PredictedRest, predict_rest
@@ -28,7 +28,6 @@ from flows.reviewing import suspended, wait_for_people
 from flows.settings import shows_settings
 from models import (
     AnswersPending,
-    Compare,
     Elicited,
     Feature,
     Labelled,
@@ -95,7 +94,7 @@ def run_discovery(
     prepared: Prepared,
     *,
     run_id: str,
-    compare: Callable[[Panel, list[Compare]], Elicited] = Panel.compare,
+    compare: Callable[[Panel, list[Any]], Elicited] = Panel.compare,
     label: Callable[[Panel, list[Feature]], Labelled] = Panel.label,
     on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None,
 ) -> Outcome:
@@ -151,7 +150,7 @@ def run_discovery(
 def _loop(
     prepared: Prepared,
     oracle: Oracle,
-    compare: Callable[[Panel, list[Compare]], Elicited],
+    compare: Callable[[Panel, list[Any]], Elicited],
     label: Callable[[Panel, list[Feature]], Labelled],
 ) -> Loop:
     settings = prepared.settings
@@ -161,7 +160,9 @@ def _loop(
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
     looking = FirstLooks.with_label(settings.look, settings.seed, panel, label)
-    about = (strategy, prepared.compared, limits, *asking, sentence_closeness(), looking)
+    closeness = sentence_closeness()
+    sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
+    about = (strategy, prepared.compared, limits, *asking, closeness, looking, sameness)
     return Loop(*about, given=prepared.given_features, exclude=settings.excluded)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from discovery import UNKNOWN
 from discovery.statistics import Promise
-from flows.discover.looking import FirstLooks
+from flows.discover.looking import MOST_PAIRS, FirstLooks, Sameness
 from flows.discover.loop import Limits, Loop, Progress
 from flows.discover.predicted_price import AskedShares, label_cells, predicted_range
 from flows.discover.preparation import Prepared, build_crowd
@@ -30,6 +30,8 @@ from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.oracle_specs import OracleSpec
 from models import MICRO, Money, Panel, in_usd, rows_save
 from sources import Example
+
+PAIRS_EACH = 1  # pairs of features that a new one is likely asked about
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def price_of(prepared: Prepared) -> PriceRange:
         limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
         looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
         strategy = RandomQuestions(form, len(examples))
-        about = (strategy, examples, limits, panel.compare, panel.label, None, looking)
+        sameness = Sameness(panel.compare, settings.votes, least=PAIRS_EACH) if settings.ask_same else None
+        about = (strategy, examples, limits, panel.compare, panel.label, None, looking, sameness)
         return Loop(*about, given=prepared.given_features, exclude=settings.excluded).run()
 
     def rehearse(rehearsal: RehearsedOracle) -> int:
@@ -181,14 +184,14 @@ def forecast_discovery(
     settings, oracle = prepared.settings, prepared.oracle
     known = is_known(oracle)
     shares, rest = _shares(prepared), len(prepared.rest) if settings.label_rest or settings.agree is not None else 0
-    labelled = len(prepared.compared) + rest
+    asked_each = len(prepared.compared) + rest + (MOST_PAIRS if settings.ask_same else 0)
     given = _given_price(prepared, whole=rest > 0)
     found = RunForecast(
         dataset=prepared.dataset.name,
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
         examples=len(prepared.compared),
         price=price_of(prepared) if is_paid(oracle, prepared.compared) else PriceRange(),
-        calls=settings.queries * (1 + prepared.features_each * labelled * settings.votes) + given.calls,
+        calls=settings.queries * (1 + prepared.features_each * asked_each * settings.votes) + given.calls,
         given=given,
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
         plans=tuple(plans(prepared)),

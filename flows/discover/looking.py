@@ -1,18 +1,51 @@
 """A look before the whole: a new feature is labelled on a few examples first, and in full unless it surely will not
-count (`discovery/look.py` has the test)."""
+count (`discovery/look.py` has the test), or means what an earlier one means. Where words and labels leave that in
+doubt, the oracle is asked (`discovery/sameness.py` has the odds)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Labels, Look, TooLittle, interesting_and_distinct, judge, looks, order_to_tell
-from models import Ballot, Feature, Labelled, OracleError, Panel
+from discovery import (
+    NOTHING_SEEN,
+    SAME_FROM,
+    Closeness,
+    Described,
+    LabelNoise,
+    Labels,
+    Likeness,
+    Look,
+    TooLittle,
+    chance_of_same,
+    interesting_and_distinct,
+    is_in_doubt,
+    judge,
+    label_odds,
+    likeness,
+    looks,
+    order_to_tell,
+)
+from models import (
+    Answer,
+    Ballot,
+    Elicited,
+    Feature,
+    Label,
+    Labelled,
+    OracleError,
+    OracleUnavailable,
+    Panel,
+    Same,
+    Verdict,
+)
 
 Rows = NDArray[np.intp]
+# Of ballots, by place, the feature that each repeats; and the error that ended it, if one did.
+FindSame = Callable[[list[Ballot]], tuple[dict[int, Feature], OracleError | None]]
 CHANCE = 6  # sets the order of the examples apart from other uses of the seed
 
 
@@ -34,8 +67,15 @@ class FirstLooks:
             return None
         return cls(len(panel.examples), first, seed, lambda features, rows: label(panel.part(rows), features))
 
-    def of(self, features: Sequence[Feature], known: Sequence[tuple[str, Labels]], number: int) -> LookedAt:
-        """Label features that came up together, after so many questions; `known` are those labelled in full."""
+    def of(
+        self,
+        features: Sequence[Feature],
+        known: Sequence[tuple[str, Labels]],
+        number: int,
+        same: FindSame = lambda _: ({}, None),
+    ) -> LookedAt:
+        """Label features that came up together, after so many questions; `known` are those labelled in full. `same`
+        finds those that mean what another one means: these are not labelled further."""
         order = order_to_tell(
             self.n, [labels for _, labels in known], np.random.default_rng([self.seed, CHANCE, number])
         )
@@ -48,6 +88,9 @@ class FirstLooks:
             if not self._ask(found, open_, np.sort(order[seen : look.size])):
                 return found
             seen = look.size
+            if not found.find_same(open_, same, seen):
+                return found
+            open_ = [place for place in open_ if place not in found.dropped]
             done = found.judge(open_, counting, look)
             in_full.setdefault(seen, []).extend(done)
             open_ = [place for place in open_ if place not in done and place not in found.dropped]
@@ -73,6 +116,15 @@ class LookedAt:
     ballots: list[Ballot]  # in the order of the features
     dropped: dict[int, str] = field(default_factory=dict)  # by place: why it was not labelled in full
     stopped: OracleError | None = None
+    repeats: dict[int, Feature] = field(default_factory=dict)  # by place: what means the same
+
+    def find_same(self, places: Sequence[int], same: FindSame, seen: int) -> bool:
+        """Drop those that mean what another one means. False if something ended it."""
+        repeated, self.stopped = same([self.ballots[place] for place in places])
+        for at, other in repeated.items():
+            self.repeats[places[at]] = other
+            self.dropped[places[at]] = f"same as {other.name}: means the same, seen on {seen} examples"
+        return self.stopped is None
 
     def judge(self, places: Sequence[int], counting: Sequence[tuple[str, Labels]], look: Look) -> list[int]:
         """Which need no further look; those that are too little are dropped. Of two new ones that are the same, which
@@ -88,3 +140,114 @@ class LookedAt:
             if verdict:
                 done.append(place)
         return done
+
+
+MOST_PAIRS = 4  # that one new feature is asked about, the likeliest
+MOST_ANSWERS = 3  # to one pair
+Pair = frozenset[Feature]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledFeature:
+    """A feature with its labels, as far as they are known, and what its votes say of their noise."""
+
+    feature: Feature
+    labels: Labels
+    noise: LabelNoise = NOTHING_SEEN
+
+    @classmethod
+    def of(cls, ballot: Ballot, votes: int) -> LabelledFeature:
+        return cls(ballot.feature, ballot.labels, vote_noise(ballot.answers, votes) if votes > 1 else NOTHING_SEEN)
+
+
+def vote_noise(answers: Iterable[Answer], votes: int) -> LabelNoise:
+    """By the first two votes on each label."""
+    said: dict[str, dict[int, Verdict]] = {}
+    for answer in answers:
+        question = answer.question
+        if isinstance(question, Label) and question.voter < 2 and answer.verdict in (Verdict.YES, Verdict.NO):
+            said.setdefault(question.example.digest, {})[question.voter] = answer.verdict
+    both = [list(one.values()) for one in said.values() if len(one) == 2]
+    return LabelNoise.of_votes(len(both), sum(first is not second for first, second in both), votes)
+
+
+@dataclass
+class Sameness:
+    """Asks up to MOST_ANSWERS times about each of up to MOST_PAIRS pairs for a new feature."""
+
+    ask: Callable[[list[Same]], Elicited]
+    votes: int = 1  # of a label
+    closeness: Closeness | None = None
+    least: int = 0  # pairs that are asked about for each new feature, doubtful or not: for a forecast
+    answers: dict[Feature, list[Answer]] = field(default_factory=dict)  # by the new feature they were given for
+    _said: dict[Pair, list[bool]] = field(default_factory=dict)
+    _open: set[Pair] = field(default_factory=set)  # asked, and no usable answer
+    _lost: bool = False  # it does not answer such questions
+
+    def among(
+        self, new: Sequence[LabelledFeature], earlier: Sequence[LabelledFeature], noise: LabelNoise
+    ) -> tuple[dict[int, Feature], OracleError | None]:
+        """By place among the new ones, the feature that it repeats: an earlier one, or a new one before it. `noise` is
+        what is known of all labels. And the error that ended it, if one did."""
+        found = [
+            [_Match.of(one, other, self.closeness, noise) for other in (*earlier, *new[:place])]
+            for place, one in enumerate(new)
+        ]
+        stopped = None
+        while stopped is None and (asked := [pair for matches in found for pair in self._doubtful(matches)]):
+            stopped = self._put(asked)
+        repeated: dict[int, Feature] = {}
+        for place, matches in enumerate(found):
+            best = max(matches, key=self._chance, default=None)
+            if best is not None and self._chance(best) >= SAME_FROM:
+                first = next((at for at, one in enumerate(new) if one.feature == best.other), None)
+                repeated[place] = best.other if first is None else repeated.get(first, best.other)
+        return repeated, stopped
+
+    def denied(self, one: Feature, other: Feature) -> bool:
+        said = self._said.get(frozenset((one, other)), [])
+        return 2 * sum(said) < len(said)
+
+    def _chance(self, match: _Match) -> float:
+        return chance_of_same(match.words, match.by_labels, self._said.get(match.pair, ()))
+
+    def _doubtful(self, matches: list[_Match]) -> list[tuple[_Match, int]]:
+        """Pairs to ask about, each with the number of answers to it so far."""
+        if self._lost:
+            return []
+        likeliest = sorted(matches, key=lambda match: -self._chance(match))[:MOST_PAIRS]
+        counted = [(one, len(self._said.get(one.pair, ()))) for one in likeliest if one.pair not in self._open]
+        doubtful = [(one, n) for one, n in counted if n < MOST_ANSWERS and is_in_doubt(self._chance(one), n)]
+        return doubtful or [(one, n) for one, n in counted[: self.least] if not n]
+
+    def _put(self, asked: list[tuple[_Match, int]]) -> OracleError | None:
+        elicited = self.ask([Same.of(match.new, match.other, voter) for match, voter in asked])
+        for (match, _), answer in zip(asked, elicited.answers, strict=True):
+            if answer is not None:
+                self.answers.setdefault(match.new, []).append(answer)
+            if answer is not None and answer.verdict in (Verdict.YES, Verdict.NO):
+                self._said.setdefault(match.pair, []).append(answer.verdict is Verdict.YES)
+            else:
+                self._open.add(match.pair)
+        if isinstance(elicited.stopped, OracleUnavailable):
+            self._lost = True  # where the oracle is gone for good, the next question tells
+            return None
+        return elicited.stopped
+
+
+@dataclass(frozen=True, eq=False)
+class _Match:
+    new: Feature
+    other: Feature
+    words: Likeness
+    by_labels: float
+
+    @property
+    def pair(self) -> Pair:
+        return frozenset((self.new, self.other))
+
+    @classmethod
+    def of(cls, one: LabelledFeature, other: LabelledFeature, closeness: Closeness | None, noise: LabelNoise) -> _Match:
+        first, second = (Described(each.feature.name, each.feature.definition) for each in (one, other))
+        odds = label_odds(one.labels, other.labels, noise + one.noise + other.noise)
+        return cls(one.feature, other.feature, likeness(first, second, closeness), odds)

@@ -15,10 +15,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from discovery import (
+    NOTHING_SEEN,
     UNKNOWN,
     Closeness,
     Comparison,
     Kind,
+    LabelNoise,
     Labels,
     Strategy,
     differs_clearly,
@@ -27,7 +29,7 @@ from discovery import (
     interesting_and_distinct,
     same_name,
 )
-from flows.discover.looking import FirstLooks, LookedAt
+from flows.discover.looking import FirstLooks, LabelledFeature, LookedAt, Sameness
 from models import (
     Answer,
     AnswersPending,
@@ -88,6 +90,8 @@ class KnownFeature:
     consistent = True
     twin = None
     dropped = ""
+    repeats = False
+    checks: ClassVar[tuple[Answer, ...]] = ()
 
     @property
     def feature(self) -> Feature:
@@ -112,6 +116,8 @@ class Finding:
     ballot: Ballot
     twin: EarlierTwin | None = None
     dropped: str = ""  # why it was not labelled in full after a look; empty if it was
+    checks: list[Answer] = field(default_factory=list)  # whether it means what another feature means
+    repeats: bool = False  # it does, by words, labels and what the oracle says of the two
 
     @cached_property
     def labels(self) -> Labels:
@@ -120,7 +126,18 @@ class Finding:
 
     @property
     def cost(self) -> Money:
-        return self.answer.cost_of(self.feature) + sum(vote.cost for vote in self.ballot.answers)
+        return self.answer.cost_of(self.feature) + sum(vote.cost for vote in (*self.ballot.answers, *self.checks))
+
+    @property
+    def contradictions(self) -> LabelNoise:
+        """Of the examples asked about, those whose label is not what the answer says of them."""
+        shown = next((one.shown for one in self.answer.features if one.feature == self.feature), ())
+        asked = [*self.comparison.examples, *self.comparison.without]
+        has = np.isin(np.arange(len(asked)), shown)
+        known = self.labels[asked] != UNKNOWN
+        if not shown or not known.any():
+            return NOTHING_SEEN
+        return LabelNoise(int(known.sum()), int(((self.labels[asked] == 1) != has)[known].sum()))
 
     @property
     def question(self) -> str:
@@ -183,6 +200,10 @@ class Progress:
         return next(n for n, (_, answer) in enumerate(self.asked, start=1) if answer is finding.answer)
 
     @property
+    def contradictions(self) -> LabelNoise:
+        return sum((one.contradictions for one in self.findings), NOTHING_SEEN)
+
+    @property
     def g(self) -> float:
         return self.g_curve[-1] if self.g_curve else self.g_given
 
@@ -206,6 +227,7 @@ class Loop:
         label: Callable[[list[Feature]], Labelled],
         closeness: Closeness | None = None,
         looking: FirstLooks | None = None,
+        sameness: Sameness | None = None,
         *,
         given: Sequence[Feature] = (),
         exclude: Sequence[str] = (),
@@ -219,6 +241,8 @@ class Loop:
         self._looking = looking
         self._given = list(given)
         self._exclude = tuple(exclude)
+        self._sameness = sameness
+        self._in_full: list[LabelledFeature] = []  # what new features may repeat
         self.progress = Progress()
 
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
@@ -255,6 +279,7 @@ class Loop:
         self.progress.stop(labelled.stopped)
         for ballot in labelled.ballots:
             self.progress.given.append(KnownFeature(ballot))
+            self._remember(ballot)
             self._strategy.know(ballot.feature.name, ballot.labels)
         self.progress.g_given = g(np.stack([one.labels for one in self.progress.given]), len(self._examples))
         self.progress.unresolved = self._strategy.unresolved
@@ -277,9 +302,25 @@ class Loop:
             return LookedAt([])
         if self._looking is None:
             labelled = self._label(new)
-            return LookedAt(labelled.ballots, stopped=labelled.stopped)
-        known = [(one.feature.name, one.labels) for one in self.progress.known if not one.dropped]
-        return self._looking.of(new, known, self.progress.queries)
+            found = LookedAt(labelled.ballots, stopped=labelled.stopped)
+        else:
+            known = [(one.feature.name, one.labels) for one in self.progress.known if not one.dropped]
+            found = self._looking.of(new, known, self.progress.queries, self._same)
+        if found.stopped is None:
+            places = [place for place in range(len(new)) if place not in found.dropped]
+            repeated, found.stopped = self._same([found.ballots[place] for place in places])
+            found.repeats |= {places[at]: other for at, other in repeated.items()}
+        return found
+
+    def _same(self, ballots: list[Ballot]) -> tuple[dict[int, Feature], OracleError | None]:
+        if self._sameness is None or not ballots:
+            return {}, None
+        new = [LabelledFeature.of(ballot, self._sameness.votes) for ballot in ballots]
+        return self._sameness.among(new, self._in_full, self.progress.contradictions)
+
+    def _remember(self, ballot: Ballot) -> None:
+        if self._sameness is not None:
+            self._in_full.append(LabelledFeature.of(ballot, self._sameness.votes))
 
     def _question(self, comparison: Comparison, voter: int) -> Compare:
         known = tuple(one.feature.name for one in self.progress.known) if comparison.other_than_known else ()
@@ -327,12 +368,16 @@ class Loop:
             if finding is None:
                 new.append(finding := self._finding(comparison, answer, feature, labelled))
                 progress.findings.append(new[-1])
-            named[finding.feature.name] = finding
+                if not (new[-1].dropped or new[-1].repeats):
+                    self._remember(new[-1].ballot)
+            learned = self._earlier(finding) or finding
+            named[learned.feature.name] = learned
         # no feature is NONE, refused or unreadable: this very question is settled, no other
         self._strategy.learn(comparison, [*named], [finding.labels for finding in named.values()])
         if new:
             matrix = np.stack([one.labels for one in progress.known])
-            progress.flags = interesting_and_distinct(matrix)[len(progress.given) :]
+            repeats = [one.repeats for one in progress.known]
+            progress.flags = interesting_and_distinct(matrix, repeats=repeats)[len(progress.given) :]
             progress.g_curve.append(g(matrix, len(self._examples)))
         else:
             progress.g_curve.append(progress.g)
@@ -344,6 +389,16 @@ class Loop:
         ballot = labelled.ballots[place]
         names = [one.feature.name for one in self.progress.known]
         labels = [one.labels for one in self.progress.known]
-        twin = find_twin(feature.name, ballot.labels, names, labels, self._closeness)
-        earlier = EarlierTwin(twin.kind, names[twin.other]) if twin else None
-        return Finding(feature, comparison, answer, ballot, earlier, labelled.dropped.get(place, ""))
+        checks = self._sameness.answers.pop(ballot.feature, []) if self._sameness else []
+        finding = Finding(feature, comparison, answer, ballot, None, labelled.dropped.get(place, ""), checks)
+        if (repeated := labelled.repeats.get(place)) is not None:
+            finding.twin, finding.repeats = EarlierTwin("same", repeated.name), True
+        elif twin := find_twin(feature.name, ballot.labels, names, labels, self._closeness):
+            other = self.progress.known[twin.other].feature
+            if not (twin.kind == "same" and self._sameness and self._sameness.denied(feature, other)):
+                finding.twin = EarlierTwin(twin.kind, other.name)
+        return finding
+
+    def _earlier(self, finding: KnownFeature | Finding) -> KnownFeature | Finding | None:
+        """The feature that means the same, where one does."""
+        return self._known(finding.twin.name) if finding.repeats and finding.twin else None

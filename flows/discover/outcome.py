@@ -29,7 +29,7 @@ from flows.discover.predict import PredictedRest
 from flows.discover.savings import Savings, savings_of
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded
+from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded, Same
 from models.people import RecordedCrowd
 from reports.run import (
     COMPARISON,
@@ -41,6 +41,7 @@ from reports.run import (
     OracleSummary,
     PerQuestion,
     RunSummary,
+    SameFeatures,
     SkippedExample,
     TargetScore,
     TruthScore,
@@ -75,7 +76,8 @@ class Outcome:
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.known
-        marks = interest_and_distinctness([finding.labels for finding in findings])
+        repeats = [finding.repeats for finding in findings]
+        marks = interest_and_distinctness([finding.labels for finding in findings], repeats=repeats)
         return [
             {
                 "order": order,
@@ -157,6 +159,12 @@ class Outcome:
             parts["given"] = self._given_part()
         if (settings.per_question or 1) > 1:
             parts["per_question"] = self._per_question()
+        if settings.ask_same:
+            parts["same"] = SameFeatures(
+                asked=sum(len(one.checks) for one in progress.findings),
+                usd=sum(answer.cost for one in progress.findings for answer in one.checks) / MICRO,
+                features=sum(one.repeats for one in progress.findings),
+            )
         if settings.look:
             parts["looked_at"] = self._looked_at()
         if self.rest:
@@ -179,6 +187,10 @@ class Outcome:
         return parts | {"unusable": self.unusable}
 
     @cached_property
+    def _order(self) -> dict[str, int]:
+        return {one.feature.name: order for order, one in enumerate(self.progress.known)}
+
+    @cached_property
     def unusable(self) -> UnusableAnswers:
         tally = UnusableTally()
         for answer in self._answers():
@@ -199,7 +211,7 @@ class Outcome:
         answers = [answer for _, answer in self.progress.asked]
         questions, labels = (
             sum(answer.cost for answer in answers),
-            sum(vote.cost for finding in self.progress.findings for vote in finding.ballot.answers),
+            sum(vote.cost for one in self.progress.findings for vote in (*one.ballot.answers, *one.checks)),
         )
         found = max(len(self.progress.findings), 1)
         return PerQuestion(
@@ -244,6 +256,7 @@ class Outcome:
             yield answer
         for finding in self.progress.known:
             yield from sorted(finding.ballot.answers, key=_place)
+            yield from finding.checks
         for ballot in self.rest:
             yield from sorted(ballot.answers, key=_place)
 
@@ -328,6 +341,9 @@ class Outcome:
                 **({"exclude": list(question.exclude)} if question.exclude else {}),
                 **({"most": question.most} if question.most > 1 else {}),
             }
+        elif isinstance(question, Same):
+            other, feature = sorted((one.name for one in question.pair), key=lambda name: self._order.get(name, -1))
+            asked |= {"feature": feature, "other": other}
         elif isinstance(question, Label):
             asked |= {"feature": question.feature.name, "example": question.example.id}
         return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}

@@ -69,7 +69,7 @@ AIMED = ("target", "between", "hold_out_by", "unguided", "exclude")  # decide to
 
 
 # Decide too, but not where they have the value that all runs had before there was such a setting.
-DECIDING_UNLESS = {"per_question": 1, "look": 0}
+DECIDING_UNLESS: dict[str, int] = {"per_question": 1, "look": 0, "ask_same": False}
 
 
 PER_QUESTION = 3  # features that a model is asked for at a time
@@ -107,6 +107,11 @@ class DiscoverSettings(OracleSettings):
         ge=0,
         description="examples on which a new feature is labelled first, and not in full if it surely will not count; "
         f"0 for no look (default: {FIRST_LOOK} with auto where openai or vlm labels without people, else 0)",
+    )
+    ask_same: bool | None = Field(
+        None,
+        description="ask whether a new feature means the same as a known one where that is in doubt, and do not label "
+        "it in full if so (default: with auto where openai or vlm labels without people)",
     )
     target_g: float | None = Field(None, ge=0, le=1, description="stop when g has come down to this")
     nones: int | None = Field(None, ge=1, description="stop after this many NONEs in a row")
@@ -187,6 +192,7 @@ class DiscoverSettings(OracleSettings):
         one example cost less when they are asked together. Strategies of the paper ask and compare as the paper does,
         and a target is learned from all examples."""
         chosen: dict[str, Any] = {"per_question": self._features_per_question(), "look": self._first_look()}
+        chosen["ask_same"] = self._saves_by_asking if self.ask_same is None else self.ask_same
         aimed = self.target is not None or self.between is not None
         if self.elicit_on is None and rows_save and self.strategy == "auto" and not aimed and n > WORKING_SET:
             chosen |= {"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE}
@@ -209,10 +215,15 @@ class DiscoverSettings(OracleSettings):
             if self.look:
                 raise UsageError(f"--look {self.look} and --agree {self.agree:g} do not go together: leave one out")
             return 0
+        usual = FIRST_LOOK if self._saves_by_asking else 0
+        return usual if self.look is None else self.look
+
+    @property
+    def _saves_by_asking(self) -> bool:
+        """Whether one more question before all labels of a feature costs less than it may save, and no long wait."""
         waits = self.escalate is not None or self.spot_check is not None or self.provider_batch
         labels = OracleSpec.parse(self.labeller or self.oracle).kind
-        usual = FIRST_LOOK if self.strategy == "auto" and labels in TAKE_TIME and not waits else 0
-        return usual if self.look is None else self.look
+        return self.strategy == "auto" and labels in TAKE_TIME and not waits
 
     def make_strategy(self, n: int) -> Strategy:
         """For `n` examples; raises StrategyError where that is impossible."""

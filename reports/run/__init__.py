@@ -16,6 +16,7 @@ from reports.run.summary import (
     OracleSummary,
     PerQuestion,
     RunSummary,
+    SameFeatures,
     SkippedExample,
     TargetScore,
     TruthScore,

@@ -119,12 +119,14 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
     for question, answer in _lines(folder / "answers.jsonl"):
         if "examples" in question:
             comparisons.append(_asked(question, answer))
-        if question["kind"] != Kind.LABEL:
+        if question["kind"] not in (Kind.LABEL, Kind.SAME):
             continue
         name = question["feature"]
         if name not in tallies:
             tallies[name] = Tally.empty(len(ids))
-        if (row := row_of.get(question["example"])) is not None:
+        if question["kind"] == Kind.SAME:  # what it took to tell the feature from others is part of its cost
+            tallies[name].cost += answer["cost"]
+        elif (row := row_of.get(question["example"])) is not None:
             tallies[name].count(row, answer)
     return Answers(comparisons, tallies)
 

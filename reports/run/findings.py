@@ -16,6 +16,7 @@ from reports.run.files import RunError
 from reports.run.folder import FEATURE_COLUMNS, RunFolder
 from reports.run.predictions import COLUMNS as PREDICTED_COLUMNS
 from reports.run.predictions import Chances, certificates_of, read_chances
+from reports.run.twins import SAME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,7 @@ class Found:
     made: str = ""  # how curation made it what it is
     look: str = ""  # why it was not labelled in full; empty if it was
     twin: str = ""  # "same as …" or "complement of …" an earlier feature
+    repeats: bool = False  # its twin means the same, whatever the labels say: it does not count beside it
     chances: Chances | None = None  # of yes where a label is predicted, NaN where it was asked; None: nowhere
     certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
 
@@ -121,7 +123,8 @@ class Findings:
     @property
     def marks(self) -> list[tuple[bool, bool]]:
         """Of each feature whether it is interesting, and whether distinct, on the examples that were compared."""
-        return interest_and_distinctness(self.matrix[:, self.working])
+        repeats = [one.repeats and one.twin.startswith(SAME) for one in self.found]
+        return interest_and_distinctness(self.matrix[:, self.working], repeats=repeats)
 
     def tree(self, *, tolerance: float = 0.1, support: int = 4) -> FeatureTree:
         """Which features lie below which. `tolerance` is the share of exceptions allowed because labels err, `support`
@@ -207,6 +210,7 @@ def _read_findings(run: RunFolder) -> Findings:
             question=str(row.question),
             examples=str(row.examples),
             twin=str(row.twin),
+            repeats=str(row.twin).startswith(SAME) and str(row.distinct) == "False",
             look=str(row.look),
             chances=chances.get(str(row.name)),
             certificate=certificates.get(str(row.name)),

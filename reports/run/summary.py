@@ -115,6 +115,14 @@ class LookedAtOnly(JsonPart):
     labels_saved: int  # examples that were not labelled, over these features
 
 
+class SameFeatures(JsonPart):
+    """Features that mean what an earlier one means, and the questions whether they do."""
+
+    asked: int
+    usd: Number
+    features: int
+
+
 class RunSummary(JsonPart):
     """Fields are in the order of the file. Those with a default are missing from older or from some runs."""
 
@@ -143,6 +151,7 @@ class RunSummary(JsonPart):
     given: GivenFeatures | None = None
     per_question: PerQuestion | None = None
     looked_at: LookedAtOnly | None = None
+    same: SameFeatures | None = None
     voters_agree: Number | None = None
     people: dict[str, Any] | None = None
     predicted: dict[str, Any] | None = None  # labels that were predicted, and their certificates

@@ -75,16 +75,16 @@ def test_a_quote_that_is_not_in_the_text_is_asked_for_again(store: Store) -> Non
 
 def test_people_mark_pairs_as_they_mark_examples(store: Store) -> None:
     oracle = HumanOracle(store.queue)
-    pairs = [(CAT, TOM), (CAT, DOG)]
+    pairs = [Same.of(CAT, TOM), Same.of(CAT, DOG)]
     panel = Panel(oracle, (), 1)
-    assert isinstance(panel.same(pairs).stopped, AnswersPending)
+    assert isinstance(panel.compare(pairs).stopped, AnswersPending)
     person = store.queue.people.add("Ann", "reviewer").id
     shown = store.queue.leases.next_page(person, LeaseTerms())
     assert {one.question["feature"][0] for one in shown} == {"mean the same"}
     examples = store.queue.items.examples([one.question["example"] for one in shown])
     said = {one.id: "Cat (" in str(examples[one.question["example"]]["text"]) for one in shown}
     store.queue.votes.give_labels(person, said, [], submission="s")
-    assert panel.same(pairs).ballots[0].labels.tolist() == [1, 0]
+    assert [answer and answer.verdict for answer in panel.compare(pairs).answers] == [Verdict.YES, Verdict.NO]
 
 
 def test_recorded_votes_answer_by_the_two_names(tmp_path: Path) -> None:

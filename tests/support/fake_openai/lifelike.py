@@ -76,6 +76,7 @@ class Habits:
     repeats_known: float = 0.06
     other_words: float = 0.125
     misjudges: float = 0.03  # whether two features mean the same
+    errs_by_wording: bool = False  # other words for a feature are labelled with errors of their own
     prose: float = 0.03
     too_many: float = 0.01
     broken: float = 0.01
@@ -124,9 +125,11 @@ class LifelikeMind(Mind):
             self._recognised[url] = self._picture_rows[int(distance.argmin())]
         return self._recognised[url]
 
-    def seen(self, row: int, column: int, dice: random.Random) -> bool:
+    def seen(self, row: int, column: int, dice: random.Random, wording: str = "") -> bool:
         """What the model makes of a cell: the same on most occasions, and by chance where the cell is borderline."""
         chance, luck = float(self._chance[row, column]), float(self._luck[row, column])
+        if wording and self.habits.errs_by_wording:
+            luck = _hashed(self.seed, row, column, wording)
         wrong = luck < 0.7 * chance or (luck < 1.3 * chance and dice.random() < 0.5)
         return bool(self.truth[row, column]) != wrong
 
@@ -200,18 +203,18 @@ class LifelikeMind(Mind):
         dice = random.Random(f"{self.seed}:{page.seed}")
         return nested({keys: self.has(one, feature, dice) for keys, (one, feature) in page.cells().items()})
 
-    def same(self, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-        """By the attributes that they mean, or the words where they mean none; now and then mistaken."""
+    def same(self, one: Mapping[str, str], other: Mapping[str, str], dice: random.Random) -> bool:
+        """By the attributes that they mean, or the words where they mean none; now and then mistaken, by chance."""
         columns = [self.column_of(each["name"], each["definition"]) for each in (one, other)]
         vague = columns == [None, None] and meaning_of(one["name"]) == meaning_of(other["name"])
         right = vague or (columns[0] is not None and columns[0] == columns[1])
-        return right != (_hashed(self.seed, "same", one["name"], other["name"]) < self.habits.misjudges)
+        return right != (dice.random() < self.habits.misjudges)
 
     def sees(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
         row, column = self.row_of(example), self.column_of(feature["name"], feature.get("definition", ""))
         if column is None:
             return _hashed(self.seed, row, meaning_of(feature["name"])) < 0.5
-        return self.seen(row, column, dice)
+        return self.seen(row, column, dice, feature["name"])
 
     def family(self, page: Page) -> dict[str, Any]:
         """By the columns of the truth that exclude one another."""

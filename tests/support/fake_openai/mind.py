@@ -201,13 +201,13 @@ class Mind:
     def has(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:
         """Whether an example has a feature, or whether the two features that it states mean the same."""
         if feature["name"] == MEAN_THE_SAME.name and len(pair := stated_pair(example.text or "")) == 2:
-            return self.same(*pair)
+            return self.same(pair[0], pair[1], dice)
         return self.sees(example, feature, dice)
 
     def sees(self, example: Shown, feature: Mapping[str, str], dice: random.Random) -> bool:  # noqa: ARG002
         return feature["name"] in self.traits(example)
 
-    def same(self, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    def same(self, one: Mapping[str, str], other: Mapping[str, str], dice: random.Random) -> bool:  # noqa: ARG002
         return one["name"].casefold() == other["name"].casefold()
 
     def why(self, page: Page) -> dict[str, Any]:

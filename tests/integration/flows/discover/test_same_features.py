@@ -1,0 +1,90 @@
+"""The same feature in other words, where it meets servers, stores, curation, estimates and people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.runs.curate import CurationRequest, curate
+from models import AnswersPending, Feature, Same
+from models.people import HumanOracle
+from reports.finished_run import Run
+from sources import load_dataset
+from store import Store
+from tests.support.fake_openai import Habits, LifelikeServer
+
+WORDY = Habits(slow=0.0, broken=0.0, too_many=0.0, other_words=1.0, repeats_known=0.9, vague=0.0, misjudges=0.0)
+
+
+def settings(tmp_path: Path, **changed: Any) -> DiscoverSettings:
+    places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / "run")}
+    return DiscoverSettings.model_validate(
+        {"dataset": "datasets/zoo", "queries": 8, "elicit_on": 101} | places | changed
+    )
+
+
+def test_a_wordy_model_is_asked_and_its_duplicates_are_neither_labelled_in_full_nor_counted(tmp_path: Path) -> None:
+    with LifelikeServer(load_dataset("datasets/zoo"), WORDY, seed=3) as server:
+        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075"
+        chosen = settings(tmp_path, oracle=oracle)
+        expected = forecast_discovery(prepare(chosen))
+        run_discovery(prepare(chosen), run_id="first")
+        run, mind = Run(tmp_path / "run"), server.lifelike
+        table, summary = run.features, run.summary
+        asked = server.labels_asked
+        run_discovery(prepare(chosen.model_copy(update={"out": str(tmp_path / "again")})), run_id="second")
+        assert server.labels_asked == asked, "nothing is asked twice"
+    assert expected.price.most > 0
+    assert summary.settings["ask_same"] is True
+    assert summary.same is not None
+    twins = table[table["twin"].str.startswith("same as ")]
+    assert summary.same.asked > 0
+    assert summary.same.features == len(twins) > 0
+    assert not twins["distinct"].any()
+    defined = dict(zip(table["name"], table["definition"], strict=True))
+    for row in twins.itertuples():
+        other = str(row.twin).removeprefix("same as ")
+        assert mind.column_of(str(row.name), str(row.definition)) == mind.column_of(other, defined[other])
+    assert (twins["labelled"] < 101).any()
+    told = run.findings.feature_table()["cost_usd"].sum()
+    assert told == pytest.approx(table["cost_usd"].sum()), "what it took to tell them apart is read back"
+    assert summary.same.usd > 0
+    marks = [interesting and distinct for interesting, distinct in run.findings.marks]
+    assert sum(marks) == summary.interesting_distinct == int((table["interesting"] & table["distinct"]).sum())
+    kinds = [json.loads(line)["question"]["kind"] for line in (run.folder / "answers.jsonl").read_text().splitlines()]
+    assert kinds.count("same") == summary.same.asked
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        assert store.check.problems() == []
+        assert {line.kind for line in store.costs.lines("first")} >= {"same", "label"}
+    assert (tmp_path / "again" / "features.csv").read_text() == (tmp_path / "run" / "features.csv").read_text()
+    curate(run, CurationRequest("duplicates", [], confirmed=True))
+    assert set(Run(run.folder).features["name"]) == set(table["name"]) - set(twins["name"])
+
+
+def test_strategies_of_the_paper_and_people_are_not_asked_unless_wanted(tmp_path: Path) -> None:
+    openai = "openai:gpt-4o-mini?base_url=http://localhost:1/v1&price=1,1"
+    asks = {
+        ("auto", openai): True,
+        ("adaptive-triple", openai): False,
+        ("auto", "human"): False,
+        ("auto", "simulated"): False,
+    }
+    for (strategy, oracle), expected in asks.items():
+        assert settings(tmp_path, strategy=strategy, oracle=oracle).resolved(101).ask_same is expected
+    assert settings(tmp_path, oracle="human", ask_same=True).resolved(101).ask_same is True
+    assert settings(tmp_path, oracle=openai, provider_batch=True).resolved(101).ask_same is False
+
+
+def test_pairs_for_people_wait_in_the_queue_among_labels(store: Store) -> None:
+    pair = Same.of(Feature("hat"), Feature("cap", "worn on the head"))
+    with pytest.raises(AnswersPending):
+        list(HumanOracle(store.queue).ask([pair]))
+    [shown] = store.queue.items.examples([pair.example.digest]).values()
+    assert shown["text"] == "Feature 1: cap (worn on the head)\nFeature 2: hat"

@@ -1,0 +1,159 @@
+"""A new feature that means what a known one means is asked about where that is in doubt, and not labelled in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from discovery import NOTHING_SEEN, UNKNOWN, Comparison, Kind, Labels
+from flows.discover.looking import FirstLooks, LabelledFeature, Sameness, vote_noise
+from flows.discover.loop import Finding, Limits, Loop
+from models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
+from models.oracle import BudgetExhausted, Label
+from tests.support.made import texts
+
+N = 120
+RNG = np.random.default_rng(2)
+HAT = (RNG.random(N) < 0.4).astype(np.int8)
+BEARD = (RNG.random(N) < 0.4).astype(np.int8)
+TRUTH = {"hat": HAT, "headwear": HAT, "beard": BEARD}
+
+
+class Judge:
+    """Says that a hat is headwear, and counts."""
+
+    def __init__(self, *verdicts: Verdict, stopped: Exception | None = None) -> None:
+        self.asked: list[Same] = []
+        self._verdicts, self._stopped = verdicts, stopped
+
+    def __call__(self, questions: list[Same]) -> Elicited:
+        self.asked += questions
+        if self._stopped is not None:
+            return Elicited([None] * len(questions), self._stopped)  # type: ignore[arg-type]
+        verdicts = [self._verdicts[one.voter] if self._verdicts else self._right(one) for one in questions]
+        return Elicited([Answer(one, said, "judge", cost=7) for one, said in zip(questions, verdicts, strict=True)])
+
+    @staticmethod
+    def _right(question: Same) -> Verdict:
+        return Verdict.YES if {one.name for one in question.pair} == {"hat", "headwear"} else Verdict.NO
+
+
+def noisy(labels: Labels, seed: int) -> Labels:
+    return (labels ^ (np.random.default_rng(seed).random(N) < 0.05)).astype(np.int8)
+
+
+def candidate(name: str, seed: int = 0) -> LabelledFeature:
+    return LabelledFeature(Feature(name, f"It shows a {name}."), noisy(TRUTH[name], seed))
+
+
+def test_what_looks_alike_is_asked_about_until_it_is_sure() -> None:
+    judge = Judge()
+    found, stopped = Sameness(judge).among(
+        [candidate("headwear", 1), candidate("beard", 2)], [candidate("hat", 3)], NOTHING_SEEN
+    )
+    assert stopped is None
+    assert found == {0: Feature("hat", "It shows a hat.")}
+    assert [one.voter for one in judge.asked] == [0, 1], "in other words, so one yes is not enough"
+
+
+def test_two_new_ones_of_one_round_are_told_too_and_both_lead_to_the_known_one() -> None:
+    sameness = Sameness(Judge(Verdict.YES, Verdict.YES))
+    found, _ = sameness.among([candidate("headwear", 1), candidate("headwear", 4)], [candidate("hat", 3)], NOTHING_SEEN)
+    assert {other.name for other in found.values()} == {"hat"}
+    assert len(found) == 2
+
+
+def test_a_no_is_believed_and_nothing_is_asked_twice() -> None:
+    judge = Judge(Verdict.NO)
+    sameness = Sameness(judge)
+    for _ in range(3):
+        assert sameness.among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == ({}, None)
+    assert len(judge.asked) == 1
+    assert sameness.denied(candidate("hat").feature, candidate("headwear").feature)
+
+
+def test_who_cannot_answer_is_not_asked_again_and_a_budget_ends_it() -> None:
+    lost = Judge(stopped=OracleUnavailable("away"))
+    sameness = Sameness(lost)
+    for name in ("hat", "headwear"):
+        assert sameness.among([candidate("headwear", 1)], [candidate(name, 3)], NOTHING_SEEN)[1] is None
+    assert len(lost.asked) == 1
+    used_up = BudgetExhausted("used up")
+    assert Sameness(Judge(stopped=used_up)).among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == (
+        {},
+        used_up,
+    )
+    assert Sameness(Judge(Verdict.REFUSED)).among([candidate("headwear", 1)], [candidate("hat", 3)], NOTHING_SEEN) == (
+        {},
+        None,
+    )
+
+
+def test_votes_on_the_same_label_say_how_much_labels_err() -> None:
+    feature = Feature("hat")
+    votes = [(example, voter, (row + voter) % 4 != 0) for row, example in enumerate(texts(40)) for voter in range(3)]
+    answers = [
+        Answer(Label(feature, example, voter), Verdict.YES if yes else Verdict.NO, "x") for example, voter, yes in votes
+    ]
+    noise = vote_noise(answers, votes=1)
+    assert noise.cells == 40
+    assert noise.differing == 20
+
+
+class Named:
+    """Proposes the same comparison over and over; remembers what it learned."""
+
+    unresolved = 1.0
+
+    def __init__(self) -> None:
+        self.learned: list[list[str]] = []
+
+    def next_questions(self, k: int) -> list[Comparison]:
+        return [Comparison(Kind.TWO_OF_THREE, (0, 1, 2)) for _ in range(k)]
+
+    def know(self, feature: str, labels: Labels) -> None:
+        pass
+
+    def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:  # noqa: ARG002
+        self.learned.append(list(features))
+
+
+def discovered(names: list[str], *, look: bool) -> tuple[list[Finding], Named, Judge, int]:
+    judge, strategy, left, asked = Judge(), Named(), list(names), [0]
+
+    def compare(questions: list[Compare]) -> Elicited:
+        name = left.pop(0)
+        return Elicited([Answer(questions[0], Verdict.FEATURE, "x", Feature(name, f"It shows a {name}."), (0, 1))])
+
+    def label(features: list[Feature], rows: np.ndarray | None = None) -> Labelled:
+        chosen = np.arange(N) if rows is None else rows
+        ballots = []
+        for feature in features:
+            asked[0] += len(chosen)
+            values = noisy(TRUTH[feature.name], len(feature.name))[chosen].astype(np.int64)
+            ballots.append(Ballot(feature, values, 1 - values, np.zeros(len(chosen), np.int64)))
+        return Labelled(ballots)
+
+    looking = FirstLooks(N, 48, 0, label) if look else None
+    loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, looking=looking, sameness=Sameness(judge))
+    return loop.run().findings, strategy, judge, asked[0]
+
+
+def test_a_duplicate_is_not_labelled_in_full_nor_counted_and_the_strategy_learns_the_known_one() -> None:
+    findings, strategy, judge, labels = discovered(["hat", "beard", "headwear"], look=True)
+    last = findings[-1]
+    assert str(last.twin) == "same as hat"
+    assert last.repeats
+    assert last.dropped.startswith("same as hat")
+    assert (last.labels != UNKNOWN).sum() <= 60
+    assert labels < 3 * N
+    assert strategy.learned == [["hat"], ["beard"], ["hat"]]
+    assert last.cost == 7 * len(judge.asked), "what it took to tell is part of its cost"
+
+
+def test_without_a_look_it_is_told_afterwards_and_does_not_count() -> None:
+    findings, _, _, _ = discovered(["hat", "beard", "headwear"], look=False)
+    assert [one.repeats for one in findings] == [False, False, True]
+    assert not findings[-1].dropped
+    assert [str(one.twin or "") for one in findings] == ["", "", "same as hat"]
