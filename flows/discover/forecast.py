@@ -31,7 +31,7 @@ from flows.oracle_specs import OracleSpec
 from models import MICRO, Money, Panel, in_usd, rows_save
 from sources import Example
 
-PAIRS_EACH = 1  # pairs of features that a new one is likely asked about
+DOUBTED = 0.25  # requests whether a new feature means what a known one means, for each: they share about two questions
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def price_of(prepared: Prepared) -> PriceRange:
         limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
         looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
         strategy = RandomQuestions(form, len(examples))
-        sameness = Sameness(panel.compare, settings.votes, least=PAIRS_EACH) if settings.ask_same else None
+        sameness = Sameness(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None
         about = (strategy, examples, limits, panel.compare, panel.label, None, looking, sameness)
         return Loop(*about, given=prepared.given_features, exclude=settings.excluded).run()
 
