@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,20 @@ os.environ["TWOTHIRDS_SERVER_MINUTES"] = "0"  # no server goes on when a test ha
 # Nothing is fetched from the web, and every HTTP client reads the authorities that it trusts: one is read soonest.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "one_certificate.pem")
 
+MEMORY, ROOM = Path("/dev/shm"), 6 << 30
+
+
+def _keep_files_in_memory() -> None:
+    """Where there is room: a store waits for the disk at every commit. PostgreSQL and other processes follow."""
+    if not MEMORY.is_dir():
+        return
+    found = os.statvfs(MEMORY)
+    executable = not found.f_flag & os.ST_NOEXEC  # what tests compile is loaded from there
+    if executable and found.f_bavail * found.f_frsize > ROOM and os.access(MEMORY, os.W_OK):
+        tempfile.tempdir = os.environ.setdefault("TMPDIR", str(MEMORY))
+
+
+_keep_files_in_memory()
 
 SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one run in the same worker
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discovery.statistics import fit_ridge
 from discovery.strategies import target_outputs
-from reports.analysis.prediction import Matrix, Target, ranking_score
+from reports.analysis.prediction import Matrix, Target, ranking_score, ranking_scores
 
 HELD_OUT = 0.25  # share of the examples
 SHUFFLES = 999  # of the held-out values, for the test whether anything is predicted
@@ -85,7 +85,7 @@ def score_held_out(
     p = 1.0
     if count:
         mine_decided = decided(labels[:, :count], target)
-        shuffled = [ranking_score(mine_decided, target.at(held).shuffled(rng)) for _ in range(SHUFFLES)]
+        shuffled = ranking_scores(mine_decided, (target.at(held).shuffled(rng) for _ in range(SHUFFLES)))
         p = (1 + sum(other >= score for other in shuffled)) / (1 + SHUFFLES)
     return HeldOutScore(
         measure="R²" if target.is_number else "AUC",

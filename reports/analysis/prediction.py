@@ -6,6 +6,7 @@ leave-one-out; every class counts the same, however many examples it has."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,17 +70,29 @@ def out_of_fold(x: Matrix, target: Target, seed: int) -> Matrix:
 def ranking_score(decided: Matrix, target: Target) -> float:
     """R² of numbers; of classes the area under the ROC curve of each against the others, averaged over the classes
     that occur together with others: 0.5 is chance."""
-    if target.is_number:
-        spread = float(((target.values - target.values.mean()) ** 2).sum())
-        return 1 - float(((target.values - decided[:, 0]) ** 2).sum()) / spread if spread else 0.0
+    return ranking_scores(decided, [target])[0]
+
+
+def ranking_scores(decided: Matrix, targets: Iterable[Target]) -> list[float]:
+    """Of the same decisions against each target, all numbers or all classes; the ranks are made once."""
     from scipy.stats import rankdata
 
+    ranks = rankdata(decided, axis=0)
+    return [_r_squared(decided, one) if one.is_number else _mean_area(ranks, one) for one in targets]
+
+
+def _r_squared(decided: Matrix, target: Target) -> float:
+    spread = float(((target.values - target.values.mean()) ** 2).sum())
+    return 1 - float(((target.values - decided[:, 0]) ** 2).sum()) / spread if spread else 0.0
+
+
+def _mean_area(ranks: Matrix, target: Target) -> float:
     areas = []
     for place in range(len(target.classes)):
         inside = target.values == place
-        if 0 < inside.sum() < len(inside):
-            below = rankdata(decided[:, place])[inside].sum() - inside.sum() * (inside.sum() + 1) / 2
-            areas.append(below / (inside.sum() * (~inside).sum()))
+        if 0 < (size := int(inside.sum())) < len(inside):
+            below = ranks[inside, place].sum() - size * (size + 1) / 2
+            areas.append(below / (size * (len(inside) - size)))
     return float(np.mean(areas)) if areas else 0.5
 
 

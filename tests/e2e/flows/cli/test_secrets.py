@@ -66,6 +66,7 @@ def test_what_a_server_repeats_reaches_no_record(server: FakeOpenAI, dataset: Pa
     assert leaks(tmp_path, Path(os.environ["XDG_CACHE_HOME"])) == []
 
 
+@pytest.mark.usefixtures("prefect_url")
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
 def test_no_error_line_and_no_traceback_repeats_them(
     server: FakeOpenAI,

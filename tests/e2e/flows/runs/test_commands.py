@@ -14,6 +14,7 @@ from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
+from reports.analysis import target as target_analysis
 from reports.finished_run import Run
 from reports.page.feature_cards import ASKED_FOR
 from tests.support.run_folders import HOSTILE
@@ -52,6 +53,13 @@ def folder(original: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Controls of a target from a few draws, where a test is not about how certain they are."""
+    monkeypatch.setattr(target_analysis, "DRAWS", 5)
+    monkeypatch.setattr(target_analysis, "REFITS", 10)
+
+
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(arguments) == 0, capsys.readouterr().err
     return capsys.readouterr().out
@@ -81,6 +89,7 @@ def tagged(folder: Path, out: Path, **changed: str) -> Path:
     return out
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_report_written_again_keeps_its_sections(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def sections() -> list[str]:
         page = (folder / "report.html").read_text(encoding="utf-8")
@@ -140,6 +149,7 @@ def test_a_target_is_predicted_against_three_controls(folder: Path, capsys: pyte
     assert "What they are good for" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_tagging_control_that_costs_money_is_made_only_within_a_budget(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
