@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import tempfile
@@ -43,6 +44,13 @@ def _keep_files_in_memory() -> None:
 
 
 _keep_files_in_memory()
+gc.disable()  # while tests are collected: whatever is imported stays
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # else Python looks through all of it again and again
+    gc.enable()
+
 
 SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one run in the same worker
 
