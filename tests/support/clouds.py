@@ -104,7 +104,7 @@ class Clouds:
             import huggingface_hub
 
             server = ThreadingHTTPServer(("127.0.0.1", 0), _hub_handler(self._hub))
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self._servers.append(server)
             here = f"http://127.0.0.1:{server.server_address[1]}"
             template = f"{here}/{{repo_id}}/resolve/{{revision}}/{{filename}}"

@@ -40,7 +40,7 @@ class _Guarded(SimpleHTTPRequestHandler):
 def web_folder(folder: Path, token: str) -> Iterator[str]:
     """Its address, for as long as the block runs."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Guarded, directory=str(folder), token=token))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

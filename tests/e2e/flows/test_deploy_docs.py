@@ -223,7 +223,7 @@ def a_used_up_budget_is_told(terminal: Terminal) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Ear)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         saved = (

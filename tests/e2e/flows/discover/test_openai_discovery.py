@@ -79,7 +79,7 @@ def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(
     assert estimate["requests"] == 8 + 8 * 5  # three features a question, six pictures with all three in a request
     assert 0 < estimate["usd_about"] < estimate["usd"]
     assert estimate["input_tokens"] > estimate["output_tokens"] > 0
-    assert main(["estimate", str(faces), "--oracle", oracle, *store]) == 0
+    assert main(["estimate", str(faces), "--oracle", oracle, "--queries", "2", *store]) == 0
     assert "tokens in" in capsys.readouterr().out
 
 

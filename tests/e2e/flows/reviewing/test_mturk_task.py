@@ -56,7 +56,7 @@ def marketplace() -> Iterator[Marketplace]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     market.address = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield market
     server.shutdown()
     server.server_close()
