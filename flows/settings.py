@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -124,7 +124,6 @@ def _folder(value: Any) -> Any:
 
 AboutText = Annotated[str, AfterValidator(_about)]
 NamesText = Annotated[str, AfterValidator(_names)]
-FeaturesText = Annotated[str, BeforeValidator(_folder)]
 OracleText = Annotated[str, AfterValidator(_oracle)]
 StoreText = Annotated[str, AfterValidator(_store)]
 DatasetText = Annotated[str, AfterValidator(_dataset)]
@@ -158,11 +157,13 @@ class RunSettings(FrozenSettings):
     @model_validator(mode="before")
     @classmethod
     def _tables_of_python(cls, values: Any) -> Any:
-        """A DataFrame or Dataset is kept as a file, by whose path results and repetitions know it."""
-        if not isinstance(values, dict) or isinstance(values.get("dataset", ""), str):
+        """Runs and paths go by their names. A DataFrame or Dataset is kept as a file, by whose path results and
+        repetitions know it."""
+        if not isinstance(values, dict):
             return values
-        if isinstance(values["dataset"], Path):
-            return values | {"dataset": str(values["dataset"])}
+        values = {name: _folder(value) for name, value in values.items()}
+        if isinstance(values.get("dataset", ""), str):
+            return values
         folder = Path(platformdirs.user_data_dir(APP)) / "tables"
         return values | {"dataset": str(keep_frame(values["dataset"], folder, values.get("image_column")))}
 

@@ -30,7 +30,7 @@ from flows.enrich import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import may_cost
 from flows.progress import Display
-from models import MICRO, Money, in_usd
+from models import MICRO, in_usd
 
 if TYPE_CHECKING:
     from flows.discover import RunForecast, Savings
@@ -150,46 +150,24 @@ def _print_estimate(expected: RunForecast, output: Output) -> None:
     if output.json:
         print(as_json(expected.to_json()))
         return
-    out, price, likely = results(), expected.price, expected.price.likely
-    head = f"{expected.dataset} ({expected.examples:,} examples) with {expected.oracle}"
-    if not price.most:
-        out.print(f"{head}: up to {expected.calls:,} calls, free of charge; {expected.kept:,} answers are kept")
-        return
-    out.print(
-        f"{head}: likely {_usd(likely.cost)} ({_usd(price.low)} to {_usd(price.high)}), at most {_usd(price.most)}"
-    )
-    about = f"{price.calls:,} calls"
-    if likely.requests:
-        about += f" in {likely.requests:,} requests, {likely.input_tokens:,} tokens in, {likely.output_tokens:,} out"
-    if price.features:
-        about += f", for {price.features} features"
-    source = f"{price.measured:,} earlier answers and " if price.measured else ""
-    out.print(f"that is {about}; by {source}the sizes of the pictures and texts")
-    if given := expected.given.features:
-        taken = f"{expected.given.taken:,} labels are known, {expected.given.labels:,} asked"
-        out.print(f"of that for {given} known features: {taken}, likely {_usd(expected.given.cost)}")
-    if expected.kept:
-        left = f"likely {_usd(expected.left)}, at most {_usd(expected.most_left)}, are left"
-        out.print(f"{expected.kept:,} answers are kept: {left}")
-    if expected.plans or expected.assumed:
+    for line in expected.lines():
+        results().print(line)
+    if expected.price.most and (expected.plans or expected.assumed):
         _print_plans(expected)
 
 
 def _print_plans(expected: RunForecast) -> None:
+    from flows.discover import about_usd
+
     table = Table()
     for heading in ("plan", "likely", "at most", "options", "what it changes"):
         table.add_column(heading, justify="right" if heading in ("likely", "at most") else "left")
     price = expected.price
-    table.add_row("as asked", _usd(price.likely.cost), _usd(price.most), "", expected.assumed)
+    table.add_row("as asked", about_usd(price.likely.cost), about_usd(price.most), "", expected.assumed)
     for plan in expected.plans:
-        money = (_usd(plan.price.likely.cost), _usd(plan.price.most))
+        money = (about_usd(plan.price.likely.cost), about_usd(plan.price.most))
         table.add_row(plan.name, *money, plan.options, plan.changes)
     results().print(table)
-
-
-def _usd(amount: Money) -> str:
-    """To the cent; a sum below a cent with more digits."""
-    return in_usd(amount, 2 if amount >= MICRO // 10 else 4, at_most=True)
 
 
 COUNTS = {

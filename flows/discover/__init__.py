@@ -7,7 +7,15 @@ from flows.discover.settings import OF_THE_STRATEGY, SUBSET, DiscoverSettings
 
 if TYPE_CHECKING:
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
-    from flows.discover.forecast import AGREE, PricedPlan, RunForecast, forecast_discovery, plans_of, price_of
+    from flows.discover.forecast import (
+        AGREE,
+        PricedPlan,
+        RunForecast,
+        about_usd,
+        forecast_discovery,
+        plans_of,
+        price_of,
+    )
     from flows.discover.given import about_of, read_features
     from flows.discover.loop import Finding, Limits, Loop, StopReason
     from flows.discover.outcome import Outcome
@@ -33,7 +41,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "flow": "Run discover discover_flow run_discovery run_flow",
-        "forecast": "AGREE PricedPlan RunForecast forecast_discovery plans_of price_of",
+        "forecast": "AGREE PricedPlan RunForecast about_usd forecast_discovery plans_of price_of",
         "given": "about_of read_features",
         "loop": "Finding Limits Loop StopReason",
         "outcome": "Outcome",

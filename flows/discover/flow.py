@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -191,9 +188,4 @@ def discover(dataset: str, **settings: Any) -> Run:
     with starting_prefect():
         prepared = prepare(DiscoverSettings(dataset=dataset, **settings), display_for_python())
         prepared.check_oracle()
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_flow(prepared)
-    with ThreadPoolExecutor(1) as pool:  # a flow would run in the notebook's own loop, which is busy with this call
-        return pool.submit(copy_context().run, run_flow, prepared).result()
+    return run_flow(prepared)

@@ -34,6 +34,11 @@ from sources import Example
 DOUBTED = 0.25  # requests whether a new feature means what a known one means, for each: they share about two questions
 
 
+def about_usd(amount: Money) -> str:
+    """To the cent; a sum below ten cents with more digits."""
+    return in_usd(amount, 2 if amount >= MICRO // 10 else 4, at_most=True)
+
+
 @dataclass(frozen=True)
 class PricedPlan:
     """One way to the same features and labels, and what it costs."""
@@ -42,6 +47,10 @@ class PricedPlan:
     options: str  # that choose it
     changes: str  # what is different, in words
     price: PriceRange
+
+    def __str__(self) -> str:
+        money = f"likely {about_usd(self.price.likely.cost)}, at most {about_usd(self.price.most)}"
+        return f"{self.name} ({self.options}): {money}; {self.changes}"
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,35 @@ class RunForecast:
     @property
     def most_left(self) -> Money:
         return -(-self.price.most * max(self.calls - self.kept, 0) // max(self.calls, 1))
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *map(str, self.plans)])
+
+    def lines(self) -> list[str]:
+        """In words, without the other plans."""
+        price, likely, kept = self.price, self.price.likely, f"{self.kept:,} answers are kept"
+        head = f"{self.dataset} ({self.examples:,} examples) with {self.oracle}"
+        if not price.most:
+            return [f"{head}: up to {self.calls:,} calls, free of charge; {kept}"]
+        low, high, most = (about_usd(amount) for amount in (price.low, price.high, price.most))
+        about = f"{price.calls:,} calls"
+        if likely.requests:
+            tokens = f"{likely.input_tokens:,} tokens in, {likely.output_tokens:,} out"
+            about += f" in {likely.requests:,} requests, {tokens}"
+        if price.features:
+            about += f", for {price.features} features"
+        source = f"{price.measured:,} earlier answers and " if price.measured else ""
+        lines = [
+            f"{head}: likely {about_usd(likely.cost)} ({low} to {high}), at most {most}",
+            f"that is {about}; by {source}the sizes of the pictures and texts",
+        ]
+        if given := self.given.features:
+            taken = f"{self.given.taken:,} labels are known, {self.given.labels:,} asked"
+            lines.append(f"of that for {given} known features: {taken}, likely {about_usd(self.given.cost)}")
+        if self.kept:
+            left = f"likely {about_usd(self.left)}, at most {about_usd(self.most_left)}, are left"
+            lines.append(f"{kept}: {left}")
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         price, likely = self.price, self.price.likely

@@ -11,7 +11,7 @@ from pydantic import Field
 from discovery import FIRST_LOOK, Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding, with_brief
-from flows.settings import AboutText, DatasetText, FeaturesText, NamesText, OracleSettings, OracleText
+from flows.settings import AboutText, DatasetText, NamesText, OracleSettings, OracleText
 from models import Oracle, digest_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class DiscoverSettings(OracleSettings):
         None, description="auto: parts to switch, as in imagine=off,ways=unresolved+pair (docs/strategies.md)"
     )
     avoid: AboutText = Field("", description="kinds of features that are not wanted, as in 'brand names; camera angle'")
-    known: FeaturesText | None = Field(
+    known: str | None = Field(
         None,
         description="features to start with, so that others are found: a run folder, a CSV file with the columns name "
         "and definition, or by hand: 'name: definition; …'; labels come from a column of that name, from the run, or "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -133,6 +136,23 @@ def run_as_flow(
     display: Display = SILENT,
 ) -> Any:
     """Do `work` as a run of a flow, and return its result. Raises AnswersPending where the run waits for people."""
+    run = partial(_run_here, template, settings, work, last_task, *labels, display=display)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    with ThreadPoolExecutor(1) as pool:  # a flow would run in the notebook's own loop, which is busy with this call
+        return pool.submit(copy_context().run, run).result()
+
+
+def _run_here(
+    template: Flow[..., Any],
+    settings: BaseModel,
+    work: Callable[[History], Any],
+    last_task: str,
+    *labels: str,
+    display: Display,
+) -> Any:
     history = History(display)
     attempt = _Attempt(work, history)
     start = partial(start_prepared, template, settings, attempt)

@@ -13,6 +13,7 @@ import pytest
 from flows.discover import DiscoverSettings, discover
 from flows.enrich import EnrichSettings, enrich
 from flows.progress import SILENT, NotebookDisplay, display_for_python
+from tests.support.api_stub import PLACE, stub
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,6 +27,10 @@ def test_help_lists_every_setting_with_its_type_and_meaning(function: object, mo
     assert "Annotated" not in str(signature)
     for name, field in model.model_fields.items():
         assert f"    {name}: {field.description}" in (function.__doc__ or "")
+
+
+def test_editors_know_the_settings_of_today() -> None:
+    assert PLACE.read_text(encoding="utf-8") == stub(), "write it anew: python -m tests.support.api_stub"
 
 
 class Cell:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from flows import api
 from flows.discover.flow import Run, discover
+from flows.errors import UsageError
+from models.oracle import MICRO
 
 FACES = str(Path(__file__).parents[4] / "datasets" / "faces")
 
@@ -34,3 +37,50 @@ def test_errors_reach_the_caller_in_a_running_event_loop_too(tmp_path: Path) -> 
 
     with pytest.raises(Exception, match="nobody"):
         asyncio.run(notebook())
+
+
+def test_everything_that_the_command_line_does_inside_a_running_event_loop(
+    prefect_url: str,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    store = str(tmp_path / "s.sqlite")
+    table = tmp_path / "table"
+
+    async def notebook() -> Run:
+        run = api.discover(FACES, oracle="simulated", queries=3, store=store, out=tmp_path / "run")
+        first = str(run.features["name"][0])
+        found = api.enrich(FACES, features=run, oracle="simulated", store=store, out=table)
+        assert (found["added"], found["rows"]) == (100, 100)
+        proposed = api.rediscover(FACES, oracle="simulated", table=table, queries=2, examples=30, store=store)
+        assert not set(proposed.get("name", [])) & set(run.features["name"])
+        about = {"oracles": ("simulated", "simulated?noise=0.1"), "features": run, "sample": 12, "comparisons": 2}
+        compared = api.compare(FACES, **about, draws=100, store=store, out=tmp_path / "compared")
+        assert len(compared["oracles"]) == 2
+        assert api.features(run, "rename", first, "another name")["done"] is False
+        assert api.features(run, "rename", first, "another name", yes=True)["done"] is True
+        again = Run(str(tmp_path / "run"))
+        assert "another name" in list(again.features["name"])
+        assert "another name" in api.tree(tmp_path / "run")
+        assert api.report(again, out=tmp_path / "page.html").path == tmp_path / "page.html"
+        assert (tmp_path / "page.html").stat().st_size > 10_000
+        written = api.export(again, ["wide-csv"], out=tmp_path / "export")
+        assert "another name" in written[0].read_text(encoding="utf-8")
+        return again
+
+    run = asyncio.run(notebook())
+    lines = api.costs(store=store)
+    assert {"run", "table", "compared"} <= set(lines["name"])
+    assert lines["questions"].sum() > 300
+    assert len(api.costs(run.folder, store=store)) > 0
+    paid = "simulated?price=0.001"
+    for command, settings in (
+        (api.discover, {"oracle": paid, "queries": 3}),
+        (api.enrich, {"oracle": paid, "features": run, "out": tmp_path / "other"}),
+        (api.rediscover, {"oracle": paid, "table": table, "queries": 2, "examples": 30}),
+        (api.compare, {"oracles": (paid, "simulated"), "features": run, "sample": 12}),
+    ):
+        expected = api.estimate(command, FACES, store=store, **settings)
+        assert 0 < expected.left <= expected.most_left < 10 * MICRO
+        assert "likely" in str(expected)
+    with pytest.raises(UsageError, match="'export' costs nothing"):
+        api.estimate(api.export, run)

@@ -1,0 +1,177 @@
+"""Everything that the command line does with data sets and runs, for Python and notebooks.
+
+    from flows.api import Run, discover, estimate, export
+
+    print(estimate(discover, "datasets/faces", oracle="openai:gpt-4o-mini"))
+    run = discover("datasets/faces", oracle="contrastive")
+    run.features, run.labels  # DataFrames
+    export(run, ["huggingface"])
+
+A data set is a path, an address, a DataFrame, an Arrow table or a HuggingFace Dataset; a run is a Run or its folder.
+Nobody is asked before money is spent: give a `budget`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discovery import as_text
+from flows.compare import CompareSettings
+from flows.discover import DiscoverSettings, Run, discover
+from flows.enrich import EnrichSettings, RediscoverSettings, enrich
+from flows.errors import UsageError
+from flows.progress import display_for_python
+from flows.runs import CurationRequest, curate, forecast_control
+from flows.runs import export as write_export
+from flows.runs import report as write_report
+from flows.settings import open_store, shows_settings
+from reports.page import Page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from flows.discover import RunForecast
+
+__all__ = [
+    *("Run", "compare", "costs", "discover", "enrich", "estimate", "export", "features", "rediscover", "report"),
+    "tree",
+]
+
+
+@shows_settings(CompareSettings)
+def compare(dataset: Any, **settings: Any) -> dict[str, Any]:
+    """Ask several oracles the same questions: `compare("datasets/faces", oracles=["contrastive", "simulated"])` returns
+    what comparison.json holds."""
+    from flows.compare import prepare_comparison, run_flow
+
+    prepared = prepare_comparison(CompareSettings(dataset=dataset, **settings), display_for_python())
+    prepared.check_oracles()
+    return run_flow(prepared)
+
+
+@shows_settings(RediscoverSettings)
+def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
+    """Propose features that tell apart examples which those of a table do not, a row each."""
+    import pandas as pd
+
+    from flows.enrich import check_oracles, run_rediscover_flow
+
+    given, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
+    check_oracles(given, display)
+    return pd.DataFrame(run_rediscover_flow(given, display))
+
+
+def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunForecast:
+    """What a command will cost, before anything is spent: `print(estimate(enrich, "datasets/faces", features=run,
+    oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare or report, and `subject` is its
+    data set, or the run of a report. Amounts are in micro-dollars; `to_json` gives them in USD."""
+    from flows.compare import forecast_comparison, prepare_comparison
+    from flows.discover import forecast_discovery, plans_of, prepare
+    from flows.enrich import forecast_enrichment, forecast_rediscovery
+
+    display = display_for_python()
+    if command is report:
+        return forecast_control(_run(subject), settings["target"], settings.get("dataset"), display)
+    if command is discover:
+        return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), display), plans_of)
+    if command is enrich:
+        return forecast_enrichment(EnrichSettings(dataset=subject, **settings), display, plans=True)
+    if command is rediscover:
+        return forecast_rediscovery(RediscoverSettings(dataset=subject, **settings), display)
+    if command is compare:
+        return forecast_comparison(prepare_comparison(CompareSettings(dataset=subject, **settings), display))
+    name = getattr(command, "__name__", command)
+    raise UsageError(f"{name!r} costs nothing by itself: estimate discover, enrich, rediscover, compare or report")
+
+
+def report(
+    run: Run | Path | str,
+    *,
+    target: str | None = None,
+    by: str | None = None,
+    against: Run | Path | str | None = None,
+    tagging: Run | Path | str | None = None,
+    budget: Decimal | float | str | None = None,
+    dataset: str | None = None,
+    out: Path | str | None = None,
+    plain: bool = False,
+) -> Page:
+    """Write the report page of a run, with analyses on request: how well a `target` column is predicted (beside a
+    `tagging` run, which is made within the `budget` where it costs money), what differs `by` a column, what differs
+    `against` another run. A notebook shows the page."""
+    others = {"tagging": tagging and _run(tagging), "against": against and _run(against)}
+    about: dict[str, Any] = {
+        "target": target,
+        "by": by,
+        "budget": _text(budget),
+        "dataset": dataset,
+        "plain": plain,
+    } | others
+    return write_report(_run(run), out=Path(out) if out else None, display=display_for_python(), **about, **others)
+
+
+def export(
+    run: Run | Path | str,
+    formats: Sequence[str] = ("all",),
+    *,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    out: Path | str | None = None,
+    dataset: str | None = None,
+) -> list[Path]:
+    """Write the labels of a run for other programs; returns the files and folders written. `only` and `without` choose
+    features by marks: interesting, distinct; doubtful, duplicates."""
+    chosen: dict[str, Any] = {"only": only, "without": without, "dataset": dataset}
+    return write_export(_run(run), formats, out=Path(out) if out else None, display=display_for_python(), **chosen)
+
+
+def features(
+    run: Run | Path | str,
+    action: str = "list",
+    *names: str,
+    into: str | None = None,
+    definitions: Sequence[str] = (),
+    keep: bool = False,
+    ask: bool = True,
+    yes: bool = False,
+    budget: Decimal | float | str | None = None,
+    dataset: str | None = None,
+    store: str | None = None,
+) -> Any:
+    """List or change the features of a run: `features(run, "merge", "beard", "facial hair", into="beard", yes=True)`.
+    Without `yes` it only says what a change keeps, asks again and costs. The actions are those of the command line:
+    list, rename, merge, split, drop, define, label, duplicates, undo, log. `Run(path)` reads it again."""
+    about: dict[str, Any] = {
+        "into": into,
+        "keep": keep,
+        "ask": ask,
+        "budget": _text(budget),
+        "dataset": dataset,
+    }
+    request = CurationRequest(action, [*names], definitions=[*definitions], confirmed=yes, store=store, **about)
+    return curate(_run(run), request, display_for_python()).data
+
+
+def tree(run: Run | Path | str, *, tolerance: float = 0.1, support: int = 4) -> str:
+    """Which features of a run lie below which, in lines."""
+    return as_text(_run(run).findings.tree(tolerance=tolerance, support=support))
+
+
+def costs(run: Path | str | None = None, *, store: str | None = None) -> pd.DataFrame:
+    """What runs have cost, by oracle and kind of question: of the run with that folder, name or id, or of all. Money is
+    in micro-dollars."""
+    import pandas as pd
+
+    with open_store(store) as opened:
+        return pd.DataFrame([asdict(line) for line in opened.costs.lines(Path(run).name if run else None)])
+
+
+def _run(run: Run | Path | str) -> Run:
+    return run if isinstance(run, Run) else Run(Path(run))
+
+
+def _text(amount: Decimal | float | str | None) -> str | None:
+    return None if amount is None else str(amount)

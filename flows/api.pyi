@@ -1,0 +1,165 @@
+# Written by `python -m tests.support.api_stub` from the settings.
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from flows.discover import RunForecast
+from reports import Run as Run
+from reports.page import Page
+
+Data = str | Path | pd.DataFrame | Any  # an Arrow table or a HuggingFace Dataset too
+
+def compare(
+    dataset: Data,
+    *,
+    id_column: str | None = ...,
+    text_column: str | None = ...,
+    image_column: str | None = ...,
+    seed: int = ...,
+    budget: Decimal | float | str | None = ...,
+    store: str | None = ...,
+    retry_unusable: bool = ...,
+    oracles: tuple[str, ...],
+    features: str | Path | Run | None = ...,
+    people: str | None = ...,
+    annotators: Literal["expert", "skilled", "crowd"] = ...,
+    votes: str = ...,
+    sample: int | None = ...,
+    people_sample: int | None = ...,
+    comparisons: int = ...,
+    own_discovery: bool = ...,
+    queries: int = ...,
+    accuracy: float = ...,
+    draws: int = ...,
+    out: str | Path | None = ...,
+    replace: bool = ...,
+) -> dict[str, Any]: ...
+def costs(run: Path | str | None = ..., *, store: str | None = ...) -> pd.DataFrame: ...
+def discover(
+    dataset: Data,
+    *,
+    id_column: str | None = ...,
+    text_column: str | None = ...,
+    image_column: str | None = ...,
+    seed: int = ...,
+    budget: Decimal | float | str | None = ...,
+    store: str | None = ...,
+    retry_unusable: bool = ...,
+    oracle: str,
+    about: str | Path = ...,
+    votes: int = ...,
+    strategy: Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"] = ...,
+    queries: int = ...,
+    voters: int = ...,
+    batch: int = ...,
+    per_question: int | None = ...,
+    look: int | None = ...,
+    target_g: float | None = ...,
+    nones: int | None = ...,
+    beyond: bool | None = ...,
+    ask: Literal["left-right", "two-of-three"] | None = ...,
+    theta: int | None = ...,
+    degree: int | None = ...,
+    delta: float | None = ...,
+    parts: str | None = ...,
+    avoid: str = ...,
+    known: str | Path | Run | None = ...,
+    exclude: str | Path | None = ...,
+    target: str | None = ...,
+    between: str | None = ...,
+    hold_out_by: str | None = ...,
+    unguided: bool = ...,
+    elicit_on: int | None = ...,
+    label_rest: bool = ...,
+    agree: float | None = ...,
+    embedder: str | None = ...,
+    provider_batch: bool = ...,
+    labeller: str | None = ...,
+    escalate: float | None = ...,
+    spot_check: float | None = ...,
+    people: str = ...,
+    wait: bool = ...,
+    out: str | Path | None = ...,
+    replace: bool = ...,
+) -> Run: ...
+def enrich(
+    dataset: Data,
+    *,
+    id_column: str | None = ...,
+    text_column: str | None = ...,
+    image_column: str | None = ...,
+    seed: int = ...,
+    budget: Decimal | float | str | None = ...,
+    store: str | None = ...,
+    retry_unusable: bool = ...,
+    oracle: str,
+    about: str | Path = ...,
+    votes: int = ...,
+    features: str | Path | Run,
+    backfill: bool = ...,
+    agree: float | None = ...,
+    delta: float = ...,
+    embedder: str | None = ...,
+    cheap: str | None = ...,
+    runner: Literal["threads", "dask", "ray"] = ...,
+    workers: int = ...,
+    cluster: str | None = ...,
+    out: str | Path | None = ...,
+) -> dict[str, Any]: ...
+def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunForecast: ...
+def export(
+    run: Run | Path | str,
+    formats: Sequence[str] = ...,
+    *,
+    only: Sequence[str] = ...,
+    without: Sequence[str] = ...,
+    out: Path | str | None = ...,
+    dataset: str | None = ...,
+) -> list[Path]: ...
+def features(
+    run: Run | Path | str,
+    action: str = ...,
+    *names: str,
+    into: str | None = ...,
+    definitions: Sequence[str] = ...,
+    keep: bool = ...,
+    ask: bool = ...,
+    yes: bool = ...,
+    budget: Decimal | float | str | float | str | None = ...,
+    dataset: str | None = ...,
+    store: str | None = ...,
+) -> Any: ...
+def rediscover(
+    dataset: Data,
+    *,
+    id_column: str | None = ...,
+    text_column: str | None = ...,
+    image_column: str | None = ...,
+    seed: int = ...,
+    budget: Decimal | float | str | None = ...,
+    store: str | None = ...,
+    retry_unusable: bool = ...,
+    oracle: str,
+    about: str | Path = ...,
+    votes: int = ...,
+    table: str | Path,
+    queries: int = ...,
+    examples: int = ...,
+) -> pd.DataFrame: ...
+def report(
+    run: Run | Path | str,
+    *,
+    target: str | None = ...,
+    by: str | None = ...,
+    against: Run | Path | str | None = ...,
+    tagging: Run | Path | str | None = ...,
+    budget: Decimal | float | str | float | str | None = ...,
+    dataset: str | None = ...,
+    out: Path | str | None = ...,
+    plain: bool = ...,
+) -> Page: ...
+def tree(run: Run | Path | str, *, tolerance: float = ..., support: int = ...) -> str: ...
