@@ -12,6 +12,7 @@ Nobody is asked before money is spent: give a `budget`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -49,7 +50,9 @@ def compare(dataset: Any, **settings: Any) -> dict[str, Any]:
 
     prepared = prepare_comparison(CompareSettings(dataset=dataset, **settings), display_for_python())
     prepared.check_oracles()
-    return run_flow(prepared)
+    run_flow(prepared)
+    comparison: dict[str, Any] = json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))
+    return comparison
 
 
 @shows_settings(RediscoverSettings)
@@ -103,14 +106,9 @@ def report(
     `tagging` run, which is made within the `budget` where it costs money), what differs `by` a column, what differs
     `against` another run. A notebook shows the page."""
     others = {"tagging": tagging and _run(tagging), "against": against and _run(against)}
-    about: dict[str, Any] = {
-        "target": target,
-        "by": by,
-        "budget": _text(budget),
-        "dataset": dataset,
-        "plain": plain,
-    } | others
-    return write_report(_run(run), out=Path(out) if out else None, display=display_for_python(), **about, **others)
+    about: dict[str, Any] = {"target": target, "by": by, "budget": _text(budget), "dataset": dataset, "plain": plain}
+    place = Path(out) if out else None
+    return write_report(_run(run), out=place, display=display_for_python(), **(about | others))
 
 
 def export(

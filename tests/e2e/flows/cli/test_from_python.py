@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,12 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
         assert (found["added"], found["rows"]) == (100, 100)
         proposed = api.rediscover(FACES, oracle="simulated", table=table, queries=2, examples=30, store=store)
         assert not set(proposed.get("name", [])) & set(run.features["name"])
-        about = {"oracles": ("simulated", "simulated?noise=0.1"), "features": run, "sample": 12, "comparisons": 2}
+        about: dict[str, Any] = {
+            "oracles": ("simulated", "simulated?flip=0.1"),
+            "features": run,
+            "sample": 12,
+            "comparisons": 2,
+        }
         compared = api.compare(FACES, **about, draws=100, store=store, out=tmp_path / "compared")
         assert len(compared["oracles"]) == 2
         assert api.features(run, "rename", first, "another name")["done"] is False
@@ -69,7 +75,7 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
 
     run = asyncio.run(notebook())
     lines = api.costs(store=store)
-    assert {"run", "table", "compared"} <= set(lines["name"])
+    assert {"run", "table", "compared-1"} <= set(lines["name"])
     assert lines["questions"].sum() > 300
     assert len(api.costs(run.folder, store=store)) > 0
     paid = "simulated?price=0.001"

@@ -31,7 +31,7 @@ def test_every_cell_runs_and_shows_what_its_text_says(tmp_path: Path, monkeypatc
     monkeypatch.setenv("TWOTHIRDS_STORE", f"sqlite:///{tmp_path / 'store.sqlite'}")
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in notebook.cells)  # what it shows is what it shows today
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": os.fspath(tmp_path)}}).execute()
     shown = printed(notebook)
