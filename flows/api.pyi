@@ -58,6 +58,7 @@ def discover(
     batch: int = ...,
     per_question: int | None = ...,
     look: int | None = ...,
+    ask_same: bool | None = ...,
     target_g: float | None = ...,
     nones: int | None = ...,
     beyond: bool | None = ...,

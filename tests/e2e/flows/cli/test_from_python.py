@@ -85,7 +85,7 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
         (api.rediscover, {"oracle": paid, "table": table, "queries": 2, "examples": 30}),
         (api.compare, {"oracles": (paid, "simulated"), "features": run, "sample": 12}),
     ):
-        expected = api.estimate(command, FACES, store=store, **settings)
+        expected = api.estimate(command, FACES, store=str(tmp_path / "new.sqlite"), **settings)
         assert 0 < expected.left <= expected.most_left < 10 * MICRO
         assert "likely" in str(expected)
     with pytest.raises(UsageError, match="'export' costs nothing"):
