@@ -22,7 +22,7 @@ from sources import load_dataset
 from tests.support.fake_openai import Habits, LifelikeServer
 
 FACES = "datasets/faces"
-FIRST, CACHED = 5.0, 6.0  # seconds, at most, with the server that an earlier run has left in the background
+FIRST, CACHED = 5.0, 6.0  # seconds, at most, with and without the server of an earlier run in the background
 
 
 class Folders:
@@ -96,7 +96,7 @@ def main() -> None:
     print(f"| median of {len(rounds)}, the server of an earlier run is found | {_cells(*found)} |")
     print(f"| median of {len(rounds)}, no server is there | {_cells(first, cached)} |")
     print(f"\nThe first run of all, which makes Prefect's database and probes the server: {very_first:.1f} s.")
-    if median(found[0]) > FIRST or median(found[1]) > CACHED:
+    if max(median(found[0]), median(first)) > FIRST or max(median(found[1]), median(cached)) > CACHED:
         sys.exit(f"slower than {FIRST:g} and {CACHED:g} s")
 
 

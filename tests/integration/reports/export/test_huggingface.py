@@ -125,11 +125,12 @@ def test_load_dataset_reads_every_export_with_the_same_labels(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # installs the package
 def test_croissant_metadata_are_valid_and_read_the_labels(tmp_path: Path) -> None:
     run = made(tmp_path / "run", FACES, 0)
     folders = [run.folder / "export" / name for name in ("huggingface", "imagefolder-parquet")]
     files = [str(folder / "croissant.json") for folder in folders]
-    for found in json.loads(said_in_environment(tmp_path, "mlcroissant[parquet]==1.1.1", CROISSANT, *files)):
+    for found in json.loads(said_in_environment(tmp_path, "mlcroissant[image,parquet]==1.1.1", CROISSANT, *files)):
         assert found["errors"] == []
         read = pd.DataFrame(found["rows"]).set_index("id")
         assert read.index.tolist() == run.labels.index.tolist()
