@@ -2,9 +2,10 @@
 
     python -m benchmarks.attainable                     the matrices that ship
     python -m benchmarks.attainable MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
+    python -m benchmarks.attainable --per-question 3    with up to so many features a question; Adaptive Triple has one
 
-One chooser knows every feature and its salience, but not which one a random member of the crowd will name. The other
-knows half of the features and has to find the other half. Both ask what most likely finds a feature that counts."""
+One chooser knows every feature and its salience, but not which ones a random member of the crowd will name. The other
+knows half of the features and has to find the other half. Both ask what is expected to find the most that count."""
 
 from __future__ import annotations
 
@@ -15,7 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Asker, Case, Variant, found, matrix_arguments, of_matrix, table
+from benchmarks.cases import (
+    LONG,
+    SHIPPED,
+    SHORT,
+    Asker,
+    Case,
+    Variant,
+    at_least_one,
+    found,
+    matrix_arguments,
+    of_matrix,
+    table,
+)
 from benchmarks.machine import heading
 from discovery.metrics import DIFFERENCE, distinct, interesting
 from discovery.questions import Comparison, Labels
@@ -23,10 +36,9 @@ from discovery.simulation.crowds import Matrix, WeightedCrowd
 from discovery.simulation.rehearsal import Rehearsal, rehearse
 from discovery.simulation.worlds import World
 from discovery.strategies.auto import SIZE
-from discovery.strategies.hypothetical import P_ANSWER_GIVEN_NONE, Bits, Floats, answers
+from discovery.strategies.hypothetical import P_ANSWER_GIVEN_NONE, Bits, Floats, answers, mean_named
 
 DRAWN = 1_000  # comparisons of each kind, of which the most promising is asked
-OTHERS = [Variant(name, name) for name in ("auto", "adaptive-triple")]
 
 
 class Seer:
@@ -35,8 +47,10 @@ class Seer:
 
     unresolved = 1.0
 
-    def __init__(self, believed: Matrix, rng: np.random.Generator, salience: Floats | None = None) -> None:
-        self._believed, self._rng, self._certain = believed, rng, salience is not None
+    def __init__(
+        self, believed: Matrix, rng: np.random.Generator, salience: Floats | None = None, most: int = 1
+    ) -> None:
+        self._believed, self._rng, self._most, self._certain = believed, rng, most, salience is not None
         self._has: Bits = believed == 1
         self._weights = np.ones(believed.shape[1]) if salience is None else salience.copy()
         self._would_count = np.array([interesting(labels) for labels in believed.T], np.bool_)
@@ -52,7 +66,9 @@ class Seer:
             answering = answers(kind, self._has[drawn])
             weights = np.stack([self._weights, self._weights * self._would_count], axis=1).astype(np.float32)
             mass, counting = (answering.astype(np.float32) @ weights).astype(np.float64).T
-            promise = counting / (mass + 1e-9) * (1 if self._certain else -np.expm1(-mass))
+            left = (answering & (self._weights > 0)).sum(axis=1)
+            named = np.minimum(left, self._most) if self._certain else mean_named(mass, self._most)
+            promise = counting / (mass + 1e-9) * named
             for place in np.argsort(-promise):
                 question = Comparison(kind, tuple(drawn[place].tolist()), other_than_known=True)
                 if question not in self._asked:
@@ -67,7 +83,7 @@ class Seer:
     def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         answering, mass = self._asked[question]
         if not self._certain:
-            named = 1.0 if not features else 1 / max(mass, 1.0)
+            named = 1.0 if len(features) < self._most else min(1.0, self._most / max(mass, 1.0))
             self._weights[answering] *= max(1 - named, P_ANSWER_GIVEN_NONE)
         for feature, its_labels in zip(features, labels, strict=True):
             self.know(feature, its_labels)
@@ -92,37 +108,40 @@ class Seeing:
 
     believed: Callable[[int], Matrix]  # by seed
     certain: bool
+    most: int
 
     def run(self, case: Case, seed: int) -> Rehearsal:
         world, rng = case.world(seed), np.random.default_rng([seed, 1])
         crowd = world.crowd("salience", seed)
         assert isinstance(crowd, WeightedCrowd)
-        seer = Seer(self.believed(seed), rng, crowd.weight if self.certain else None)
-        return rehearse(seer, crowd, world.truth, LONG, np.random.default_rng([seed, 2]))
+        seer = Seer(self.believed(seed), rng, crowd.weight if self.certain else None, self.most)
+        return rehearse(seer, crowd, world.truth, LONG, np.random.default_rng([seed, 2]), most=self.most)
 
 
-def all_knowing(case: Case) -> Seeing:
-    return Seeing(lambda seed: case.world(seed).truth, certain=True)
+def all_knowing(case: Case, most: int = 1) -> Seeing:
+    return Seeing(lambda seed: case.world(seed).truth, certain=True, most=most)
 
 
-def half_knowing(case: Case) -> tuple[Case, Seeing]:
+def half_knowing(case: Case, most: int = 1) -> tuple[Case, Seeing]:
     """A random half of the features as a case, and one who knows the other half."""
 
     def half(seed: int, which: int) -> Matrix:
         truth = case.world(seed).truth
         return truth[:, np.random.default_rng([seed, 5]).permutation(truth.shape[1])[which::2]]
 
-    return Case(case.name, lambda seed: World(half(seed, 0))), Seeing(lambda seed: half(seed, 1), certain=False)
+    seeing = Seeing(lambda seed: half(seed, 1), certain=False, most=most)
+    return Case(case.name, lambda seed: World(half(seed, 0))), seeing
 
 
-def compare(cases: Sequence[tuple[Case, Asker]], seer: str, seeds: int) -> str:
+def compare(cases: Sequence[tuple[Case, Asker]], seer: str, seeds: int, most: int) -> str:
     rows, ratios = [], []
+    others = [Variant("auto", "auto", most=most), Variant("adaptive-triple", "adaptive-triple")]
     for case, seeing in cases:
-        most, auto, triple = (found(asker, case, seeds).mean(axis=0) for asker in (seeing, *OTHERS))
-        ratios.append([auto / most, most / triple, auto / triple])
-        rows.append([case.name, *(_both(figures, 1) for figures in (most, auto, triple))])
+        bound, auto, triple = (found(asker, case, seeds).mean(axis=0) for asker in (seeing, *others))
+        ratios.append([auto / bound, bound / triple, auto / triple])
+        rows.append([case.name, *(_both(figures, 1) for figures in (bound, auto, triple))])
     rows.append(["mean", "", "", ""])
-    columns = ["data", seer, *(variant.name for variant in OTHERS)]
+    columns = ["data", seer, *(variant.name for variant in others)]
     columns += ["auto : that", "that : adaptive-triple", "auto : adaptive-triple"]
     shares = [[_both(share, 2) for share in row] for row in (*ratios, np.mean(ratios, axis=0))]
     return table(columns, [[*row, *more] for row, more in zip(rows, shares, strict=True)]) + "\n"
@@ -133,16 +152,22 @@ def _both(figures: NDArray[np.float64], digits: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    chosen = matrix_arguments("benchmarks.attainable", __doc__).parse_args(arguments)
+    parser = matrix_arguments("benchmarks.attainable", __doc__)
+    parser.add_argument("--per-question", type=at_least_one, default=1, metavar="K", help="features an answer may hold")
+    chosen = parser.parse_args(arguments)
+    most = chosen.per_question
     cases = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]]
     given = " MATRIX.csv …" if chosen.matrices else ""
+    given += f" --per-question {most}" if most > 1 else ""
     print(heading(f"python -m benchmarks.attainable{given} --seeds {chosen.seeds}"))
     print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
     print("First beside a chooser that knows every feature and its salience:\n")
-    print(compare([(case, all_knowing(case)) for case in cases], "knows all features", chosen.seeds), flush=True)
+    knowing = [(case, all_knowing(case, most)) for case in cases]
+    print(compare(knowing, "knows all features", chosen.seeds, most), flush=True)
     print("Half of the features are to be found, drawn for each seed, beside a chooser that knows the other half,")
     print("and so how many examples features tend to have and which examples tend to share them:\n")
-    print(compare([half_knowing(case) for case in cases], "knows the other half", chosen.seeds), flush=True)
+    halves = [half_knowing(case, most) for case in cases]
+    print(compare(halves, "knows the other half", chosen.seeds, most), flush=True)
 
 
 if __name__ == "__main__":

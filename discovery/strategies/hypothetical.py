@@ -81,7 +81,7 @@ def _p_at_least(count: int, mean: Floats) -> Floats:
     return tail
 
 
-def _mean_named(mean: Floats, most: int) -> Floats:
+def mean_named(mean: Floats, most: int) -> Floats:
     """How many features are named on average, at most `most` of a Poisson number of that mean."""
     total: Floats = np.sum([_p_at_least(count, mean) for count in range(1, most + 1)], axis=0)
     return total
@@ -102,7 +102,7 @@ class FeatureSample:
         """For each comparison the expected share of features that count in an answer of the greatest length, and its
         mass. With one feature a question: the probability that it finds one that counts."""
         mass, counting = (answers(kind, self.has[places]).astype(np.float32) @ self.weights).astype(np.float64).T
-        answered = _mean_named(mass[:, None] * FEATURE_COUNTS, self.most) @ self.p_count / self.most
+        answered = mean_named(mass[:, None] * FEATURE_COUNTS, self.most) @ self.p_count / self.most
         return answered * counting / (mass + 1e-9), mass
 
     def chances(self, kind: Kind, places: Places) -> Floats:

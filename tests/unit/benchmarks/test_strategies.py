@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from benchmarks import attainable, strategies
 from benchmarks.attainable import Seer, all_knowing, half_knowing
@@ -63,6 +64,29 @@ def test_subsets_puts_parts_of_every_matrix_in_the_table_instead_of_the_whole(
 def test_who_knows_every_feature_finds_one_that_counts_with_every_question() -> None:
     faces = of_matrix(FACES)
     assert found(all_knowing(faces), faces, 1).tolist() == [[SHORT, strategies.ceiling(faces)]]
+
+
+def test_who_knows_every_feature_finds_three_with_every_question_that_may_name_three() -> None:
+    halves = Case("halves", lambda _: World(np.random.default_rng(0).integers(2, size=(60, 90)).astype(np.int8)))
+    assert found(all_knowing(halves, most=3), halves, 1)[0, 0] == 90, "all there are, by 30 of 35 questions"
+
+
+def test_several_a_question_are_judged_apart_where_the_ceiling_leaves_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    rich = Case("rich", lambda _: World(np.random.default_rng(0).integers(2, size=(60, 90)).astype(np.int8)))
+    poor = Case("poor", lambda _: World(np.repeat(np.eye(4, dtype=np.int8), 10, axis=0)))
+
+    def made_up(variant: Variant, case: Case, seeds: int) -> NDArray[np.float64]:
+        most = 3 if case is poor else 20 * variant.most + 10 * (variant.strategy == "auto")
+        return np.full((seeds, 2), most, np.float64)
+
+    monkeypatch.setattr(strategies, "found", made_up)
+    table, _, said = strategies.several([rich, poor], [1, 3], seeds=1).partition("\n\n")
+    assert [row.split("|")[2].strip() for row in table.splitlines()[2:4]] == ["90", "4"], "the ceilings"
+    assert table.splitlines()[-1].endswith("| 1.25 / 1.25 | 2.25 / 2.25 | 2.92 / 2.92 |"), "means"
+    _, with_room, without = said.splitlines()
+    assert "at least 1.6 times" in with_room
+    assert with_room.endswith("(1 of 2), mean multiple of that: 1: 1.50, 3: 3.50.")
+    assert without.endswith("(1 of 2), mean share of the ceiling: 1: 0.75, 3: 0.75.")
 
 
 def test_who_knows_the_other_half_never_sees_the_half_that_is_to_be_found() -> None:
