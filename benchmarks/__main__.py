@@ -21,6 +21,9 @@ BENCHMARKS = {
     "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
     "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],
     "What is attainable": ["benchmarks.attainable"],
+    "Several features a question": ["benchmarks.strategies", "--per-question", "1,2,3,5"],
+    "What is attainable with three features a question": ["benchmarks.attainable", "--per-question", "3"],
+    "Towards a target": ["benchmarks.target"],
     "Parts of the strategies": ["benchmarks.ablation"],
     "Start": ["benchmarks.start"],
     "Overhead of the pipeline": ["benchmarks.pipeline"],
@@ -36,7 +39,14 @@ BENCHMARKS = {
     "Estimates": ["benchmarks.estimates", "--examples", "30", "--queries", "8"],
 }
 # the matrices are not part of the project: they are given by path
-FURTHER = {"Strategies on further matrices", "Strategies on parts of matrices", "What is attainable"}
+FURTHER = {
+    "Strategies on further matrices",
+    "Strategies on parts of matrices",
+    "What is attainable",
+    "Several features a question",
+    "What is attainable with three features a question",
+    "Towards a target",
+}
 HEAD = """# Benchmarks
 
 Every figure comes from the command above it; `make bench` runs them all and writes this page. The machine is small and

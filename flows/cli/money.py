@@ -96,7 +96,7 @@ def estimate_report(
     dataset: DatasetOption = None,
     output: Output = PLAIN,
 ) -> None:
-    """Say what the tagging control of a report with --target will cost."""
+    """Say what the controls of a report with --target will cost."""
     from flows.runs import forecast_control
     from reports import Run
 

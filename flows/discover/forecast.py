@@ -83,6 +83,16 @@ class RunForecast:
     assumed: str = ""  # in words
     given: GivenPrice = field(default_factory=lambda: GivenPrice())
 
+    def __add__(self, other: RunForecast) -> RunForecast:
+        """Of two runs one after the other; plans are of the first."""
+        return replace(
+            self,
+            price=self.price + other.price,
+            calls=self.calls + other.calls,
+            kept=self.kept + other.kept,
+            spent=self.spent + other.spent,
+        )
+
     @property
     def budget(self) -> Money:
         """With which it costs no more than is forecast at most, or than must be reserved to ask without waiting."""

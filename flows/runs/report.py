@@ -1,10 +1,12 @@
-"""Export a run, write its report, and make the tagging run that its analysis of a target is compared with."""
+"""Export a run, write its report, and make the runs that its analysis of a target is compared with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,7 +19,7 @@ from models import OracleError, in_usd
 from reports import Run
 from reports.analysis import read_column
 from reports.export import export_run, formats_named
-from reports.page import Page, check_tagging, dataset_of, write_page
+from reports.page import UNGUIDED, Page, check_tagging, dataset_of, lacks_unguided, write_page
 from sources import DatasetError
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ def report(
         check_tagging(run, tagging)
     if target is not None:
         read_column(read, target, run.findings.ids)  # what is wrong with it is said before anything is asked
+        if lacks_unguided(run.folder, run.summary, target):
+            allowed = _left(allowed, unguided_control(run, dataset, allowed, display))
         tagging = tagging or tagging_control(run, dataset, allowed, display)
     sections: dict[str, Any] = {"target": target, "tagging": tagging, "by": by, "against": against, "plain": plain}
     with display.waiting("writing the report"):
@@ -75,40 +79,76 @@ def report(
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
     """A tagging run with the same oracle, votes and seed, in the run's folder: made if it is free, or as far as the
     budget goes; else None and a line that says how to get it."""
+    settings = _tagging_settings(run, dataset, budget)
+    return _control("tagging", settings, display, ", or give a tagging run with --tagging")
+
+
+def unguided_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
+    """As many questions as the run's that do not heed its target, on the same terms."""
+    return _control("unguided", _unguided_settings(run, dataset, budget), display)
+
+
+def _control(name: str, settings: DiscoverSettings, display: Display, instead: str = "") -> Run | None:
     from flows.discover import forecast_discovery, prepare, run_discovery
 
     try:
-        prepared = prepare(_control_settings(run, dataset, budget), display)
+        prepared = prepare(settings, display)
         expected = forecast_discovery(prepared)
-        if budget is None and expected.most_left:
+        if settings.budget is None and expected.most_left:
             likely, most = (in_usd(amount, 2, at_most=True) for amount in (expected.left, expected.most_left))
             display.say(
-                f"no tagging control: it will likely cost {likely}, at most {most}; allow it with --budget "
-                f"{most.removesuffix(' USD')}, or give a tagging run with --tagging"
+                f"no {name} control: it will likely cost {likely}, at most {most}; allow it with --budget "
+                f"{most.removesuffix(' USD')}{instead}"
             )
             return None
         outcome = run_discovery(prepared, run_id=str(uuid4()))
     except (OracleError, DatasetError) as error:
-        display.say(f"no tagging control: {error}")
+        display.say(f"no {name} control: {error}")
         return None
     if not outcome.progress.findings:
-        display.say(f"no tagging control: {outcome.progress.message or 'no tag was found'}")
+        display.say(f"no {name} control: {outcome.progress.message or 'no feature was found'}")
         return None
     return Run(prepared.folder)
 
 
 def forecast_control(run: Run, target: str, dataset: str | None, display: Display = SILENT) -> RunForecast:
-    """What the tagging control of a report will cost. Nothing is sent."""
+    """What the controls of a report will cost together. Nothing is sent."""
     from flows.discover import forecast_discovery, prepare
 
     read_column(dataset_of(run, dataset)[0], target, run.findings.ids)
-    prepared = prepare(_control_settings(run, dataset, None), display)
+    wanted = [_tagging_settings(run, dataset, None)]
+    if lacks_unguided(run.folder, run.summary, target):
+        wanted.append(_unguided_settings(run, dataset, None))
+    prepared = [prepare(settings, display) for settings in wanted]
     with display.waiting("working out the price"):
-        return forecast_discovery(prepared)
+        return reduce(add, [forecast_discovery(one) for one in prepared])
 
 
-def _control_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:
-    given = run.summary.settings
+def _left(budget: Decimal | None, made: Run | None) -> Decimal | None:
+    """Of the budget, for the control after the one made; None if nothing is."""
+    left = budget - Decimal(str(made.summary.total_usd or 0)) if budget is not None and made is not None else budget
+    return left if left is not None and left > 0 else None
+
+
+def _unguided_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:
+    wanted = {
+        "unguided": True,
+        "queries": run.summary.queries,
+        "out": str(run.folder / UNGUIDED),
+        "budget": budget,
+        "target_g": None,
+        "nones": None,
+        "retry_unusable": False,
+        "replace": True,
+    }
+    return _changed(run, dataset, wanted)
+
+
+def _changed(run: Run, dataset: str | None, wanted: dict[str, Any]) -> DiscoverSettings:
+    return DiscoverSettings.model_validate(run.summary.settings | wanted | ({"dataset": dataset} if dataset else {}))
+
+
+def _tagging_settings(run: Run, dataset: str | None, budget: Decimal | None) -> DiscoverSettings:
     wanted = {
         "strategy": "tagging",
         "queries": max(1, min(TAGS_PER_FEATURE * len(run.findings.found), run.summary.dataset.compared)),
@@ -116,13 +156,13 @@ def _control_settings(run: Run, dataset: str | None, budget: Decimal | None) -> 
         "budget": budget,
         **dict.fromkeys(OF_THE_STRATEGY),
         "voters": 1,
-        "label_rest": bool(given.get("label_rest")),
+        "label_rest": bool(run.summary.settings.get("label_rest")),
         "target_g": None,
         "nones": None,
         "retry_unusable": False,
         "replace": True,
     }
-    return DiscoverSettings.model_validate(given | wanted | ({"dataset": dataset} if dataset else {}))
+    return _changed(run, dataset, wanted)
 
 
 def budget_of(text: str | None) -> Decimal | None:

@@ -37,6 +37,15 @@ def aim_of(folder: Path, summary: RunSummary) -> Aim | None:
     return Aim(score, unguided, curve(title, "questions", lines, start=0.5 if score.classes else 0.0))
 
 
+def lacks_unguided(folder: Path, summary: RunSummary, column: str) -> bool:
+    """Whether the run looked for what predicts the column, and has no control of that length which did not."""
+    score = summary.target
+    if score is None or score.column != column or summary.settings.get("unguided"):
+        return False
+    unguided = _unguided(folder, score)
+    return unguided is None or len(unguided.curve) < len(score.curve)
+
+
 def _questions(values: list[float]) -> list[int]:
     return list(range(1, len(values) + 1))
 

@@ -15,7 +15,11 @@ from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.errors import UsageError
+from flows.progress import Display
+from flows.runs import forecast_control, report
+from flows.runs.report import unguided_control
 from reports import Run
+from reports.page import lacks_unguided
 from reports.run import RunError
 from tests.support.made import letters
 
@@ -45,6 +49,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "truth.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("id", *names), *((f"e{row}", *truth[row]) for row in range(N))])
     return folder
+
+
+class Heard(Display):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
 
 
 def prepared(world: Path, folder: Path, **changed: Any) -> Prepared:
@@ -123,6 +135,23 @@ def test_an_unguided_control_asks_no_group_and_is_scored(world: Path, tmp_path: 
     assert control.summary.target is not None
     assert not [asked for asked in control.findings.comparisons if asked.kind is Kind.GROUPS]
     assert "unguided strategy (" in guided.report(dataset=str(world / "world.csv")).path.read_text()
+
+
+def test_a_report_on_the_target_makes_the_unguided_control_within_its_budget(world: Path, tmp_path: Path) -> None:
+    run = discovered(world, tmp_path, target="cause", oracle="simulated?price=0.001", queries=3)
+    heard = Heard()
+    both, tags = (forecast_control(run, column, None) for column in ("cause", "kind"))
+    assert unguided_control(run, None, None, heard) is None
+    assert "no unguided control: it will likely cost" in heard.said[-1]
+    assert lacks_unguided(run.folder, run.summary, "cause")
+    page = report(run, target="cause", budget="2").path.read_text()
+    assert "unguided strategy (" in page
+    control = Run(run.folder / "unguided").summary
+    assert (control.queries, control.settings["unguided"], control.settings["target"]) == (3, True, "cause")
+    assert not lacks_unguided(run.folder, run.summary, "cause")
+    spent = [one.total_usd or 0 for one in (control, Run(run.folder / "tagging").summary)]
+    assert 0 < sum(spent) <= 2
+    assert 0 < spent[0] * 1_000_000 <= both.price.most - tags.price.most, "the estimate held both controls"
 
 
 def test_a_repetition_pays_for_nothing_and_without_a_target_nothing_is_another_run(world: Path, tmp_path: Path) -> None:
