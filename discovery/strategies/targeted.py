@@ -1,10 +1,11 @@
 """Features that predict a target, by questions about the examples that the features found so far predict worst.
 
-A group question shows up to GROUP examples whose value is underestimated and as many whose value is overestimated. The
-prediction is a ridge regression on the features found so far, each example predicted by a fit that leaves it out. An
-answer is a feature that clearly more of one group have: it generalises the left-right question of Section 6, which asks
-for all and none. Every UNGUIDED-th question, and the one after a group question in vain, is the unguided strategy's, so
-that nothing is overlooked. Examples without a value, such as those held out for testing, are in no group."""
+A group question shows up to GROUP examples whose value is underestimated and as many whose value is overestimated,
+drawn in proportion to the error: the very worst predicted are mostly those whose value is wrong. The prediction is a
+ridge regression on the features found so far, each example predicted by a fit that leaves it out. An answer is a
+feature that clearly more of one group have: it generalises the left-right question of Section 6, which asks for all and
+none. Every UNGUIDED-th question, and the one after a group question in vain, is the unguided strategy's, so that
+nothing is overlooked. Examples without a value, such as those held out for testing, are in no group."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from discovery.statistics import fit_ridge
 Floats = NDArray[np.float64]
 GROUP = 8  # examples on each side
 UNGUIDED = 4
-CONSIDERED = 0.6  # share of the examples, drawn for each question, among which the worst predicted are chosen
+LEAST_WEIGHT = 1e-3  # of an example that is predicted well, relative to the worst one
 TRIES = 20  # at groups that were not asked before
 FEWEST = 2  # examples of a group
 
@@ -104,17 +105,16 @@ class Targeted:
         return int(self._rng.choice(len(error), p=error / error.sum()))
 
     def _sides(self, residuals: Floats, values: Floats) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The rows that are most underestimated and most overestimated, of one value and of another."""
-        considered = self._rng.random(len(values)) < CONSIDERED
+        """Rows that are underestimated and rows that are overestimated, of one value and of another."""
         middle = (values.min() + values.max()) / 2
         binary = bool(np.isin(values, (values.min(), values.max())).all())
-        high = np.flatnonzero(considered & (values > middle if binary else residuals > 0))
-        low = np.flatnonzero(considered & (values < middle if binary else residuals < 0))
+        high = np.flatnonzero(values > middle if binary else residuals > 0)
+        low = np.flatnonzero(values < middle if binary else residuals < 0)
         size = min(self._group, len(high), len(low))
-        worst_high = high[self._by(-residuals[high])][:size]
-        worst_low = low[self._by(residuals[low])][:size]
-        return tuple(sorted(self._rows[worst_high].tolist())), tuple(sorted(self._rows[worst_low].tolist()))
+        left, right = high[self._drawn(residuals[high], size)], low[self._drawn(-residuals[low], size)]
+        return tuple(sorted(self._rows[left].tolist())), tuple(sorted(self._rows[right].tolist()))
 
-    def _by(self, key: Floats) -> NDArray[np.intp]:
-        """The order of the keys, ties in random order."""
-        return np.lexsort((self._rng.random(len(key)), key))
+    def _drawn(self, errors: Floats, size: int) -> NDArray[np.intp]:
+        """So many different places, each drawn in proportion to its error (Efraimidis and Spirakis 2006)."""
+        weights = np.maximum(errors, 0) + LEAST_WEIGHT * np.abs(errors).max(initial=0) + 1e-9
+        return np.argsort(self._rng.exponential(size=len(errors)) / weights)[:size]

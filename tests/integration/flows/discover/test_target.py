@@ -137,6 +137,7 @@ def test_an_unguided_control_asks_no_group_and_is_scored(world: Path, tmp_path: 
     assert "unguided strategy (" in guided.report(dataset=str(world / "world.csv")).path.read_text()
 
 
+@pytest.mark.slow
 def test_a_report_on_the_target_makes_the_unguided_control_within_its_budget(world: Path, tmp_path: Path) -> None:
     run = discovered(world, tmp_path, target="cause", oracle="simulated?price=0.001", queries=3)
     heard = Heard()
