@@ -35,12 +35,12 @@ MEMORY, ROOM = Path("/dev/shm"), 6 << 30
 
 def _keep_files_in_memory() -> None:
     """Where there is room: a store waits for the disk at every commit. PostgreSQL and other processes follow."""
-    if not MEMORY.is_dir():
+    if "TMPDIR" in os.environ or not MEMORY.is_dir():
         return
     found = os.statvfs(MEMORY)
     executable = not found.f_flag & os.ST_NOEXEC  # what tests compile is loaded from there
     if executable and found.f_bavail * found.f_frsize > ROOM and os.access(MEMORY, os.W_OK):
-        tempfile.tempdir = os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = os.environ["TMPDIR"] = str(MEMORY)
 
 
 _keep_files_in_memory()
