@@ -90,6 +90,14 @@ def with_brief(text: str, about: str | None, avoid: str | None) -> str:
     return str(replace(spec, parameters=tuple((dict(spec.parameters) | said).items())))
 
 
+def check_exemplars(wanted: int, *labellers: str) -> None:
+    """Raises OracleError where models are to be shown exemplars and cannot be."""
+    blind = next((text for text in labellers if OracleSpec.parse(text).kind not in READS_BRIEF), None)
+    if wanted and blind is not None:
+        kind = shown(blind.partition("?")[0])
+        raise OracleError(f"--exemplars {wanted} is for {', '.join(READS_BRIEF)}, and {kind} labels: leave it out")
+
+
 def by_provider_batch(text: str) -> str:
     """The same oracle, with its labels sent through the provider's Batch API."""
     if not text.startswith("openai:"):

@@ -3,6 +3,7 @@
 from models.keys import QuestionKeys, kept_key
 from models.oracle import (
     MICRO,
+    MOST_EXEMPLARS,
     NO_QUESTION,
     NOTHING_MEASURED,
     Answer,
@@ -14,6 +15,7 @@ from models.oracle import (
     ComputesLabels,
     Connects,
     ExampleChanged,
+    Exemplar,
     Feature,
     Forecast,
     Label,
@@ -35,6 +37,8 @@ from models.oracle import (
     check_ahead,
     connect,
     digest_of,
+    exemplars_of,
+    in_turn,
     in_usd,
     rows_save,
     unlike,

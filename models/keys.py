@@ -35,9 +35,10 @@ class QuestionKeys:
     def of_labels(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Iterator[list[str]]:
         """For each example the keys of its labels. As `of`, but what they have in common is digested only once."""
         endings = [_ending(feature, voter) for feature in features]
+        exemplars = {one.example.digest for feature in features if feature.models_see for one in feature.exemplars}
         for example in examples:
             digest = example.digest
-            if None in endings or not (digest.isascii() and digest.isalnum()):  # JSON may write it otherwise
+            if None in endings or digest in exemplars or not (digest.isascii() and digest.isalnum()):  # JSON may differ
                 yield [self.of(Label(feature, example, voter)) for feature in features]
                 continue
             prefix, begun = self._prefix({"example": digest}), self._label.copy()

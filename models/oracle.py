@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -110,9 +111,22 @@ USABLE = frozenset(verdict.value for verdict in Verdict) - UNUSABLE
 
 
 @dataclass(frozen=True, slots=True)
+class Exemplar:
+    """An example that is known to have a feature or to lack it."""
+
+    example: Example
+    has: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Feature:
+    """`exemplars` show what is meant: people always see them, models the first `models_see`. Whether features are the
+    same is a matter of their words."""
+
     name: str
     definition: str = ""
+    exemplars: tuple[Exemplar, ...] = field(default=(), compare=False)
+    models_see: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +158,23 @@ class Compare:
         }
 
 
+MOST_EXEMPLARS = 8  # of a feature
+
+
+def exemplars_of(asked: Compare, shown: Sequence[int]) -> tuple[Exemplar, ...]:
+    """The examples of a comparison as its answer says; none where it does not say which have the feature."""
+    everyone = (*asked.examples, *asked.without)
+    having = range(len(asked.examples)) if asked.kind is Kind.LEFT_RIGHT else shown
+    has = [everyone[place] for place in having]
+    return in_turn(has, [one for place, one in enumerate(everyone) if place not in having]) if has else ()
+
+
+def in_turn(having: Iterable[Example], lacking: Iterable[Example]) -> tuple[Exemplar, ...]:
+    """One that has the feature, one that lacks it, and so on: the first few show both."""
+    both = zip_longest((Exemplar(one, True) for one in having), (Exemplar(one, False) for one in lacking))
+    return tuple(one for pair in both for one in pair if one is not None)[:MOST_EXEMPLARS]
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     feature: Feature
@@ -152,8 +183,18 @@ class Label:
     kind = Kind.LABEL
 
     @property
+    def exemplars(self) -> tuple[Exemplar, ...]:
+        """Those that a model is shown with the feature: never the example itself."""
+        feature = self.feature
+        if not feature.models_see:
+            return ()
+        others = (one for one in feature.exemplars if one.example.digest != self.example.digest)
+        return tuple(islice(others, feature.models_see))
+
+    @property
     def content(self) -> dict[str, Any]:
-        return _content_of(self)
+        shown = [[one.example.digest, one.has] for one in self.exemplars]
+        return _content_of(self) | ({"exemplars": shown} if shown else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from review.media import film_kind
 from review.questions import OPTIONS, REASONS, WORDINGS
-from store.review import LeasedQuestion, QueueProgress, digests_in
+from store.review import EXEMPLARS, LeasedQuestion, QueueProgress, digests_in, digests_shown
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
 
@@ -40,7 +40,7 @@ def card(name: str, value: int, digest: str, shown: dict[str, Any] | None, *, ma
 
 
 def digests_of(shown: list[LeasedQuestion]) -> list[str]:
-    return [digest for one in shown for digest in digests_in(one.question)]
+    return [digest for one in shown for digest in digests_shown(one.question)]
 
 
 def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -75,6 +75,7 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
         "feature": first.question["feature"][0],
         "definition": first.question["feature"][1],
         "about": first.question.get("about", ""),
+        "exemplars": _exemplars(shown, examples),
         "cards": [
             card(
                 f"Example {number + 1}",
@@ -89,6 +90,17 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
         "leases": leases,
         "reasons": REASONS,
     }
+
+
+def _exemplars(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]]) -> list[Card]:
+    """Examples that are known to have the feature, which are marked, or to lack it; not those that are asked about."""
+    asked = {one.question["example"] for one in shown}
+    listed = next((one.question[EXEMPLARS] for one in shown if EXEMPLARS in one.question), ())
+    known = [pair for pair in listed if pair[0] not in asked]
+    return [
+        card("This has it" if has else "This lacks it", number, digest, examples.get(digest), marked=has)
+        for number, (digest, has) in enumerate(known)
+    ]
 
 
 @dataclass(frozen=True)

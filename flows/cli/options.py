@@ -29,7 +29,7 @@ GROUPS = {
         *("examples", "elicit_on", "label_rest", "backfill", "retry_unusable", "quick"),
     ),
     "The data set": ("id_column", "text_column", "image_column"),
-    "What for": ("about", "avoid", "known", "exclude", "target", "between", "hold_out_by", "unguided"),
+    "What for": ("about", "avoid", "known", "exclude", "exemplars", "target", "between", "hold_out_by", "unguided"),
     "Who answers": ("labeller", "escalate", "spot_check", "people", "annotators"),
     "When to stop": ("target_g", "nones", "beyond", "wait"),
     "Money": ("provider_batch", "accuracy"),

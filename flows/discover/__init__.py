@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         plans_of,
         price_of,
     )
-    from flows.discover.given import about_of, read_features
+    from flows.discover.given import about_of, read_features, with_run_exemplars
     from flows.discover.loop import Finding, Limits, Loop, StopReason
     from flows.discover.outcome import Outcome
     from flows.discover.predicted_price import AskedShares, label_cells, predicted_range
@@ -42,7 +42,7 @@ __getattr__ = on_first_use(
     {
         "flow": "Run discover discover_flow run_discovery run_flow",
         "forecast": "AGREE PricedPlan RunForecast about_usd forecast_discovery plans_of price_of",
-        "given": "about_of read_features",
+        "given": "about_of read_features with_run_exemplars",
         "loop": "Finding Limits Loop StopReason",
         "outcome": "Outcome",
         "predicted_price": "AskedShares label_cells predicted_range",

@@ -153,7 +153,7 @@ def _loop(
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     strategy = prepared.make_strategy()
-    several = (settings.voters, prepared.features_each)
+    several = (settings.voters, prepared.features_each, settings.exemplars)
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
     looking = FirstLooks.with_label(settings.look, settings.seed, panel, label)

@@ -175,6 +175,7 @@ def price_of(prepared: Prepared) -> PriceRange:
         settings, examples = sampled.settings, sampled.compared
         panel = Panel(prepared.knowing(rehearsal), examples, settings.votes)
         limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
+        limits = replace(limits, exemplars=settings.exemplars)
         looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
         strategy = RandomQuestions(form, len(examples))
         sameness = Sameness(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from discovery import UNKNOWN, Labels
 from flows.errors import UsageError
-from models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of
+from models import Answer, Feature, Label, Money, Oracle, Question, Verdict, digest_of, in_turn
 from reports import Run
 from reports.run import GIVEN, RunError, RunSummary, restore
 from sources import Columns, Dataset, DatasetError, Example, iter_examples, read_metadata
@@ -41,6 +41,28 @@ def read_features(text: str, option: str = "--features") -> list[Feature]:
     if twice is not None:
         raise UsageError(f"{option} {text!r} names {twice!r} twice, with two definitions: keep one")
     return found
+
+
+def with_run_exemplars(text: str, features: Sequence[Feature], models_see: int) -> list[Feature]:
+    """The features of a run with examples that show what is meant: those that they were found by, unless the labels say
+    otherwise by now, and some whose label people decided. Raises UsageError where models cannot see any."""
+    if not os.path.isdir(text):
+        if models_see:
+            raise UsageError(f"--exemplars {models_see} needs the folder of a run, and --features {text!r} is none")
+        return list(features)
+    findings, summary = Run(Path(text)).findings, RunSummary.read(Path(text))
+    sides = {one.name: findings.exemplars(one) for one in findings.found}
+    wanted = {name for both in sides.values() for side in both for name in side}
+    there = {example.id: example for example in _examples_of(summary) if example.id in wanted}
+    if models_see and wanted and not there:
+        raise UsageError(
+            f"--exemplars {models_see} shows examples of {summary.settings['dataset']}, which cannot be read: put it "
+            "back, or leave the option out"
+        )
+    shown = {
+        name: in_turn(*([there[one] for one in side if one in there] for side in both)) for name, both in sides.items()
+    }
+    return [replace(one, exemplars=shown[one.name], models_see=models_see) for one in features]
 
 
 def about_of(text: str) -> str:
@@ -101,6 +123,12 @@ class GivenFeature:
             return self
         whole = np.where(more, labels, self.labels).astype(np.int8)
         return GivenFeature(self.feature, whole, f"{self.source}, {source}" if self.source else source)
+
+    def with_exemplars(self, examples: Sequence[Example], models_see: int) -> GivenFeature:
+        """Some examples whose label is known show what is meant where labels are asked."""
+        having, lacking = ((examples[row] for row in np.flatnonzero(self.labels == value).tolist()) for value in (1, 0))
+        shown = replace(self.feature, exemplars=in_turn(having, lacking), models_see=models_see)
+        return replace(self, feature=shown)
 
     def to_json(self) -> list[Any]:
         return [self.feature.name, self.feature.definition, self.source.partition(" ")[0], self.labels.tolist()]

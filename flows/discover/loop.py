@@ -4,8 +4,8 @@ Plain Python: `compare` and `label` are arguments, so the flow passes Prefect ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from math import ceil
@@ -44,6 +44,7 @@ from models import (
     OracleLost,
     OracleUnavailable,
     Verdict,
+    exemplars_of,
 )
 from reports.run import GIVEN
 from sources import Example
@@ -66,6 +67,7 @@ class Limits:
     nones: int | None = None
     voters: int = 1  # who are asked each comparison; each answer is a query
     per_question: int = 1  # features that an answer may hold
+    exemplars: int = 0  # that models are shown with a feature when they label
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,7 @@ class Loop:
             raise elicited.stopped  # it never answered: nothing was found that could be written
         self.progress.stop(elicited.stopped)
         answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
-        labelled = self._labelled(self._unknown(one.feature for _, answer in answered for one in answer.features))
+        labelled = self._labelled(self._unknown(feature for _, answer in answered for feature in self._named(answer)))
         self.progress.stop(labelled.stopped)
         found = [finding for c, a in answered for finding in self._learn(c, a, labelled)]
         self.progress.unresolved = self._strategy.unresolved
@@ -333,6 +335,13 @@ class Loop:
             self._limits.per_question,
             self._exclude,
         )
+
+    def _named(self, answer: Answer) -> Iterator[Feature]:
+        """The features of an answer, each with the examples that it was named for."""
+        for one in answer.features:
+            asked = answer.question
+            shown = exemplars_of(asked, one.shown) if isinstance(asked, Compare) else ()
+            yield replace(one.feature, exemplars=shown, models_see=self._limits.exemplars)
 
     def _unknown(self, named: Iterable[Feature]) -> list[Feature]:
         """The features that are not known yet, each once."""
@@ -390,7 +399,7 @@ class Loop:
         names = [one.feature.name for one in self.progress.known]
         labels = [one.labels for one in self.progress.known]
         checks = self._sameness.answers.pop(ballot.feature, []) if self._sameness else []
-        finding = Finding(feature, comparison, answer, ballot, None, labelled.dropped.get(place, ""), checks)
+        finding = Finding(ballot.feature, comparison, answer, ballot, None, labelled.dropped.get(place, ""), checks)
         if (repeated := labelled.repeats.get(place)) is not None:
             finding.twin, finding.repeats = EarlierTwin("same", repeated.name), True
         elif twin := find_twin(feature.name, ballot.labels, names, labels, self._closeness):

@@ -346,6 +346,10 @@ class Outcome:
             asked |= {"feature": feature, "other": other}
         elif isinstance(question, Label):
             asked |= {"feature": question.feature.name, "example": question.example.id}
+            if question.exemplars:
+                asked["exemplars"] = [[one.example.id, one.has] for one in question.exemplars]
+            if isinstance(self.recorded, RecordedCrowd) and self.recorded.is_by_people(question):
+                asked["people"] = True
         return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
 
 

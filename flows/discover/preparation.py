@@ -15,7 +15,7 @@ from flows.discover.given import GivenFeature, digest_of_given, read_given, with
 from flows.discover.settings import AIMED, DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
 from flows.errors import UsageError
-from flows.oracle_specs import OracleSpec, by_provider_batch
+from flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, OutFolder, open_store
@@ -130,7 +130,7 @@ class Prepared:
         aim = self.target.column if self.target else None
         if told := next((one.feature.name for one in given if one.source.partition(", ")[0] == f"column {aim}"), None):
             raise UsageError(f"--known {told!r} is the target itself: leave it out")
-        return given
+        return tuple(one.with_exemplars(self.dataset.examples, self.settings.exemplars) for one in given)
 
     @property
     def given_features(self) -> list[Feature]:
@@ -190,6 +190,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purp
 
     ask_people = settings.escalate is not None or settings.spot_check is not None
     labeller = settings.labeller or settings.oracle
+    check_exemplars(settings.exemplars, labeller)
     if settings.provider_batch:
         labeller = by_provider_batch(labeller)
     elicits = build(settings.oracle if settings.labeller is not None else labeller)

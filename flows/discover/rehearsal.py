@@ -154,10 +154,11 @@ class RehearsedOracle:
 
     def _compared(self, question: Compare) -> Answer:
         share, named = 1.0 if self.worst else FOUND, list[NamedFeature]()
+        having = tuple(range(max(1, 2 * len(question.examples) // 3)))
         for _ in range(question.most):
             self._asked_for += 1
             if round(share * self._asked_for) > self._names:
-                named.append(NamedFeature(made_up_feature(self._names)))
+                named.append(NamedFeature(made_up_feature(self._names), having))
                 self._names += 1
         if not named:
             return Answer(question, Verdict.NONE, "rehearsal")

@@ -12,7 +12,7 @@ from discovery import FIRST_LOOK, Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding, with_brief
 from flows.settings import AboutText, DatasetText, NamesText, OracleSettings, OracleText
-from models import Oracle, digest_of
+from models import MOST_EXEMPLARS, Oracle, digest_of
 
 if TYPE_CHECKING:
     from sources import Dataset
@@ -65,7 +65,7 @@ OF_THE_STRATEGY = ("beyond", "ask", "theta", "degree", "delta", "parts")
 DECIDING = ("strategy", "votes", "voters", "batch", "seed", "elicit_on", *OF_THE_STRATEGY)
 
 
-AIMED = ("target", "between", "hold_out_by", "unguided", "exclude")  # decide too, where they are given
+AIMED = ("target", "between", "hold_out_by", "unguided", "exclude", "exemplars")  # decide too, where they are given
 
 
 # Decide too, but not where they have the value that all runs had before there was such a setting.
@@ -136,6 +136,13 @@ class DiscoverSettings(OracleSettings):
     )
     exclude: NamesText | None = Field(
         None, description="names that are not to come up, as in 'text; watermark', or a file that holds them"
+    )
+    exemplars: int = Field(
+        0,
+        ge=0,
+        le=MOST_EXEMPLARS,
+        description="examples that models are shown with a feature when they label, of those that it was found by; "
+        "people always see them",
     )
     target: str | None = Field(None, description="find features that predict this column of the data set")
     between: str | None = Field(

@@ -6,9 +6,10 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from flows.discover import read_features
+from flows.discover import read_features, with_run_exemplars
 from flows.enrich.batches import default_folder, open_oracle
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.oracle_specs import OracleSpec, check_exemplars
 from flows.progress import SILENT, Display
 from flows.settings import local_folder
 from models import Feature, check_ahead
@@ -23,6 +24,10 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     folder = local_folder(settings.out) if settings.out else default_folder(settings.dataset)
     check_writable(folder)
     features = read_features(settings.features)
+    oracles = [one for one in (settings.oracle, settings.cheap) if one is not None]
+    check_exemplars(settings.exemplars, *oracles)
+    if settings.exemplars or any(OracleSpec.parse(one).kind == "human" for one in oracles):
+        features = with_run_exemplars(settings.features, features, settings.exemplars)
     find_rows(settings.dataset, settings.columns)
     if settings.runner != "threads":
         from flows.enrich.runners import task_runner

@@ -187,7 +187,8 @@ class _Job:
         oracle, store = self.resources.oracle_and_store(settings)
         table = read_table(self.folder)
         before = table.meaning
-        table.define(next_meaning(before, self.features, oracle.identity.to_json(), settings))
+        asked = oracle.identity.to_json() | ({"exemplars": settings.exemplars} if settings.exemplars else {})
+        table.define(next_meaning(before, self.features, asked, settings))
         # A flow that is tried again after a partial table makes the next version.
         run_id = f"{self.run_id}-{table.meaning.version}"
         scopes = self._scopes(table.meaning)

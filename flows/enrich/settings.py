@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from flows.discover import SUBSET
 from flows.oracle_specs import with_brief
 from flows.settings import DatasetText, OracleSettings, OracleText, Usd
-from models import digest_of
+from models import MOST_EXEMPLARS, digest_of
 
 Runner = Literal["threads", "dask", "ray"]
 
@@ -19,6 +19,13 @@ class EnrichSettings(OracleSettings):
 
     features: str = Field(
         description="a run folder, a CSV file with the columns name and definition, or by hand: 'name: definition; …'"
+    )
+    exemplars: int = Field(
+        0,
+        ge=0,
+        le=MOST_EXEMPLARS,
+        description="with the features of a run: examples of the run that models are shown with each of them; people "
+        "always see them",
     )
     backfill: bool = Field(False, description="fill in features that are new to the table for old examples too")
     agree: float | None = Field(

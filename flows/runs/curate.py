@@ -16,12 +16,25 @@ from flows.discover import DiscoverSettings, Prepared, prepare
 from flows.errors import UsageError
 from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
-from models import MICRO, Ballot, Feature, Label, Panel, Question, Recorded, Verdict, connect, digest_of, in_usd
+from models import (
+    MICRO,
+    Ballot,
+    Feature,
+    Label,
+    Panel,
+    Question,
+    Recorded,
+    Verdict,
+    connect,
+    digest_of,
+    in_turn,
+    in_usd,
+)
 from models.people import RecordedCrowd, recorded_by
 from reports import Run
 from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, undo
 from reports.drawing import plural
-from reports.run import RunError
+from reports.run import Findings, RunError
 from store import ActiveRun
 
 
@@ -136,7 +149,7 @@ def relabelling(
         book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
         record.spending = recorded = recorded_by(prepared.oracle, book)
         record.status = "not confirmed"
-        yield Relabelling(prepared, recorded, asks, record)
+        yield Relabelling(prepared, recorded, asks, record, run.findings)
 
 
 @dataclass
@@ -147,6 +160,7 @@ class Relabelling:
     recorded: Recorded | RecordedCrowd
     asks: list[LabelRequest]
     record: ActiveRun
+    before: Findings
 
     @property
     def calls(self) -> int:
@@ -171,7 +185,7 @@ class Relabelling:
 
     def _votes(self, ask: LabelRequest) -> dict[str, Votes]:
         panel = Panel(self.recorded, self._examples(ask), self.prepared.settings.votes)
-        labelled = panel.label([Feature(ask.feature, ask.definition)])
+        labelled = panel.label([self._feature(ask)])
         if labelled.stopped is not None:
             raise labelled.stopped
         return _cast(ask.ids, labelled.ballots[0])
@@ -183,8 +197,18 @@ class Relabelling:
             raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
         return [by_id[name] for name in ask.ids]
 
+    def _feature(self, ask: LabelRequest) -> Feature:
+        """With the examples that show what is meant, unless it means something else from now on."""
+        same = ((one.name, one.definition) == (ask.feature, ask.definition) for one in self.before.found)
+        found = next((one for one, is_same in zip(self.before.found, same, strict=True) if is_same), None)
+        if found is None:
+            return Feature(ask.feature, ask.definition)
+        by_id = {example.id: example for example in self.prepared.dataset.examples}
+        sides = ([by_id[name] for name in side if name in by_id] for side in self.before.exemplars(found))
+        return Feature(ask.feature, ask.definition, in_turn(*sides), self.prepared.settings.exemplars)
+
     def _questions(self, ask: LabelRequest) -> list[Question]:
-        feature, votes = Feature(ask.feature, ask.definition), self.prepared.settings.votes
+        feature, votes = self._feature(ask), self.prepared.settings.votes
         return [Label(feature, example, voter) for example in self._examples(ask) for voter in range(votes)]
 
 

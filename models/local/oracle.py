@@ -199,8 +199,9 @@ class LocalVlmOracle:
 
     def _label(self, labels: list[Label], ready: list[Prompt]) -> list[Answer]:
         _, reader = self._model()
-        # With feature_first no prompts share a prefix; otherwise those about one example do.
-        about = [place if self.config.feature_first else label.example.digest for place, label in enumerate(labels)]
+        # Where the feature comes first no prompts share a prefix; otherwise those about one example do.
+        first = self.config.feature_first
+        about = [place if first or label.exemplars else label.example.digest for place, label in enumerate(labels)]
         readings = reader.read(ready, about)
         return [self._vote(label, reading) for label, reading in zip(labels, readings, strict=True)]
 

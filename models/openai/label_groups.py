@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Protocol
 
-from models.oracle import Feature, Label
+from models.oracle import Exemplar, Feature, Label
 
 Key = tuple[str, object, object]
 Grouping = Literal["auto", "example", "feature", "none"]
@@ -63,7 +63,7 @@ class LabelGroups:
         if "example" in self._forms:
             yield ("example", label.voter, label.example.digest)
         if "feature" in self._forms:
-            yield ("feature", label.voter, label.feature)
+            yield ("feature", label.voter, (label.feature, label.exemplars))
 
     def _remove(self, numbers: Iterable[int]) -> None:
         for number in numbers:
@@ -72,6 +72,14 @@ class LabelGroups:
                 del group[number]
                 if not group:
                     del self._groups[key]
+
+
+Shown = frozenset[tuple[Exemplar, ...]]
+
+
+def shown_with(labels: Iterable[Label]) -> Shown:
+    """The exemplars of these labels: only labels with the same ones can share a request."""
+    return frozenset(label.exemplars for label in labels if label.exemplars)
 
 
 Row = dict[Feature, Label]  # labels of one example and one voter
@@ -117,14 +125,16 @@ class LabelBlocks:
         return released
 
     def _released(self, *, partial: bool, waiting: str | None) -> list[list[Label]]:
-        alike: dict[tuple[int, int, frozenset[Feature]], list[RowKey]] = {}
+        alike: dict[tuple[int, int, frozenset[Feature], Shown], list[RowKey]] = {}
         for key, row in self._rows.items():
             voter, digest, time = key
             if digest != waiting:
-                alike.setdefault((voter, time, frozenset(row)), []).append(key)
+                alike.setdefault((voter, time, frozenset(row), shown_with(row.values())), []).append(key)
         released = []
-        for (_, _, features), keys in alike.items():
-            parts = evenly(sorted(features, key=lambda feature: (feature.name, feature.definition)), self._row)
+        for (_, _, features, shown), keys in alike.items():
+            most = max(1, min(self._row, PICTURE_LABELS // max(map(len, shown), default=1)))
+            ordered = sorted(features, key=lambda feature: (feature.name, feature.definition))
+            parts = evenly(ordered, most if shown else self._row)
             for block, full in self._blocks(keys, max(map(len, parts))):
                 if full or partial:
                     rows = [self._rows.pop(key) for key in block]
@@ -168,7 +178,8 @@ def rectangles(labels: Sequence[Label]) -> list[list[int]]:
     rows: dict[str, list[int]] = {}
     for place, label in enumerate(labels):
         rows.setdefault(label.example.digest, []).append(place)
-    alike: dict[tuple[Feature, ...], list[int]] = {}
+    alike: dict[tuple[tuple[Feature, ...], Shown], list[int]] = {}
     for places in rows.values():
-        alike.setdefault(tuple(labels[place].feature for place in places), []).extend(places)
+        features, shown = (labels[place].feature for place in places), shown_with(labels[place] for place in places)
+        alike.setdefault((tuple(features), shown), []).extend(places)
     return list(alike.values())

@@ -29,7 +29,7 @@ from models.oracle import (
 )
 from models.prompting import Brief
 from sources import Example, without_secrets
-from store.review import MOST_PAID_SECONDS, Queue, ReviewQuestion, Standing, Vote
+from store.review import EXEMPLARS, MOST_PAID_SECONDS, Queue, ReviewQuestion, Standing, Vote
 
 NO_BRIEF = Brief()
 AT_ONCE = 5_000  # questions that are enqueued together
@@ -144,9 +144,11 @@ def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
 
 
 def _content(question: Question, brief: Brief) -> dict[str, Any]:
-    """The question without the voter: all voters answer one item of the queue. With what they are told about it."""
+    """The question without the voter: all voters answer one item of the queue. With what they are told about it.
+    People always see exemplars: how many a model sees makes no other question for them."""
     told = brief.parameters if isinstance(question, Compare) else Brief(brief.about).parameters
-    return {name: value for name, value in question.content.items() if name != "voter"} | dict(told)
+    content = question.content
+    return {name: content[name] for name in content if name not in ("voter", "exemplars")} | dict(told)
 
 
 def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF) -> str:
@@ -157,12 +159,16 @@ def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF
 def _item(queue: str, question: Question, digest: str, brief: Brief, **terms: Any) -> ReviewQuestion:
     """Labels of one feature share a page; every other question has its own."""
     content, label = _content(question, brief), isinstance(question, Label)
+    examples = {example.digest: _stored(example) for example in examples_of(question)}
+    if isinstance(question, Label) and question.feature.exemplars:
+        content[EXEMPLARS] = [[one.example.digest, one.has] for one in question.feature.exemplars]
+        examples |= {one.example.digest: _stored(one.example) for one in question.feature.exemplars}
     return ReviewQuestion(
         digest=digest,
         queue=queue,
         kind=Kind.LABEL.value if label else question.kind.value,  # a pair of features is marked as an example is
         question=content,
-        examples={example.digest: _stored(example) for example in examples_of(question)},
+        examples=examples,
         page=digest_of([queue, content["feature"]]) if label else "",
         **terms,
     )

@@ -142,6 +142,10 @@ class MixedCrowd:
                 self.asked.agreed += self._checked[answer.question].verdict is answer.verdict
             yield answer
 
+    def is_by_people(self, label: Label) -> bool:
+        """Whether people decided it: they were asked, or only people label."""
+        return _cell(label) in self._by_people or self.labels.identity.kind == "human"
+
     def _is_doubtful(self, answers: Sequence[Answer]) -> bool:
         margin = self.mixture.escalate
         if margin is None:

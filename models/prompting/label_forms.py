@@ -19,11 +19,13 @@ from models.prompting.prompts import (
     Message,
     Part,
     example_parts,
+    exemplar_parts,
     feature_json,
     letter,
     quoted,
     share_example,
     strict,
+    with_exemplars,
 )
 from sources import Example
 
@@ -83,9 +85,13 @@ def label_form(labels: Sequence[Label], version: int, brief: Brief = NO_BRIEF) -
         return LabelForm(brief.told(_item_messages(labels)), _booleans([key for (key,) in paths]), paths)
     examples, features = _sides(labels)
     paths = label_paths(len(labels), len(features))
-    system = _instructions(labels[0].voter, len(examples), len(features))
-    listed = "".join(f"Feature {number}: {_pair(one)}\n" for number, one in enumerate(features, start=1))
-    parts: list[Part] = [listed]
+    system = with_exemplars(_instructions(labels[0].voter, len(examples), len(features)), labels)
+    parts: list[Part] = []
+    for number, label in enumerate(labels[: len(features)], start=1):  # those of the first example: of each feature one
+        parts += [f"Feature {number}: {_pair(label.feature)}\n", *exemplar_parts(label.exemplars, f"feature {number}")]
+    listed = "".join(part if isinstance(part, str) else part.example.digest for part in parts)
+    if all(isinstance(part, str) for part in parts):
+        parts = [listed]
     for place, example in enumerate(examples):
         parts.extend(example_parts(f"Example {letter(place)}" if len(examples) > 1 else "Example", example))
     parts.append(f"Answer in the JSON form given above, with the keys {_keys_in_words(len(examples), len(features))}.")
@@ -172,14 +178,16 @@ def _booleans(keys: Sequence[str]) -> dict[str, Any]:
 def _item_messages(labels: Sequence[Label]) -> list[Message]:
     """Version 1: one example with many features, or one feature with many examples."""
     wordings = LABELLING[1]
-    system = "\n".join([wordings[labels[0].voter % len(wordings)], MATERIAL, NUMBERED])
+    system = with_exemplars("\n".join([wordings[labels[0].voter % len(wordings)], MATERIAL, NUMBERED]), labels)
     parts: list[Part] = []
     if share_example(labels):
         parts.extend(example_parts("Example", labels[0].example))
         for number, label in enumerate(labels, start=1):
             parts.append(f"Item {number}: does it have the feature {feature_json(label.feature)}\n")
+            parts.extend(exemplar_parts(label.exemplars, f"the feature of item {number}"))
     elif len({label.feature for label in labels}) == 1:
         parts.append(f"Feature: {feature_json(labels[0].feature)}\n")
+        parts.extend(exemplar_parts(labels[0].exemplars, "the feature"))
         for number, label in enumerate(labels, start=1):
             parts.extend(example_parts(f"Item {number}", label.example))
     else:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discovery import Kind
-from models.oracle import Compare, Feature, Label
+from models.oracle import Compare, Exemplar, Feature, Label
 from sources import TEXT_LIMIT, Example
 
 SINGLE_VERSION = "1"  # of comparisons and of labels one by one, which are the same in every version since
@@ -221,17 +221,40 @@ def yes_no_messages(label: Label, *, feature_first: bool = False) -> list[Messag
     """One label whose answer is the next word. What comes first is a prefix that a batch of labels can share."""
     feature = f"Feature: {feature_json(label.feature)}\n"
     example = example_parts("Example", label.example)
-    parts = [feature, *example] if feature_first else [*example, feature]
+    known = exemplar_parts(label.exemplars, "this feature")
+    parts = [feature, *known, *example] if feature_first or known else [*example, feature]
     question = YES_OR_NO[label.voter % len(YES_OR_NO)]
-    return [Message("system", (MATERIAL,)), Message("user", (*parts, question))]
+    return [Message("system", (with_exemplars(MATERIAL, [label]),)), Message("user", (*parts, question))]
+
+
+def with_exemplars(instructions: str, labels: Sequence[Label]) -> str:
+    """The instructions, and what the exemplars mean where some are shown."""
+    return f"{instructions}\n{EXEMPLARS}" if any(label.exemplars for label in labels) else instructions
+
+
+EXEMPLARS = (
+    "Where a line says that an example has a feature or lacks it, that is known: judge the other examples by the same "
+    "standard."
+)
+
+
+def exemplar_parts(exemplars: Sequence[Exemplar], feature: str) -> list[Part]:
+    """Examples whose answer is known, each as material; `feature` is what the page calls it."""
+    said = ((f"{'Has' if one.has else 'Lacks'} {feature}", one.example) for one in exemplars)
+    return [part for title, example in said for part in example_parts(title, example)]
 
 
 def material_messages(labels: Sequence[Label]) -> list[Message]:
     """The examples alone, for an endpoint that takes the questions apart from the material."""
+    parts: list[Part] = []
+    for label in {label.feature: label for label in labels}.values():
+        parts += exemplar_parts(label.exemplars, f"the feature {feature_json(label.feature)}")
     if share_example(labels):
-        return [Message("system", (MATERIAL,)), Message("user", example_parts("Example", labels[0].example))]
-    parts = [part for number, label in enumerate(labels, 1) for part in example_parts(f"Item {number}", label.example)]
-    return [Message("system", (MATERIAL,)), Message("user", tuple(parts))]
+        parts += example_parts("Example", labels[0].example)
+    else:
+        for number, label in enumerate(labels, start=1):
+            parts += example_parts(f"Item {number}", label.example)
+    return [Message("system", (with_exemplars(MATERIAL, labels),)), Message("user", tuple(parts))]
 
 
 def predicates(labels: Sequence[Label]) -> list[tuple[str, dict[str, str]]]:

@@ -65,6 +65,7 @@ class Tally:
     probability: NDArray[np.float64]  # mean of the votes that gave one; NaN where none did
     cost: int = 0
     notes: dict[str, int] = field(default_factory=dict)  # why votes cannot be used, and how often
+    reviewed: set[int] = field(default_factory=set)  # the examples whose label people decided, in a mixed crowd
     with_probability: dict[int, int] = field(default_factory=dict)  # how many votes gave one, by example
 
     @classmethod
@@ -128,6 +129,8 @@ def read_answers(folder: Path, ids: Sequence[str]) -> Answers:
             tallies[name].cost += answer["cost"]
         elif (row := row_of.get(question["example"])) is not None:
             tallies[name].count(row, answer)
+            if question.get("people"):
+                tallies[name].reviewed.add(row)
     return Answers(comparisons, tallies)
 
 

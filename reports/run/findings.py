@@ -126,6 +126,17 @@ class Findings:
         repeats = [one.repeats and one.twin.startswith(SAME) for one in self.found]
         return interest_and_distinctness(self.matrix[:, self.working], repeats=repeats)
 
+    def exemplars(self, feature: Found) -> tuple[list[str], list[str]]:
+        """Examples that have the feature and some that lack it: those that it was found by, unless their labels say
+        otherwise, and then those whose label people decided."""
+        asked = feature.asked
+        claims = (asked.having, asked.lacking) if asked and asked.having else ([], [])
+        said = [{self.ids[row] for row in np.flatnonzero(feature.labels == value)} for value in (0, 1)]
+        reviewed = [self.ids[row] for row in sorted(feature.tally.reviewed)]
+        having = [name for name in claims[0] if name not in said[0]] + [name for name in reviewed if name in said[1]]
+        lacking = [name for name in claims[1] if name not in said[1]] + [name for name in reviewed if name in said[0]]
+        return list(dict.fromkeys(having)), list(dict.fromkeys(lacking))
+
     def tree(self, *, tolerance: float = 0.1, support: int = 4) -> FeatureTree:
         """Which features lie below which. `tolerance` is the share of exceptions allowed because labels err, `support`
         the number of examples of which it must hold."""

@@ -1,6 +1,6 @@
 """The queue of questions for people: items, leases, votes, people."""
 
-from store.review.items import ReviewQuestion, Standing, Vote, digests_in
+from store.review.items import EXEMPLARS, ReviewQuestion, Standing, Vote, digests_in, digests_shown
 from store.review.leases import LeasedQuestion, LeaseTerms
 from store.review.mturk import COLLECTED, PLANNED, POSTED, Hit, unconfirmed
 from store.review.people import ADMIN, REVIEWER, WORKER, Invitation, Person

@@ -135,7 +135,7 @@ class Items(Repository):
     def digests_of(self, connection: Connection, wanted: Collection[int]) -> set[str]:
         """The examples of these questions."""
         found = connection.execute(select(items.c.question).where(items.c.id.in_(list(wanted)))).scalars()
-        return {digest for question in found for digest in digests_in(question)}
+        return {digest for question in found for digest in digests_shown(question)}
 
     def example(self, digest: str) -> dict[str, Any] | None:
         return self.examples([digest]).get(digest)
@@ -160,6 +160,14 @@ def _row(one: ReviewQuestion, now: float) -> dict[str, Any]:
         "state": OPEN if one.expected is None else CHECK,
         "created_at": now,
     }
+
+
+EXEMPLARS = "exemplars"  # of a label: digests of examples that are shown beside it, and whether each has the feature
+
+
+def digests_shown(question: Mapping[str, Any]) -> list[str]:
+    """All examples that a page with the question shows."""
+    return [*digests_in(question), *(digest for digest, _ in question.get(EXEMPLARS, ()))]
 
 
 def digests_in(question: Mapping[str, Any]) -> list[str]:

@@ -50,6 +50,7 @@ class Page:
     features: dict[str, dict[str, str]] = field(default_factory=dict)  # by number; "" is the one for all items
     values: list[dict[str, str]] = field(default_factory=list)  # of an attribute, to choose among
     known: list[str] = field(default_factory=list)
+    exemplars: list[Shown] = field(default_factory=list)  # whose answer is given
     seed: str = ""  # a digest of the request, for a model that varies its answers
 
     @property
@@ -95,21 +96,22 @@ class Page:
 
 
 def read_page(messages: Sequence[Mapping[str, Any]]) -> Page:
-    page, group = Page(), 1
+    page, group, last = Page(), 1, Shown("")
     page.instructions = "\n".join(_text(m["content"]) for m in messages if m["role"] in ("system", "developer"))
     material = next(message["content"] for message in messages if message["role"] == "user")
     for part in [{"type": "text", "text": material}] if isinstance(material, str) else material:
         if "image_url" in part:
             url = part["image_url"]["url"] if isinstance(part["image_url"], dict) else part["image_url"]
-            page.examples[-1].pictures.append(url)
+            last.pictures.append(url)
             continue
         for line in part["text"].split("\n"):
             group = int(line.split()[1]) if re.fullmatch(r"Group \d", line) else group
-            _read_line(page, line, group)
+            last = _read_line(page, line, group) or last
     return page
 
 
-def _read_line(page: Page, line: str, group: int) -> None:
+def _read_line(page: Page, line: str, group: int) -> Shown | None:
+    """The example that begins with the line, if one does."""
     if line.startswith("Known features: "):
         page.known = json.loads(line.removeprefix("Known features: "))
     elif line.startswith("Not wanted features: "):
@@ -128,6 +130,11 @@ def _read_line(page: Page, line: str, group: int) -> None:
     elif example := re.match(r"(Example(?: [A-Z]+)?|Item \d+): ?(\".*)?", line):
         text = json.JSONDecoder().raw_decode(example.group(2))[0] if example.group(2) else None
         page.examples.append(Shown(example.group(1), text, group=group))
+        return page.examples[-1]
+    elif exemplar := re.match(r"((?:Has|Lacks) .*?): ?(\".*)?$", line):
+        page.exemplars.append(Shown(exemplar.group(1), exemplar.group(2)))
+        return page.exemplars[-1]
+    return None
 
 
 def _text(content: str | Sequence[Mapping[str, Any]]) -> str:
