@@ -15,7 +15,6 @@ from models.oracle import (
     ComputesLabels,
     Connects,
     ExampleChanged,
-    Exemplar,
     Feature,
     Forecast,
     Label,
