@@ -50,6 +50,11 @@ COMMANDS = {
     "export": ("runs", "Write the labels of a run for other programs.", "runs/faces --to wide-parquet --out exported"),
     "tree": ("runs", "Print which features of a run lie below which.", "runs/faces --dot | dot -Tsvg > tree.svg"),
     "features": ("runs", "List, rename, merge, split, drop or define the features of a run.", ""),
+    "attributes": (
+        "runs",
+        "Find features that are values of one attribute, and give every example its value.",
+        "runs/faces --yes",
+    ),
     "review": ("review", "Serve the page on which people answer, and manage who may.", ""),
     "costs": ("money", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
     "store": ("store", "Check the store of all answers, back it up, restore a backup.", ""),

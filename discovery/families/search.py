@@ -49,6 +49,22 @@ def supports(labels: Matrix, *, scale: bool = False) -> tuple[bool, FamilyFit]:
     return fitted.evidence >= ENOUGH and bool(apart.all()), fitted
 
 
+def best_family(labels: Matrix, columns: Sequence[int], *, scale: bool = False) -> list[int]:
+    """The columns that labels support as a family, without those that do not fit in; empty where no two are left."""
+    kept = list(columns)
+    while len(kept) > 1:
+        if supports(labels[:, kept], scale=scale)[0]:
+            return kept
+        smaller = [[one for one in kept if one != left] for left in kept]
+        kept = max(smaller, key=lambda some: _merit(labels[:, some], scale=scale))
+    return []
+
+
+def _merit(labels: Matrix, *, scale: bool) -> tuple[bool, float]:
+    good, fitted = supports(labels, scale=scale)
+    return good, fitted.evidence
+
+
 def candidates(
     labels: Matrix, names: Sequence[str], apart: Collection[frozenset[int]] = (), placed: Collection[int] = ()
 ) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""The commands about a run that exists: report, export, tree and features."""
+"""The commands about a run that exists: report, export, tree, attributes and features."""
 
 from __future__ import annotations
 
@@ -107,6 +107,23 @@ def tree(
     chosen: dict[str, Any] = {"tolerance": tolerance, "support": support}
     found = _run_of(run).findings.tree(**{name: value for name, value in chosen.items() if value is not None})
     output.print(as_json(found), (as_dot(found) if dot else as_text(found)).split("\n"))
+
+
+def attributes(
+    run: RunFolder,
+    /,
+    *,
+    yes: Annotated[bool, flag("do it; without, it is only proposed or asked about")] = False,
+    budget: Annotated[str | None, option("USD", "do it, for so many USD at most")] = None,
+    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None,
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> None:
+    from flows.runs import attributes as make_attributes
+
+    chosen: dict[str, Any] = {"budget": budget, "store": store, "dataset": dataset}
+    result = make_attributes(_run_of(run), confirmed=yes, display=terminal_display(), **chosen)
+    output.print(result.data, result.lines)
 
 
 features = command_group(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RandomQuestions,
         RehearsedOracle,
         draw,
+        forecast_of,
         is_known,
         is_paid,
         made_up_feature,
@@ -47,8 +48,8 @@ __getattr__ = on_first_use(
         "outcome": "Outcome",
         "predicted_price": "AskedShares label_cells predicted_range",
         "preparation": "Prepared RUNS prepare",
-        "rehearsal": "FOUND Measuring PriceRange RandomQuestions RehearsedOracle SAMPLE draw is_known is_paid "
-        "made_up_feature price_range unanswered_by",
+        "rehearsal": "FOUND Measuring PriceRange RandomQuestions RehearsedOracle SAMPLE draw forecast_of is_known "
+        "is_paid made_up_feature price_range unanswered_by",
         "savings": "Savings",
     },
 )

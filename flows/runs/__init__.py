@@ -1,4 +1,5 @@
 """What is done with finished runs: report, export, curate."""
 
+from flows.runs.attributes import attributes
 from flows.runs.curate import CurationRequest, curate
 from flows.runs.report import describe, export, forecast_control, page_lines, report

@@ -129,7 +129,16 @@ def arguments_of(request: CurationRequest) -> dict[str, Any]:
 def relabelling(
     run: Run, request: CurationRequest, asks: list[LabelRequest], display: Display
 ) -> Iterator[Relabelling]:
-    """Labels to be asked again, as a run in the store that shares no budget with the discovery."""
+    """Labels to be asked again."""
+    with asking(run, request, display) as (prepared, recorded, record):
+        yield Relabelling(prepared, recorded, asks, record, run.findings)
+
+
+@contextmanager
+def asking(
+    run: Run, request: CurationRequest, display: Display
+) -> Iterator[tuple[Prepared, Recorded | RecordedCrowd, ActiveRun]]:
+    """The run's oracle, asked as a run in the store that shares no budget with the discovery."""
     changed = {"out": str(run.folder), "budget": budget_of(request.budget), "retry_unusable": False}
     changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
     scope = digest_of(["features", run.summary.scope, request.action, request.names])
@@ -149,7 +158,7 @@ def relabelling(
         book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
         record.spending = recorded = recorded_by(prepared.oracle, book)
         record.status = "not confirmed"
-        yield Relabelling(prepared, recorded, asks, record, run.findings)
+        yield prepared, recorded, record
 
 
 @dataclass

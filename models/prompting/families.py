@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from models.oracle import SEVERAL, Choose, Family, Feature, NamedFeature, Verdict
@@ -109,10 +110,20 @@ def _values(listed: list[object], question: Family) -> tuple[list[int], list[Nam
 
 def choose_messages(question: Choose) -> list[Message]:
     system = "\n".join([CHOOSING[question.voter % len(CHOOSING)], MATERIAL, CHOICE_SHAPE])
-    parts: list[Part] = [f"Attribute: {feature_json(question.attribute)}\n", _numbered("Value", question.values)]
+    listed = tuple(question.values[place] for place in _shown_values(question))
+    parts: list[Part] = [f"Attribute: {feature_json(question.attribute)}\n", _numbered("Value", listed)]
     parts.extend(example_parts("Example", question.example))
     parts.append("Answer in the JSON form given above.")
     return [Message("system", (system,)), Message("user", tuple(parts))]
+
+
+def _shown_values(question: Choose) -> list[int]:
+    """For each position in the prompt the place of its value. Voter 0 sees them as asked, every other in an order of
+    its own: which value a model chooses depends on where it stands."""
+    order = list(range(len(question.values)))
+    if question.voter:
+        random.Random(f"{question.voter}:{question.example.digest}").shuffle(order)
+    return order
 
 
 def choose_schema(question: Choose) -> dict[str, Any]:
@@ -130,7 +141,8 @@ def parse_choice(reply: str, question: Choose) -> Reading:
         if number in (0, -1):
             return Reading(Verdict.NONE, problem=SEVERAL if number else "")
         if 1 <= number <= len(question.values):
-            return Reading(Verdict.FEATURE, question.values[number - 1], (number - 1,))
+            place = _shown_values(question)[number - 1]
+            return Reading(Verdict.FEATURE, question.values[place], (place,))
     return unreadable(f'"value" must be a number from -1 to {len(question.values)}')
 
 

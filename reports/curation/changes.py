@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from reports.drawing import plural
-from reports.run import SAME, Findings, Found, RunError, Tally, names_of
+from reports.run import SAME, Attribute, Findings, Found, RunError, Tally, names_of
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,18 @@ def _repeated(findings: Findings) -> dict[str, list[str]]:
     return into
 
 
+def _attributes(findings: Findings, arguments: dict[str, Any]) -> Change:
+    """Columns of categories beside the features; one of the same name is replaced."""
+    made = [Attribute.from_json(one, findings.ids) for one in arguments["attributes"]]
+    for one in made:
+        for value in one.values:
+            if value.feature:
+                place_of(findings, value.feature)
+    names = {one.name for one in made}
+    after = replace(findings, attributes=(*(one for one in findings.attributes if one.name not in names), *made))
+    return Change("attributes", arguments, after, {}, [], [])
+
+
 def _drop(findings: Findings, arguments: dict[str, Any]) -> Change:
     places = {place_of(findings, name): name for name in arguments["names"]}
     after = _with(findings, {place: [] for place in places})
@@ -184,6 +196,7 @@ ACTIONS: dict[str, Callable[[Findings, dict[str, Any]], Change]] = {
     "drop": _drop,
     "label": _label,
     "duplicates": _duplicates,
+    "attributes": _attributes,
 }
 
 

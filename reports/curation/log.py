@@ -24,6 +24,7 @@ from reports.run import (
     RunFolder,
     names_of,
     read_findings,
+    relinked,
     replace_file,
     twins_of,
 )
@@ -59,6 +60,11 @@ class CuratedRun(RunFolder):
     def labels(self) -> pd.DataFrame:
         """One row per example, one nullable 0/1 column per feature."""
         return self.findings.label_table() if self._is_curated else self.found_labels
+
+    @cached_property
+    def attributes(self) -> pd.DataFrame:
+        """One row per example, one column of categories per attribute; see `python -m flows attributes`."""
+        return self.findings.attribute_table()
 
     @cached_property
     def findings(self) -> Findings:
@@ -125,7 +131,9 @@ def _applied(findings: Findings, log: list[Entry], folder: Path) -> Findings:
             ) from None
         rows = {name: row for row, name in enumerate(findings.ids)}
         found = [_filled(feature, entry.asked.get(feature.name, {}), rows) for feature in after.found]
-        findings = replace(after, found=found)
+        renamed = {entry.arguments["name"]: entry.arguments["to"]} if entry.action == "rename" else {}
+        attributes = relinked(after.attributes, names_of(found), renamed)
+        findings = replace(after, found=found, attributes=attributes)
     return _with_twins(findings) if effective(log) else findings
 
 

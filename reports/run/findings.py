@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, interest_and_distinctness
 from reports.run.answers import AnsweredComparison, Tally, read_answers
+from reports.run.attributes import Attribute
 from reports.run.files import RunError
 from reports.run.folder import FEATURE_COLUMNS, RunFolder
 from reports.run.predictions import COLUMNS as PREDICTED_COLUMNS
@@ -106,6 +107,7 @@ class Findings:
     comparisons: list[AnsweredComparison]
     label_costs: dict[str, int]  # micro-dollars, by the name under which a feature was discovered
     working: NDArray[np.bool_]  # the examples that the discovery compared: in a large data set a random subset
+    attributes: tuple[Attribute, ...] = ()  # made of the features by curation
 
     @property
     def matrix(self) -> NDArray[np.int8]:
@@ -178,6 +180,13 @@ class Findings:
 
         columns = {feature.name: _nullable(feature.labels) for feature in self.found}
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
+
+    def attribute_table(self) -> pd.DataFrame:
+        """One row per example, one column of categories per attribute."""
+        import pandas as pd
+
+        index = pd.Index(self.ids, name="id")
+        return pd.DataFrame({one.name: one.column(index) for one in self.attributes}, index=index)
 
     def predicted_table(self) -> pd.DataFrame:
         """The columns of predicted.csv: one row per predicted label."""

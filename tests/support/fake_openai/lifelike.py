@@ -234,14 +234,15 @@ class LifelikeMind(Mind):
         return true_attributes(self.truth.astype(np.int8), self.names)
 
     def choose(self, page: Page) -> dict[str, Any]:
-        """Wrong as often as a label is, where the example is hard: then any other value, or none."""
+        """Wrong as often as a label is, where the example is hard: then any other value, or none. The same on most
+        occasions, but for the order in which the values stand."""
         row = self.row_of(page.examples[0])
         columns = [self.column_of(one["name"], one["definition"]) for one in page.values]
         having = [place for place, column in enumerate(columns, 1) if column is not None and self.truth[row, column]]
         right = having[0] if len(having) == 1 else -1 if having else 0
         dice = random.Random(f"{self.seed}:{page.seed}")
         chance = float(np.mean([self._chance[row, column] for column in columns if column is not None] or [0.5]))
-        luck = _hashed(self.seed, "value", row, sorted(one["name"] for one in page.values))
+        luck = _hashed(self.seed, "value", row, [one["name"] for one in page.values])
         wrong = luck < 0.7 * chance or (luck < 1.3 * chance and dice.random() < 0.5)
         others = [value for value in range(len(columns) + 1) if value != right]
         return {"value": dice.choice(others) if wrong else right}
