@@ -70,19 +70,19 @@ class _Making:
     record: ActiveRun
     display: Display
 
-    def make(self, found: list[Candidate]) -> list[MadeFamily]:
+    def make(self, candidates: list[Candidate]) -> list[MadeFamily]:
         """Ask for names, then for values. Raises where the budget or the oracle stops it; what came is kept."""
         self.record.status = "failed"
-        self._name(found)
+        self._name(candidates)
         hard = hard_for([family.contradicted for family in self.families.made])
         for family, rows in zip(self.families.made, hard, strict=True):
             self._choose(family, rows)
         made = [one for one in self.families.made if not one.withdrawn]
         if made:
-            ids = self.run.findings.ids
-            arguments = {"attributes": [one.attribute().to_json(ids) for one in made]}
-            change = plan_change(self.run, "attributes", arguments)
-            record_change(self.run, change, {}, self.recorded.cost / MICRO)
+            found = [one.attribute() for one in made]
+            change = plan_change(self.run, "attributes", {"attributes": [one.to_json() for one in found]})
+            codes = {one.name: one.codes_by_id(self.run.findings.ids) for one in found}
+            record_change(self.run, change, {}, self.recorded.cost / MICRO, codes)
         self.record.status = "done"
         return made
 

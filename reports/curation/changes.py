@@ -172,7 +172,8 @@ def _repeated(findings: Findings) -> dict[str, list[str]]:
 
 def _attributes(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Columns of categories beside the features; one of the same name is replaced."""
-    made = [Attribute.from_json(one, findings.ids) for one in arguments["attributes"]]
+    codes = arguments.get("codes", {})  # by attribute and example
+    made = [Attribute.from_json(one, codes.get(one["name"], {}), findings.ids) for one in arguments["attributes"]]
     for one in made:
         for value in one.values:
             if value.feature:

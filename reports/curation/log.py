@@ -45,6 +45,7 @@ class Entry:
     arguments: dict[str, Any]
     asked: dict[str, dict[str, Votes]] = field(default_factory=dict)
     cost_usd: float = 0.0
+    values: dict[str, dict[str, int]] = field(default_factory=dict)  # by attribute and example the place of its value
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,10 +85,16 @@ def plan_change(run: CuratedRun, action: str, arguments: dict[str, Any]) -> Chan
     return plan(run.findings, action, arguments)
 
 
-def record_change(run: Curated, change: Change, asked: VotesByFeature | None = None, cost_usd: float = 0.0) -> Curated:
+def record_change(
+    run: Curated,
+    change: Change,
+    asked: VotesByFeature | None = None,
+    cost_usd: float = 0.0,
+    values: dict[str, dict[str, int]] | None = None,
+) -> Curated:
     """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown."""
     votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
-    _append(run.folder, Entry(_now(), change.action, change.arguments, votes, cost_usd))
+    _append(run.folder, Entry(_now(), change.action, change.arguments, votes, cost_usd, values or {}))
     return replace(run)
 
 
@@ -124,7 +131,8 @@ def read_log(folder: Path) -> list[Entry]:
 def _applied(findings: Findings, log: list[Entry], folder: Path) -> Findings:
     for entry in effective(log):
         try:
-            after = plan(findings, entry.action, entry.arguments).after
+            chosen = {"codes": entry.values} if entry.values else {}
+            after = plan(findings, entry.action, entry.arguments | chosen).after
         except RunError as error:
             raise RunError(
                 f"{folder / CURATION} does not fit this run any more ({error}): `features RUN undo`"

@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.content import ExportContent, untaken
-from reports.export.tables import predicted_of
+from reports.export.tables import attributes_of, predicted_of
 from reports.run import PREDICTED, replaced_folder, write_csv
 
 CONTROL, ITEM = "features", "item"
@@ -33,6 +33,8 @@ def write_label_studio(content: ExportContent, folder: Path) -> Path:
                 data["text"] = text
             if content.probability_columns:
                 data[untaken("predicted labels", data)] = predicted_of(content, row)
+            values = attributes_of(content, row)
+            data |= {content.attribute_columns[name]: value for name, value in values.items()}
             tasks.append({"data": data, "predictions": [_prediction(content, row)]})
         written = json.dumps(tasks, ensure_ascii=False, indent=1)
         (building / "tasks.json").write_text(written + "\n", encoding="utf-8")

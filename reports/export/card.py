@@ -41,6 +41,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         *_predicted(findings),
         "## Features",
         _features(findings),
+        *(["## Attributes", _attributes(findings)] if findings.attributes else []),
         "## Where the labels come from",
         _provenance(run),
         *(["## Changes by hand", _curation(run)] if read_log(run.folder) else []),
@@ -81,6 +82,15 @@ def _features(findings: Findings) -> str:
             f"| {plain(feature.name)} | {plain(feature.definition)} | {percent(feature.positives / max(known, 1))} "
             f"| {len(findings.ids) - known:,} | {int(feature.predicted.sum()):,} | {doubtful} |"
         )
+    return "\n".join(lines)
+
+
+def _attributes(findings: Findings) -> str:
+    """Columns of categories, made of features that are values of one attribute."""
+    lines = ["| attribute | definition | values | unknown |", "|---|---|---|---|"]
+    for one in findings.attributes:
+        values = ", ".join(f"{plain(name)} ({count:,})" for name, count in one.counts)
+        lines.append(f"| {plain(one.name)} | {plain(one.definition)} | {values} | {one.unknown:,} |")
     return "\n".join(lines)
 
 

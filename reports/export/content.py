@@ -63,6 +63,19 @@ class ExportContent:
         return {name: untaken(column, taken) for name, column in marked.items()}
 
     @cached_property
+    def attribute_columns(self) -> dict[str, str]:
+        """The column of each attribute, which holds one of its values as a text."""
+        taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *self.probability_columns.values()}
+        columns: dict[str, str] = {}
+        for one in self.findings.attributes:
+            column = one.name
+            while column in taken:
+                column += " (attribute)"
+            taken.add(column)
+            columns[one.name] = column
+        return columns
+
+    @cached_property
     def fingerprint(self) -> str:
         """Of all that the export holds: libraries that cache by names take another export for another data set."""
         whole = hashlib.sha256()
@@ -74,6 +87,8 @@ class ExportContent:
         for one in self.findings.found:
             if one.chances is not None:
                 whole.update(one.chances.tobytes())
+        for attribute in self.findings.attributes:
+            whole.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
         return whole.hexdigest()[:FINGERPRINT_DIGITS]
 
     @property

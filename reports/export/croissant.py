@@ -62,6 +62,10 @@ def write_croissant(content: ExportContent, folder: Path, table: str, schema: pa
         column: f"How probable {name!r} was where its label is predicted; empty where the oracle was asked."
         for name, column in content.probability_columns.items()
     }
+    meanings |= {
+        content.attribute_columns[one.name]: one.definition or f"One of {', '.join(one.categories)}."
+        for one in content.findings.attributes
+    }
     metadata = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

@@ -63,7 +63,8 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
     contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
     own = pa.Table.from_pandas(content.own, preserve_index=False)
     marked = {column: name for name, column in content.probability_columns.items()}
-    schema = _schema(contents, own.schema, list(content.columns.values()), list(marked))
+    valued = {content.attribute_columns[one.name]: one.texts() for one in findings.attributes}
+    schema = _schema(contents, own.schema, list(content.columns.values()), list(marked), list(valued))
     chances = {one.name: marked_probability(one) for one in findings.found if one.name in marked.values()}
     split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"
     with replaced_folder(folder) as building:
@@ -79,6 +80,7 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
                 for feature in findings.found:
                     labels = [int(feature.labels[row]) for row in rows]
                     values[content.columns[feature.name]] = [None if label == UNKNOWN else label for label in labels]
+                values |= {column: texts[rows.start : rows.stop] for column, texts in valued.items()}
                 for column, name in marked.items():
                     values[column] = pa.array(chances[name][rows.start : rows.stop], from_pandas=True)
                 writer.write_table(pa.table(values, schema=schema))
@@ -93,7 +95,9 @@ def _configuration(content: ExportContent, files: list[str]) -> dict[str, Any]:
     return {"configs": [{"config_name": content.name, "default": True, "data_files": data}]}
 
 
-def _schema(contents: list[str], own: pa.Schema, features: list[str], marked: list[str]) -> pa.Schema:
+def _schema(
+    contents: list[str], own: pa.Schema, features: list[str], marked: list[str], valued: list[str]
+) -> pa.Schema:
     import pyarrow as pa
 
     fields = [pa.field("id", pa.string())]
@@ -102,6 +106,7 @@ def _schema(contents: list[str], own: pa.Schema, features: list[str], marked: li
     fields += [pa.field(one.name, pa.string() if pa.types.is_large_string(one.type) else one.type) for one in own]
     fields += [pa.field(name, pa.int8()) for name in features]
     fields += [pa.field(name, pa.float64()) for name in marked]
+    fields += [pa.field(name, pa.string()) for name in valued]
     kinds = {one.name: _kind(one.type) for one in fields}
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": kinds}})})
 

@@ -20,7 +20,8 @@ LABEL_COLUMNS = ("id", "feature", "label", "source", "yes", "no", "abstained", "
 
 def wide_table(content: ExportContent) -> pd.DataFrame:
     """One row per example: `id`, the data set's own columns, then a nullable 0/1 column per feature; after that of a
-    feature with predicted labels their probability, which is null where the oracle was asked."""
+    feature with predicted labels their probability, which is null where the oracle was asked. Attributes come last, a
+    column of categories each."""
     import pandas as pd
 
     labels = content.findings.label_table().rename(columns=content.columns)
@@ -28,6 +29,8 @@ def wide_table(content: ExportContent) -> pd.DataFrame:
         if column := content.probability_columns.get(one.name):
             place = list(labels.columns).index(content.columns[one.name]) + 1
             labels.insert(place, column, pd.Series(marked_probability(one), index=labels.index))
+    for attribute in content.findings.attributes:
+        labels[content.attribute_columns[attribute.name]] = attribute.column(labels.index)
     return content.own.join(labels).reset_index()
 
 
@@ -67,8 +70,14 @@ def json_rows(content: ExportContent) -> list[dict[str, Any]]:
         | ({"columns": content.own_values(name)} if own else {})
         | {"labels": {key: None if value == UNKNOWN else value for key, value in zip(names, values, strict=True)}}
         | ({"predicted": predicted_of(content, row)} if content.probability_columns else {})
+        | ({"attributes": attributes_of(content, row)} if findings.attributes else {})
         for row, (name, values) in enumerate(zip(findings.ids, matrix, strict=True))
     ]
+
+
+def attributes_of(content: ExportContent, row: int) -> dict[str, str | None]:
+    """Of an example its value of each attribute."""
+    return {one.name: one.text(row) for one in content.findings.attributes}
 
 
 def predicted_of(content: ExportContent, row: int) -> dict[str, float]:

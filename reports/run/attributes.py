@@ -56,6 +56,10 @@ class Attribute:
         known = int((self.codes != UNKNOWN).sum())
         return int(((self.codes != UNKNOWN) & (self.codes < len(self.values))).sum()) / max(known, 1)
 
+    def text(self, row: int) -> str | None:
+        code = int(self.codes[row])
+        return None if code == UNKNOWN else self.categories[code]
+
     def texts(self) -> list[str | None]:
         names = self.categories
         return [None if code == UNKNOWN else names[code] for code in self.codes.tolist()]
@@ -69,9 +73,11 @@ class Attribute:
         made = pd.Categorical(self.texts(), categories=order, ordered=self.ordered)
         return pd.Series(made, index=index, name=self.name)
 
-    def to_json(self, ids: Sequence[str]) -> dict[str, Any]:
-        """For the log of changes: values of examples by their ids."""
-        known = {name: code for name, code in zip(ids, self.codes.tolist(), strict=True) if code != UNKNOWN}
+    def codes_by_id(self, ids: Sequence[str]) -> dict[str, int]:
+        return {name: code for name, code in zip(ids, self.codes.tolist(), strict=True) if code != UNKNOWN}
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the values of examples."""
         return {
             "name": self.name,
             "definition": self.definition,
@@ -80,13 +86,12 @@ class Attribute:
             "scale": self.scale,
             "error": round(self.error, 6),
             "asked": self.asked,
-            "codes": known,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], ids: Sequence[str]) -> Attribute:
+    def from_json(cls, data: Mapping[str, Any], by_id: Mapping[str, int], ids: Sequence[str]) -> Attribute:
         values = tuple(Value(*words) for words in data["values"])
-        codes = np.array([data["codes"].get(name, UNKNOWN) for name in ids], np.int64)
+        codes = np.array([by_id.get(name, UNKNOWN) for name in ids], np.int64)
         codes[(codes < 0) | (codes > len(values))] = UNKNOWN
         rest = {key: data[key] for key in ("ordered", "scale", "error", "asked") if key in data}
         return cls(data["name"], data["definition"], values, codes, **rest)
