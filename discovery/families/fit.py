@@ -20,6 +20,7 @@ Chances = NDArray[np.float64]
 NOT_ASKED = -1
 MOST_WRONG = 0.10  # of the labels: a family that needs more does not exclude
 MOST_MISCHOSEN = 0.30
+USUALLY_MISCHOSEN = 0.05
 LEAST_WRONG = 0.002
 STEPS = 60
 SETTLED = 0.97  # probability from which labels leave nothing open
@@ -50,7 +51,7 @@ def fit(labels: Matrix, classes: Classes, choices: Choices | None = None) -> Fam
     wrong = known.sum(axis=1)[:, None] - same
     chosen, other = _votes(choices, len(labels), len(classes))
     weights = np.full(len(classes), 1 / len(classes))
-    error = mischosen = 0.05
+    error = mischosen = USUALLY_MISCHOSEN
     for _ in range(STEPS):
         posterior, _ = _posterior(same, wrong, chosen, other, weights, error, mischosen)
         weights = (posterior.sum(axis=0) + 0.1) / (len(labels) + 0.1 * len(classes))
@@ -59,6 +60,17 @@ def fit(labels: Matrix, classes: Classes, choices: Choices | None = None) -> Fam
     posterior, _ = _posterior(same, wrong, chosen, other, weights, error, mischosen)
     _, likely = _posterior(same, wrong, np.zeros_like(chosen), np.zeros_like(other), weights, error, mischosen)
     return FamilyFit(likely - _independent(labels), error, weights, posterior)
+
+
+def posterior_of(
+    labels: Matrix, classes: Classes, weights: Chances, error: float, choices: Choices | None = None
+) -> Chances:
+    """The chances of the classes of other examples, by what was learned of some."""
+    known = labels >= 0
+    same = np.stack([(known & (labels == one)).sum(axis=1) for one in classes], axis=1)
+    chosen, other = _votes(choices, len(labels), len(classes))
+    rates = (min(max(error, LEAST_WRONG), MOST_WRONG), USUALLY_MISCHOSEN)
+    return _posterior(same, known.sum(axis=1)[:, None] - same, chosen, other, weights, *rates)[0]
 
 
 def _votes(choices: Choices | None, rows: int, classes: int) -> tuple[Chances, Chances]:

@@ -164,8 +164,11 @@ class Labeller:
         """How many answers this process has had for the run, and what they cost."""
         return self._resources.answered(self.run_id)
 
+    def recorded(self) -> Recorded:
+        return self._resources.recorded(self.settings, self.run_id, self.scope, self.retry_unusable)
+
     def __call__(self, batch: Batch) -> BatchLabels:
-        recorded = self._resources.recorded(self.settings, self.run_id, self.scope, self.retry_unusable)
+        recorded = self.recorded()
         found = BatchLabels(batch)
         lock = threading.Lock()
 

@@ -23,9 +23,11 @@ from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
+from flows.enrich.values import ValueTable, Valuing
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
+from flows.runs import attributes_of
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
@@ -222,6 +224,10 @@ class _Job:
             total = listed or len(table) or None
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset, settings.columns)
+            valuing = Valuing(labeller, self.display)
+            values = ValueTable.read(self.folder).grown(table, attributes_of(settings.features))
+            if changes.complete:
+                changes.stopped = valuing.fill(values)
             for line in changes.remarks:
                 self.display.say(line)
             if not isinstance(changes.failure, StoreError):
@@ -232,7 +238,8 @@ class _Job:
                 savings = work.predictor.savings(store.costs.lines(run_id), str(oracle.identity))
             run.saved = savings.to_json()
             summary = summarise(settings, self.features, work, before, seconds, savings)
-            summary = _write(self.folder, work, before, summary)
+            summary = _write(self.folder, work, before, summary.with_values(values, valuing.asked))
+            values.write(self.folder)
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from flows.discover import Savings, StopReason
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
+from flows.enrich.values import ValueTable
 from flows.settings import micro_of
 from models import MICRO, Feature, OracleUnavailable, in_usd
 from reports import Meaning
@@ -51,6 +52,8 @@ class EnrichSummary(BaseModel):
     predicted_labels: int = 0  # of the whole table, earlier versions included
     predictions: list[dict[str, Any]] = []  # of this run, one per group of examples with the same features
     certificates: list[dict[str, Any]] = []  # of this run and of earlier ones, by feature and version
+    attributes: dict[str, dict[str, int]] = {}  # how many rows have each value
+    asked_values: int = 0  # of these, by this run
     saved: dict[str, Any] = {}  # what this run did not pay for labels that were predicted
     stopped_because: str
     partial: bool
@@ -62,6 +65,10 @@ class EnrichSummary(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
+
+    def with_values(self, values: ValueTable, asked: int) -> EnrichSummary:
+        counts = {one.name: dict(one.counts) for one in values.attributes}
+        return self.model_copy(update={"attributes": counts, "asked_values": asked})
 
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
@@ -102,6 +109,8 @@ class EnrichSummary(BaseModel):
                 lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
         lines += [*self.warnings, *(self.unusable.lines() if self.unusable else [])]
         lines += self._lines_of_predictions()
+        if self.attributes:
+            lines.append(f"values of {', '.join(self.attributes)}: {self.asked_values:,} asked")
         if self.message:
             lines.append(self.message)
         if self.unknown_calls:

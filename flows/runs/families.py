@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +23,15 @@ from discovery.families import (
     values_of,
 )
 from models import SEVERAL, Answer, Feature, Verdict
+from reports import Run
 from reports.run import SAME, Attribute, Findings, Value
 
 MOST_SEVERAL, FEWEST_SEVERAL = 0.05, 3  # of the examples that may have several values, and how many say anything
+
+
+def attributes_of(text: str) -> tuple[Attribute, ...]:
+    """The attributes that were made of a run's features, if the text names a run folder."""
+    return Run(Path(text)).findings.attributes if os.path.isdir(text) else ()
 
 
 class Families:

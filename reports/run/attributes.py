@@ -73,6 +73,16 @@ class Attribute:
         made = pd.Categorical(self.texts(), categories=order, ordered=self.ordered)
         return pd.Series(made, index=index, name=self.name)
 
+    @property
+    def classes(self) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        """Which features each value has, and then none of them; and how often it was found."""
+        linked = [place for place, value in enumerate(self.values) if value.feature]
+        patterns = np.zeros((len(self.values) + 1, len(linked)), np.int8)
+        for column, place in enumerate(linked):
+            patterns[place : len(self.values) if self.scale else place + 1, column] = 1
+        counts = np.array([count for _, count in self.counts], np.float64) + 0.1
+        return patterns, counts / counts.sum()
+
     def codes_by_id(self, ids: Sequence[str]) -> dict[str, int]:
         return {name: code for name, code in zip(ids, self.codes.tolist(), strict=True) if code != UNKNOWN}
 
