@@ -16,6 +16,7 @@ from discovery import UNKNOWN
 from discovery.families import NOT_ASKED, open_rows, posterior_of, values_of
 from flows.enrich.batches import Labeller
 from flows.progress import Display
+from flows.runs import votes_on_values
 from models import (
     SEVERAL,
     Answer,
@@ -34,7 +35,6 @@ from sources import Example, iter_examples
 
 NAME = "attributes.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
-VOTES = 3  # of a value that stays open, at most
 AT_ONCE = 256  # examples that are held at a time
 
 
@@ -181,11 +181,12 @@ class Valuing:
 
     def _choose(self, left: list[tuple[Example, _OpenValue]]) -> None:
         """Votes on each value until labels and votes settle it."""
-        for _ in range(max(VOTES, self._labeller.settings.votes)):
+        recorded = self._labeller.recorded()
+        for _ in range(votes_on_values(self._labeller.settings.votes, recorded.identity)):
             if not left:
                 return
             asked = {what.question(example): (example, what) for example, what in left}
-            answers = {answer.question: answer for answer in self._labeller.recorded().ask(list(asked))}
+            answers = {answer.question: answer for answer in recorded.ask(list(asked))}
             self.asked += len(answers)
             for question, (_, what) in asked.items():
                 what.votes.append(_code(answers.get(question), len(what.attribute.values)))

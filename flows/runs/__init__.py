@@ -2,5 +2,5 @@
 
 from flows.runs.attributes import attributes
 from flows.runs.curate import CurationRequest, curate
-from flows.runs.families import attributes_of
+from flows.runs.families import attributes_of, votes_on_values
 from flows.runs.report import describe, export, forecast_control, page_lines, report

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from discovery.families import groups_by_words
 from sources.dataset import Dataset
 from store.review.leases import LeasedQuestion, LeaseTerms
 from store.review.queue import Queue
@@ -38,11 +39,27 @@ class TruthfulPerson:
         if shown.kind == "label":
             column = self.columns.index(question["feature"][0])
             return {"verdict": "yes" if self.truth[question["example"]][column] else "no"}
+        if shown.kind == "value":
+            having = [place for place, (name, _) in enumerate(question["values"]) if self._has(question, name)]
+            [name, definition] = question["values"][having[0]] if len(having) == 1 else ["", ""]
+            return (
+                {"verdict": "feature", "name": name, "definition": definition, "shown": having}
+                if name
+                else {"verdict": "none"}
+            )
+        if shown.kind == "family":
+            groups = groups_by_words([name for name, _ in question["features"]])
+            if not groups:
+                return {"verdict": "none"}
+            return {"verdict": "feature", "name": groups[0].name, "shown": list(groups[0].members)}
         for column, name in enumerate(self.columns):
             has = [self.truth[digest][column] for digest in question["examples"]]
             if sum(has) == 2 and name not in question["known"]:
                 return {"verdict": "feature", "name": name, "shown": [n for n, one in enumerate(has) if one]}
         return {"verdict": "none"}
+
+    def _has(self, question: dict[str, Any], name: str) -> bool:
+        return name in self.columns and self.truth[question["example"]][self.columns.index(name)] == 1
 
 
 @contextmanager

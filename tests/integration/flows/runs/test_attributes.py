@@ -1,0 +1,182 @@
+"""Features that exclude one another become attributes with values: proposed and priced, made, used and taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from flows.enrich.flow import enrich_with
+from flows.enrich.settings import EnrichSettings
+from flows.errors import UsageError
+from flows.runs import CurationRequest, attributes, curate, export
+from models.oracle import AnswersPending, BudgetExhausted
+from reports.finished_run import Run
+from sources.load import load_dataset
+from store import Store
+from tests.support.fake_openai import FakeOpenAI, Mind
+from tests.support.people import TruthfulPerson
+from tests.support.valued_worlds import HAIR, TOP, ValuedWorld
+
+ENOUGH = 0.95
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> ValuedWorld:
+    return ValuedWorld(tmp_path / "world", n=120)
+
+
+def families_of(run: Run) -> dict[str, set[str]]:
+    return {one.name: {value.name for value in one.values} for one in Run(run.folder).findings.attributes}
+
+
+def test_it_is_proposed_and_priced_before_anything_is_asked(world: ValuedWorld) -> None:
+    run = world.run(oracle="simulated?price=0.001")
+    shown = attributes(run)
+    assert not shown.data["done"]
+    assert shown.lines[-1] == "nothing was changed: add --yes to do it"
+    assert {frozenset(one) for one in shown.data["proposed"]} == {frozenset(HAIR[:3]), frozenset(TOP)}
+    assert 0 < shown.data["likely_usd"] < shown.data["usd"]
+    assert families_of(run) == {}
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        assert [row["status"] for row in store.runs.overview()] == ["not confirmed"]
+        assert store.costs.lines() == []
+
+
+def test_values_are_those_of_the_truth_in_spite_of_wrong_answers(world: ValuedWorld) -> None:
+    run = world.run(oracle="simulated?flip=0.06&price=0.001")
+    done = attributes(run, confirmed=True)
+    assert done.data["done"]
+    assert families_of(run) == {"hair colour": set(HAIR), "top colour": set(TOP)}  # with the colour that was missing
+    after = Run(run.folder)
+    assert world.share_right(after, "hair colour", HAIR) >= ENOUGH
+    assert world.share_right(after, "top colour", TOP) >= ENOUGH
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        kinds = {line.kind: line.paid_calls for line in store.costs.lines()}
+        assert set(kinds) == {"family", "value"}
+        assert store.check.problems() == []
+
+
+def test_a_change_is_undone_and_made_again_without_asking(world: ValuedWorld) -> None:
+    run = world.run(oracle="simulated?price=0.001")
+    attributes(run, confirmed=True)
+    before = Run(run.folder).attributes
+    assert "took back attributes" in curate(run, CurationRequest("undo", [])).lines[0]
+    assert Run(run.folder).attributes.columns.empty
+    again = attributes(Run(run.folder))
+    assert again.data["likely_usd"] == pytest.approx(0.001 * again.data["calls"], abs=0.2)
+    attributes(Run(run.folder), confirmed=True)
+    pd.testing.assert_frame_equal(Run(run.folder).attributes, before)
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        asked = [(line.paid_calls, line.cached_calls) for line in store.costs.lines() if line.cached_calls]
+        assert asked
+        assert not any(paid for paid, _ in asked)
+    assert attributes(Run(run.folder)).data["families"] == []  # none is left to be made
+
+
+def test_features_that_are_independent_are_not_forced(tmp_path: Path) -> None:
+    world = ValuedWorld(tmp_path / "world")
+    rng = np.random.default_rng(1)
+    shape = world.truth[:, : len(HAIR)].shape
+    world.truth[:, : len(HAIR)] = rng.random(shape) < 0.35  # an example may have several colours of hair
+    world.labels = world.truth.copy()
+    run = world.run(oracle="simulated")
+    attributes(run, confirmed=True)
+    assert families_of(run) == {"top colour": set(TOP)}
+
+
+def test_an_oracle_that_calls_anything_an_attribute_does_not_make_one(tmp_path: Path) -> None:
+    """The names share a word, so that recorded votes say yes; the labels say no."""
+    world = ValuedWorld(tmp_path / "world")
+    rng = np.random.default_rng(2)
+    world.truth[:, :7] = rng.random((160, 7)) < 0.35
+    world.labels = world.truth.copy()
+    votes = tmp_path / "votes.csv"
+    lines = [f"{name},{HAIR[0]},w,{row[0]}" for name, row in zip(world.ids, world.truth.tolist(), strict=True)]
+    votes.write_text("example,feature,worker,label\n" + "\n".join(lines) + "\n")
+    run = world.run(oracle=f"recorded:{votes}")
+    attributes(run, confirmed=True)
+    assert families_of(run) == {}
+
+
+def test_a_budget_stops_it_and_what_was_answered_is_kept(tmp_path: Path) -> None:
+    world = ValuedWorld(tmp_path / "world", n=60, wrong=0.02)
+    with FakeOpenAI(Mind([*HAIR, *TOP])) as server:
+        run = world.run(oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1")
+        shown = attributes(run)
+        assert shown.data["usd"] > shown.data["likely_usd"] > 0
+        with pytest.raises(BudgetExhausted, match="raise --budget"):
+            attributes(run, budget=f"{shown.data['likely_usd'] * 0.6:.6f}")
+        assert families_of(run) == {}
+        attributes(run, budget="20")
+        assert set(families_of(run)) == {"hair colour", "top colour"}
+        assert world.share_right(Run(run.folder), "top colour", TOP) >= ENOUGH
+        charged = len(server.book)
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        lines = store.costs.lines()
+        assert {"family", "value"} <= {line.kind for line in lines}
+        assert sum(line.requests for line in lines) == charged  # every request is in the books
+        assert any(line.cached_calls for line in lines)  # nothing was paid twice
+        assert store.check.problems() == []
+
+
+def test_people_name_and_choose(tmp_path: Path) -> None:
+    world = ValuedWorld(tmp_path / "world", n=60, wrong=0.02)
+    run = world.run(oracle="human")
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        person = TruthfulPerson(store.queue, "ann", load_dataset(str(world.folder / "texts.csv")))
+        for _ in range(12):
+            try:
+                attributes(Run(run.folder), confirmed=True)
+                break
+            except AnswersPending:
+                while person.answer_page():
+                    pass
+    assert set(families_of(run)) == {"hair colour", "top colour"}
+    assert world.share_right(Run(run.folder), "top colour", TOP) >= ENOUGH
+
+
+def test_exports_report_and_enrichment_carry_the_values(world: ValuedWorld, tmp_path: Path) -> None:
+    run = world.run(oracle="simulated")
+    attributes(run, confirmed=True)
+    after = Run(run.folder)
+    files = {
+        path.name: path for path in export(after, ["wide-parquet", "wide-csv", "jsonl", "card"], out=tmp_path / "x")
+    }
+    wide = pd.read_parquet(files["wide.parquet"])
+    assert isinstance(wide["hair colour"].dtype, pd.CategoricalDtype)
+    assert wide["hair colour"].astype(object).tolist() == after.attributes["hair colour"].astype(object).tolist()
+    assert pd.read_csv(files["wide.csv"])["top colour"].tolist() == wide["top colour"].astype(object).tolist()
+    assert '"attributes": {' in files["labels.jsonl"].read_text()
+    assert "| hair colour |" in files["README.md"].read_text()
+    page = after.report().path.read_text(encoding="utf-8")
+    assert "Attributes with values" in page
+    assert "none stands for it" in page
+    table = tmp_path / "table"
+    settings = {"dataset": str(world.folder / "texts.csv"), "features": str(run.folder), "oracle": "simulated"}
+    summary = enrich_with(EnrichSettings(**settings, out=str(table), store=str(tmp_path / "enrich.sqlite")))
+    values = pd.read_parquet(table / "attributes.parquet").set_index("id")
+    assert (values["hair colour"].astype(object) == after.attributes["hair colour"].astype(object)).mean() >= ENOUGH
+    assert summary.asked_values > 0
+    again = enrich_with(EnrichSettings(**settings, out=str(table), store=str(tmp_path / "enrich.sqlite")))
+    assert (again.asked_values, again.paid_calls) == (0, 0)
+    pd.testing.assert_frame_equal(pd.read_parquet(table / "attributes.parquet").set_index("id"), values)
+
+
+def test_a_renamed_feature_stays_its_value_and_a_dropped_one_leaves_it(world: ValuedWorld) -> None:
+    run = world.run(oracle="simulated")
+    attributes(run, confirmed=True)
+    curate(Run(run.folder), CurationRequest("rename", ["grey hair", "silver hair"], confirmed=True))
+    curate(Run(run.folder), CurationRequest("drop", ["black hair"], confirmed=True))
+    [hair] = [one for one in Run(run.folder).findings.attributes if one.name == "hair colour"]
+    assert {value.name: value.feature for value in hair.values}["grey hair"] == "silver hair"
+    assert {value.name: value.feature for value in hair.values}["black hair"] == ""
+
+
+def test_a_run_without_families_says_so(tmp_path: Path) -> None:
+    world = ValuedWorld(tmp_path / "world", n=12)
+    assert attributes(world.run(oracle="simulated")).lines == ["no features of this run seem to exclude one another"]
+    with pytest.raises(UsageError, match="--budget"):
+        attributes(ValuedWorld(tmp_path / "other").run(oracle="simulated"), budget="nothing")
