@@ -36,6 +36,7 @@ BENCHMARKS = {
     "What labels cost": ["benchmarks.price"],
     "What a small working set loses": ["benchmarks.price.working_set"],
     "The same feature twice": ["benchmarks.duplicates"],
+    "Attributes with values": ["benchmarks.attributes", "--seeds", "5"],
     "Estimates": ["benchmarks.estimates", "--examples", "30", "--queries", "8"],
 }
 # the matrices are not part of the project: they are given by path

@@ -121,7 +121,13 @@ def _chosen(
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen, "more": more}
 
 
-COMPARING = ("name", "shown", "nothing", "several")  # fields that only a question with a page of its own has
+COMPARING = (
+    "name",
+    "shown",
+    "nothing",
+    "several",
+    "choosing",
+)  # fields that only a question with a page of its own has
 
 
 def is_comparison(form: Form) -> bool:

@@ -1,7 +1,7 @@
 """The run folder: written whole or not at all, read and checked."""
 
 from reports.run.answers import AnsweredComparison, Tally
-from reports.run.attributes import NONE_OF_THESE, Attribute, Value, relinked
+from reports.run.attributes import Attribute, Value, relinked
 from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
 from reports.run.facts import public_source, without_paths
 from reports.run.files import RunError, check_replaceable, check_writable, replace_file, replaced_folder
