@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
+from flows.discover.forecast import DOUBTED
+from flows.discover.looking import MOST_PAIRS
 from models.prices import Price, parse_price
 from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
 from tests.support.made import few_faces
@@ -75,8 +77,10 @@ def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(
     assert main(["estimate", str(faces), "--oracle", oracle, "--queries", "8", *store, "--json"]) == 0
     estimate = json.loads(capsys.readouterr().out)
     assert server.requests == []
-    assert estimate["calls"] == 8 * (1 + 3 * FEW), "up to three features a question"
-    assert estimate["requests"] == 8 + 8 * 5  # three features a question, six pictures with all three in a request
+    each = FEW + MOST_PAIRS  # labels, and whether it means what a known feature means
+    assert estimate["calls"] == 8 * (1 + 3 * each), "up to three features a question"
+    in_rows = 8 + 8 * 5  # three features a question, six pictures with all three in a request
+    assert 0 < estimate["requests"] - in_rows <= 8 * 3 * DOUBTED
     assert 0 < estimate["usd_about"] < estimate["usd"]
     assert estimate["input_tokens"] > estimate["output_tokens"] > 0
     assert main(["estimate", str(faces), "--oracle", oracle, "--queries", "2", *store]) == 0
