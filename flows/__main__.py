@@ -55,6 +55,7 @@ COMMANDS = {
         "Find features that are values of one attribute, and give every example its value.",
         "runs/faces --yes",
     ),
+    "rationale": ("runs", "Ask why: reasons for labels that are doubtful or disputed.", "runs/faces --limit 20 --yes"),
     "review": ("review", "Serve the page on which people answer, and manage who may.", ""),
     "costs": ("money", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
     "store": ("store", "Check the store of all answers, back it up, restore a backup.", ""),

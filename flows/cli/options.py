@@ -113,7 +113,7 @@ class Changing(Output):
     dataset: DatasetOption = None
 
 
-PLAIN, STORE, CHANGING = Output(), StoreOutput(), Changing()
+PLAIN, STORE, CHANGING, PAYING = Output(), StoreOutput(), Changing(), Paying()
 
 
 def group_of(name: str) -> Group:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from flows.cli.options import (
     CHANGING,
+    PAYING,
     PLAIN,
     Changing,
     DatasetOption,
     Output,
+    Paying,
     action,
     command_group,
     flag,
@@ -133,6 +135,26 @@ features = command_group(
 )
 Names = Annotated[str, option("NAME", "names of features")]
 Definitions = Annotated[list[str] | None, option("TEXT", "definition of a new feature; repeat it for the next")]
+
+
+def rationale(
+    run: RunFolder,
+    /,
+    *,
+    labels: Annotated[Literal["doubtful", "disputed"], option("WHICH", "doubtful, or only disputed ones")] = "doubtful",
+    limit: Annotated[int, option("N", "labels that are asked about at most")] = 20,
+    budget: Annotated[str | None, option("USD", "USD that it may cost")] = None,
+    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None,
+    dataset: DatasetOption = None,
+    output: Paying = PAYING,
+) -> None:
+    """One question each about labels that are in doubt: what speaks for them, with a quote where the example is a text.
+    Without --yes or --budget it only says what that costs, unless it is free."""
+    from flows.runs import RationaleRequest, ask_why
+
+    request = RationaleRequest(labels, limit, output.yes, budget, store, dataset)
+    result = ask_why(_run_of(run), request, terminal_display())
+    output.print(result.data, result.lines)
 
 
 def _action(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -22,7 +22,16 @@ from reports.page.history import cost_of, curves_of, history_of, outlook_of
 from reports.page.problems import problems_of
 from reports.page.sections import Sections, check_tagging
 from reports.page.truth import AgainstTruth, against_truth
-from reports.run import Findings, RunError, names_of, public_source, replace_file, without_paths
+from reports.run import (
+    Findings,
+    Rationale,
+    RunError,
+    names_of,
+    public_source,
+    read_reasons,
+    replace_file,
+    without_paths,
+)
 from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
@@ -156,6 +165,7 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "stopped": STOPPED.get(run.summary.stopped_because, run.summary.stopped_because),
         "findings": findings,
         "exhibits": Exhibition(findings, gallery, carried, truth).all(),
+        "reasons": _reasons(run.folder),
         "history": history,
         "outlook": outlook_of(history),
         "curves": curves_of(history),
@@ -252,3 +262,11 @@ def _notices(
     if dataset is not None:
         notices += [f"{note[0].upper()}{note[1:]}." for note in dataset.notes()]
     return notices
+
+
+def _reasons(folder: Path) -> dict[str, list[Rationale]]:
+    """By the name of the feature."""
+    by_name: dict[str, list[Rationale]] = {}
+    for one in read_reasons(folder):
+        by_name.setdefault(one.feature, []).append(one)
+    return by_name

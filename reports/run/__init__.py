@@ -9,6 +9,7 @@ from reports.run.findings import GIVEN, MICRO, Findings, Found, names_of, read_f
 from reports.run.folder import CURATION, RunFolder, write_run
 from reports.run.json_parts import JsonPart, Number
 from reports.run.predictions import PREDICTED
+from reports.run.reasons import Rationale, read_reasons, write_reasons
 from reports.run.summary import NAME as RUN_JSON
 from reports.run.summary import (
     DatasetSummary,
