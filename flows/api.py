@@ -26,6 +26,7 @@ from flows.enrich import EnrichSettings, RediscoverSettings, enrich
 from flows.errors import UsageError
 from flows.progress import display_for_python
 from flows.runs import CurationRequest, curate, forecast_control
+from flows.runs import attributes as make_attributes
 from flows.runs import export as write_export
 from flows.runs import report as write_report
 from flows.settings import open_store, shows_settings
@@ -37,7 +38,19 @@ if TYPE_CHECKING:
     from flows.discover import RunForecast
 
 __all__ = [
-    *("Run", "compare", "costs", "discover", "enrich", "estimate", "export", "features", "rediscover", "report"),
+    *(
+        "Run",
+        "attributes",
+        "compare",
+        "costs",
+        "discover",
+        "enrich",
+        "estimate",
+        "export",
+        "features",
+        "rediscover",
+        "report",
+    ),
     "tree",
 ]
 
@@ -151,6 +164,20 @@ def features(
     }
     request = CurationRequest(action, [*names], definitions=[*definitions], confirmed=yes, store=store, **about)
     return curate(_run(run), request, display_for_python()).data
+
+
+def attributes(
+    run: Run | Path | str,
+    *,
+    yes: bool = False,
+    budget: Decimal | float | str | None = None,
+    dataset: str | None = None,
+    store: str | None = None,
+) -> Any:
+    """Find features of a run that are values of one attribute, such as hair colours, and give each example one of them.
+    Without `yes` or a `budget` it only says what would be asked and what that costs."""
+    about: dict[str, Any] = {"budget": _text(budget), "dataset": dataset, "store": store}
+    return make_attributes(_run(run), confirmed=yes, display=display_for_python(), **about).data
 
 
 def tree(run: Run | Path | str, *, tolerance: float = 0.1, support: int = 4) -> str:

@@ -13,6 +13,14 @@ from reports.page import Page
 
 Data = str | Path | pd.DataFrame | Any  # an Arrow table or a HuggingFace Dataset too
 
+def attributes(
+    run: Run | Path | str,
+    *,
+    yes: bool = ...,
+    budget: Decimal | float | str | float | str | None = ...,
+    dataset: str | None = ...,
+    store: str | None = ...,
+) -> Any: ...
 def compare(
     dataset: Data,
     *,
@@ -70,6 +78,7 @@ def discover(
     avoid: str = ...,
     known: str | Path | Run | None = ...,
     exclude: str | Path | None = ...,
+    exemplars: int = ...,
     target: str | None = ...,
     between: str | None = ...,
     hold_out_by: str | None = ...,
@@ -101,6 +110,7 @@ def enrich(
     about: str | Path = ...,
     votes: int = ...,
     features: str | Path | Run,
+    exemplars: int = ...,
     backfill: bool = ...,
     agree: float | None = ...,
     delta: float = ...,
