@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from discovery import as_text
 from flows.compare import CompareSettings
@@ -25,7 +25,7 @@ from flows.discover import DiscoverSettings, Run, discover
 from flows.enrich import EnrichSettings, RediscoverSettings, enrich
 from flows.errors import UsageError
 from flows.progress import display_for_python
-from flows.runs import CurationRequest, curate, forecast_control
+from flows.runs import CurationRequest, RationaleRequest, ask_why, curate, forecast_control
 from flows.runs import attributes as make_attributes
 from flows.runs import export as write_export
 from flows.runs import report as write_report
@@ -48,6 +48,7 @@ __all__ = [
         "estimate",
         "export",
         "features",
+        "rationale",
         "rediscover",
         "report",
     ),
@@ -178,6 +179,22 @@ def attributes(
     Without `yes` or a `budget` it only says what would be asked and what that costs."""
     about: dict[str, Any] = {"budget": _text(budget), "dataset": dataset, "store": store}
     return make_attributes(_run(run), confirmed=yes, display=display_for_python(), **about).data
+
+
+def rationale(
+    run: Run | Path | str,
+    *,
+    labels: Literal["doubtful", "disputed"] = "doubtful",
+    limit: int = 20,
+    yes: bool = False,
+    budget: Decimal | float | str | None = None,
+    dataset: str | None = None,
+    store: str | None = None,
+) -> Any:
+    """Ask the oracle why it labels as it does where that is in doubt, once for each label, with a quote for texts.
+    Without `yes` or a `budget` it only says what that costs, unless it is free."""
+    request = RationaleRequest(labels, limit, yes, _text(budget), store, dataset)
+    return ask_why(_run(run), request, display_for_python()).data
 
 
 def tree(run: Run | Path | str, *, tolerance: float = 0.1, support: int = 4) -> str:

@@ -144,6 +144,16 @@ def features(
     dataset: str | None = ...,
     store: str | None = ...,
 ) -> Any: ...
+def rationale(
+    run: Run | Path | str,
+    *,
+    labels: Literal["doubtful", "disputed"] = ...,
+    limit: int = ...,
+    yes: bool = ...,
+    budget: Decimal | float | str | float | str | None = ...,
+    dataset: str | None = ...,
+    store: str | None = ...,
+) -> Any: ...
 def rediscover(
     dataset: Data,
     *,

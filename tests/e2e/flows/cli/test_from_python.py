@@ -66,6 +66,7 @@ def test_everything_that_the_command_line_does_inside_a_running_event_loop(
         assert api.features(run, "rename", first, "another name", yes=True)["done"] is True
         again = Run(str(tmp_path / "run"))
         assert "another name" in list(again.features["name"])
+        assert api.attributes(run, store=store)["done"] is False
         assert "another name" in api.tree(tmp_path / "run")
         assert api.report(again, out=tmp_path / "page.html").path == tmp_path / "page.html"
         assert (tmp_path / "page.html").stat().st_size > 10_000
