@@ -46,6 +46,7 @@ class Variant:
     labelling: Labelling = TRUTHFUL
     most: int = 1  # features that an answer may hold
     look: bool = False
+    look_of: int | None = None  # examples of which those that are compared are a random part
 
     def run(self, case: Case, seed: int) -> Rehearsal:
         world = case.world(seed)
@@ -64,6 +65,7 @@ class Variant:
             labelling=self.labelling,
             most=self.most,
             look=self.look,
+            of=self.look_of,
         )
 
 

@@ -1,7 +1,7 @@
 """How often predicted labels agree less than promised, over many draws of the samples.
 
     python -m benchmarks.certificate [--seeds 200] [--agree 0.95] [--delta 0.05] [--faces 1500] [--texts TABLE]
-        [--embedder MODEL] [--jobs 2]
+        [--embedder MODEL] [--only NAME] [--jobs 2]
     python -m benchmarks.certificate --cpu 2000,20000
 
 Three kinds of data: faces drawn at random, described by their pixels (not by the model that ships); a made-up one with
@@ -42,6 +42,7 @@ class Case:
     vectors: NDArray[np.float32]
     oracle: NDArray[np.int8]  # its labels
     whole_rows: bool
+    leave: bool = False  # what cannot be certified
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ class Draw:
 def draw(case: Case, promise: Promise, seed: int) -> Draw:
     size, features = case.oracle.shape
     pool = LabelPool(case.vectors, np.random.default_rng([SEED, seed]).permutation(size), features, case.whole_rows)
-    result = label_pool(pool, lambda cells: np.where(cells, case.oracle, np.int8(-1)).astype(np.int8), promise)
+
+    def ask(cells: NDArray[np.bool_]) -> NDArray[np.int8]:
+        return np.where(cells, case.oracle, np.int8(-1)).astype(np.int8)
+
+    result = label_pool(pool, ask, promise, leave=case.leave)
     right, predicted = result.labels == case.oracle, result.predicted
     disagreed = lost = 0
     for feature in np.flatnonzero(predicted.any(axis=0)).tolist():
@@ -70,7 +75,7 @@ def draw(case: Case, promise: Promise, seed: int) -> Draw:
         lost += bool((here & rarer & ~right[:, feature]).sum() > (1 - promise.found) * rarer.sum())
     agreement = float(right[predicted].mean()) if predicted.any() else float("nan")
     return Draw(
-        int(predicted.any(axis=0).sum()), disagreed, lost, agreement < promise.agree, 1 - predicted.mean(), agreement
+        int(predicted.any(axis=0).sum()), disagreed, lost, agreement < promise.agree, result.asked.mean(), agreement
     )
 
 
@@ -98,6 +103,8 @@ def drawn_faces(count: int, noise: float) -> Iterator[Case]:
     wrong = truth ^ (rng.random(truth.shape) < noise)
     yield Case("drawn faces, features alone", vectors, wrong.astype(np.int8), whole_rows=False)
     yield Case("drawn faces, whole examples", vectors, wrong.astype(np.int8), whole_rows=True)
+    left = "drawn faces, whole examples, uncertified left out"
+    yield Case(left, vectors, wrong.astype(np.int8), whole_rows=True, leave=True)
 
 
 def texts(spec: str, embedder: str | None, noise: float) -> Iterator[Case]:
@@ -122,23 +129,25 @@ def main() -> None:
     parser.add_argument("--texts", help="a table of texts with truth.csv beside it")
     parser.add_argument("--embedder", help="a sentence model, by path")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="data whose name holds this")
     parser.add_argument("--cpu", type=lambda text: [int(size) for size in text.split(",")], help="sizes, instead")
     options = parser.parse_args()
     if options.cpu:
         processor_time(options.cpu, Promise(options.agree, options.delta))
         return
     given = " --texts TABLE" * bool(options.texts) + " --embedder MODEL" * bool(options.embedder)
+    only = f" --only {options.only!r}" * bool(options.only)
     command = (
         f"python -m benchmarks.certificate --seeds {options.seeds} --agree {options.agree} --delta {options.delta}"
     )
-    print(heading(f"{command} --noise {options.noise} --faces {options.faces}{given}", SEED))
+    print(heading(f"{command} --noise {options.noise} --faces {options.faces}{given}{only}", SEED))
     head = ["data", "certified per draw", "agree too little", "rarer answer lost", "whole draw too little", "asked"]
     print(f"| {' | '.join([*head, 'agreement'])} |\n{'|---' * (len(head) + 1)}|", flush=True)
     promise = Promise(options.agree, options.delta)
     cases = [*made_up(), *(drawn_faces(options.faces, options.noise) if options.faces else ())]
     if options.texts:
         cases += texts(options.texts, options.embedder, options.noise)
-    for case in cases:
+    for case in (case for case in cases if options.only in case.name):
         with ProcessPoolExecutor(options.jobs) as pool:
             draws = list(pool.map(partial(draw, case, promise), range(options.seeds), chunksize=4))
         print(_row(case, draws), flush=True)

@@ -4,7 +4,9 @@ A feature counts if at least T = ⌈n/10⌉ of the n examples have it, T lack it
 counts already. Each of the three is the same test: are there fewer than T among n? The examples come in a random order
 that is spread evenly over groups which the known features make, so that a few tell as much as they can. Each of T
 examples is among the first m with probability m/n, and the number of those seen has a smaller tail than a binomial one
-(it is a sum of independent hypergeometric numbers, one per group; Hoeffding 1956). A look of m examples stops a feature
+(it is a sum of independent hypergeometric numbers, one per group; Hoeffding 1956). Where the examples that are looked
+at are a random part of more that will be labelled later, n is the number of all, and a look at the whole part may still
+stop a feature. A look of m examples stops a feature
 if B(T, m/n) would be as small with a probability of at most error / number of looks: a feature that counts by the
 narrowest margin is lost with a probability of at most `error`, one that counts by more with a much smaller one. It is
 labelled in full as soon as a look shows what T of n would on average."""
@@ -54,14 +56,15 @@ class TooLittle:
 
 
 @lru_cache(maxsize=64)
-def looks(n: int, first: int = FIRST_LOOK, error: float = LOOK_ERROR) -> tuple[Look, ...]:
-    """None where labelling in full takes hardly more."""
+def looks(n: int, first: int = FIRST_LOOK, error: float = LOOK_ERROR, *, of: int | None = None) -> tuple[Look, ...]:
+    """At up to n examples, which are all or drawn from `of`. None where labelling in full takes hardly more."""
+    every = max(n, of or n)
     sizes, size = [], min(first, ceil(n / 3))
-    while 0 < size <= n * (1 - LEFT):
+    while 0 < size <= min(n, every * (1 - LEFT)):
         sizes.append(size)
-        size = ceil(size * GROWTH)
-    least = ceil(n * DIFFERENCE)
-    return tuple(Look(size, _too_few(least, size / n, error / len(sizes)), least * size / n) for size in sizes)
+        size = n if size < n <= size * GROWTH <= every * (1 - LEFT) else ceil(size * GROWTH)
+    least = ceil(every * DIFFERENCE)
+    return tuple(Look(size, _too_few(least, size / every, error / len(sizes)), least * size / every) for size in sizes)
 
 
 def _too_few(least: int, share: float, error: float) -> int:

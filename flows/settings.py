@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -218,6 +218,43 @@ class OracleSettings(RunSettings):
     def run_name(self) -> str:
         """Of its flow run."""
         return f"{name_of(self.dataset)}-{self.oracle.partition('?')[0]}"
+
+
+class PredictingSettings(OracleSettings):
+    """What every run that may predict labels is given."""
+
+    agree: float | None = Field(
+        None,
+        ge=0.5,
+        lt=1,
+        description="predict labels (in discover: of the examples that are not compared) where they are certified to "
+        "agree with the oracle's on at least this share (0.95), and ask elsewhere",
+    )
+    uncertified: Literal["ask", "leave"] = Field(
+        "ask",
+        description="with agree: for features that cannot be certified ask about all examples, or leave them out",
+    )
+    embedder: str | None = Field(
+        None,
+        description="with agree: a vision or sentence model by path or hub id, or contrastive[:MODEL] "
+        "(default: statistics of the texts or pictures)",
+    )
+    cheap: OracleText | None = Field(
+        None, description="with agree: a cheaper oracle that labels first; the other is asked where that is not enough"
+    )
+
+    @model_validator(mode="after")
+    def _only_with_agree(self) -> Self:
+        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves}
+        name = next((name for name, value in given.items() if value), None)
+        if self.agree is None and name is not None:
+            raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
+        return self
+
+    @property
+    def leaves(self) -> bool:
+        """Labels of features that cannot be certified."""
+        return self.uncertified == "leave"
 
 
 OPENAI_SERVER = "https://api.openai.com"

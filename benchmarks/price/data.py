@@ -49,6 +49,23 @@ def write_texts(folder: Path, count: int, features: int, seed: int) -> Path:
     return folder / "texts" / "texts.csv"
 
 
+def write_telling_texts(folder: Path, count: int, features: int, seed: int) -> Path:
+    """Texts whose topics can be read from their words: each topic of a text adds three of its own eight words."""
+    rng = np.random.default_rng([seed, 3])
+    names = [f"topic {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(features)]
+    words = [[f"{name.split()[1].lower()}{letter}word" for letter in "abcdefgh"] for name in names]
+    truth = (rng.random((count, features)) < rng.uniform(0.05, 0.4, features)).astype(int)
+    texts = []
+    for row in truth:
+        own = [word for topic in np.flatnonzero(row) for word in rng.choice(words[topic], 3, replace=False)]
+        texts.append(" ".join(rng.permutation([*own, *rng.choice(WORDS.split(), 12)])))
+    (folder / "telling").mkdir()
+    _write(folder / "telling" / "texts.csv", ["id", "text"], ([f"t{row}", text] for row, text in enumerate(texts)))
+    rows = ([f"t{row}", *values] for row, values in enumerate(truth.tolist()))
+    _write(folder / "telling" / "truth.csv", ["id", *names], rows)
+    return folder / "telling" / "texts.csv"
+
+
 def feature_list(path: Path, names: Iterable[str]) -> list[Feature]:
     """Features with definitions of the usual length, also as a table for `enrich`."""
     features = [Feature(name, f"It can be seen or read that the example has {name}.") for name in names]

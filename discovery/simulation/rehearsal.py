@@ -96,12 +96,14 @@ def rehearse(
     until: int | None = None,
     most: int = 1,
     look: bool = False,
+    of: int | None = None,
 ) -> Rehearsal:
     """Ask until `queries` are spent, the strategy has no question left, or `until` different columns are found.
 
     The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
     With several `voters` each of them is asked every question, and each time it is a query. An answer names up to
-    `most` features. With `look`, one that surely will not count is not labelled in full."""
+    `most` features. With `look`, one that surely will not count is not labelled in full, among `of` examples of which
+    these are a random part."""
     history = Rehearsal(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
@@ -113,7 +115,7 @@ def rehearse(
             columns = crowd.answers(question, rng, known, most)
             new = {column: labelling(truth[:, column], rng) for column in columns if column not in found}
             if look:
-                new = {column: _looked_at(column, labels, found, history, rng) for column, labels in new.items()}
+                new = {column: _looked_at(column, labels, found, history, rng, of) for column, labels in new.items()}
             found |= new
             history.questions.append(question)
             history.named.append(columns)
@@ -124,13 +126,18 @@ def rehearse(
 
 
 def _looked_at(
-    column: int, labels: Labels, found: Mapping[int, Labels], history: Rehearsal, rng: np.random.Generator
+    column: int,
+    labels: Labels,
+    found: Mapping[int, Labels],
+    history: Rehearsal,
+    rng: np.random.Generator,
+    of: int | None,
 ) -> Labels:
     """The labels, or those that were looked at where they are enough to drop the feature."""
     known = [its for other, its in found.items() if other not in history.dropped]
     order = order_to_tell(history.n, known, rng)
     counting = [its for its, counts in zip(known, interesting_and_distinct(known), strict=True) if counts]
-    for look in looks(history.n):
+    for look in looks(history.n, of=of):
         seen = np.full(history.n, UNKNOWN, np.int8)
         seen[order[: look.size]] = labels[order[: look.size]]
         verdict = judge(seen, counting, look)

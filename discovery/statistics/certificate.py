@@ -18,6 +18,7 @@ tests, and a test of a union needs no correction (Berger 1982)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, comb, exp, floor, lgamma, sqrt
@@ -181,9 +182,11 @@ def _log_comb(n: int, k: int) -> float:
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
-def shared_cut(passed: Sequence[Sequence[Certificate]]) -> int:
-    """The widest cut that every feature has passed, where all are predicted on the same examples: 0 if there is none.
+def shared_cut(passed: Sequence[Sequence[Certificate]], *, every: bool = True) -> int:
+    """The widest cut that every feature has passed, where all are predicted on the same examples; without `every` the
+    one at which most labels are predicted, of the features that have passed it. 0 if there is none.
 
     A cut that a feature passed before its last one is certified too."""
-    cuts = [{one.covered for one in certificates} for certificates in passed]
-    return max(set.intersection(*cuts), default=0) if cuts else 0
+    counted = Counter(one.covered for certificates in passed for one in certificates)
+    cuts = [cut for cut, features in counted.items() if features == len(passed) or not every]
+    return max(cuts, key=lambda cut: (cut * counted[cut], cut), default=0)

@@ -35,7 +35,7 @@ def discover(settings: DiscoverSettings, output: Paying) -> None:
         prepared.check_oracle()
         from flows.discover import forecast_discovery
 
-        who = (settings.oracle, settings.labeller, settings.people)
+        who = (settings.oracle, settings.labeller, settings.people, settings.cheap)
         budget = agreed_budget(lambda: forecast_discovery(prepared), settings.budget, output, prepared.display, *who)
     from flows.discover import run_flow
 

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import State
 from flows.discover.forecast import what_is_kept
 from flows.discover.looking import FirstLooks, Sameness
 from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
-from flows.discover.outcome import Outcome
+from flows.discover.outcome import Outcome, Spent
 from flows.discover.predict import PredictedRest, predict_rest
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.rest import label_rest
@@ -99,6 +99,8 @@ def run_discovery(
     settings, store, display = prepared.settings, prepared.store, prepared.display
     started = time.monotonic()
     connect(prepared.oracle)
+    if prepared.cheap is not None:
+        connect(prepared.cheap)
     prepared.check_folder()
     with recorded_run(
         store,
@@ -112,7 +114,9 @@ def run_discovery(
     ) as run:
         terms = (prepared.scope, settings.budget_micro)
         book = recording(store, run_id, *terms, retry=settings.retry_unusable)
-        run.spending = recorded = recorded_by(prepared.oracle, book)
+        recorded = recorded_by(prepared.oracle, book)
+        first = recorded_by(prepared.cheap, book) if prepared.cheap is not None else None
+        run.spending = Spent(recorded, first)
         waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
         asked = prepared.knowing(waiting)
 
@@ -128,7 +132,7 @@ def run_discovery(
             progress = _loop(prepared, asked, compare, label).run(show)
         predicted: PredictedRest | None = None
         if settings.agree is not None:
-            rest, predicted = predict_rest(prepared, asked, progress, label)
+            rest, predicted = predict_rest(prepared, asked, progress, label, first)
         else:
             rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
@@ -136,8 +140,8 @@ def run_discovery(
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
         about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         totals = store.costs.totals_of_scope(prepared.scope)
-        aim = prepared.target
-        outcome = Outcome(*about, totals, warnings, target=aim, predicted=predicted, given=prepared.given)
+        aim, given = prepared.target, prepared.given
+        outcome = Outcome(*about, totals, warnings, target=aim, predicted=predicted, given=given, cheap=first)
         outcome.write(prepared.folder)
         run.saved = outcome.savings.to_json()
         run.status = f"stopped: {progress.stopped}"
@@ -156,7 +160,7 @@ def _loop(
     several = (settings.voters, prepared.features_each, settings.exemplars)
     limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
-    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label)
+    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, prepared.labelled)
     closeness = sentence_closeness()
     sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     about = (strategy, prepared.compared, limits, *asking, closeness, looking, sameness)

@@ -23,12 +23,13 @@ from flows.discover.rehearsal import (
     draw,
     is_known,
     is_paid,
+    made_up_feature,
     price_range,
 )
 from flows.discover.rest import label_rest
 from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.oracle_specs import OracleSpec
-from models import MICRO, Money, Panel, in_usd, rows_save
+from models import MICRO, Money, Oracle, Panel, in_usd, rows_save
 from sources import Example
 
 DOUBTED = 0.25  # requests whether a new feature means what a known one means, for each: they share about two questions
@@ -176,7 +177,7 @@ def price_of(prepared: Prepared) -> PriceRange:
         panel = Panel(prepared.knowing(rehearsal), examples, settings.votes)
         limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
         limits = replace(limits, exemplars=settings.exemplars)
-        looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label)
+        looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label, prepared.labelled)
         strategy = RandomQuestions(form, len(examples))
         sameness = Sameness(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None
         about = (strategy, examples, limits, panel.compare, panel.label, None, looking, sameness)
@@ -189,20 +190,30 @@ def price_of(prepared: Prepared) -> PriceRange:
         return len(progress.findings)
 
     def predict(rehearsal: RehearsedOracle, asked: AskedShares) -> None:
-        features = [one.feature for one in discover(rehearsal).known]
-        label_cells(
-            prepared.knowing(rehearsal),
-            sampled.rest,
-            features,
-            sampled.settings.votes,
-            asked.cells(sampled.rest, len(features)),
-        )
+        features = [one.feature for one in discover(rehearsal).known if not one.dropped]
+        cells = asked.cells(sampled.rest, len(features))
+        label_cells(prepared.knowing(rehearsal), sampled.rest, features, sampled.settings.votes, cells)
 
     measured = Measuring(prepared.dataset.examples)
     full = price_range(rehearse, prepared.oracle, measured, weight=weight)
     if shares is None:
         return full
-    return predicted_range(full, predict, shares, prepared.oracle, measured, weight=weight)
+    total = predicted_range(full, predict, shares, prepared.oracle, measured, weight=weight)
+    return total if prepared.cheap is None else total + _price_of_first(sampled, prepared.cheap, full.features, weight)
+
+
+def _price_of_first(sampled: Prepared, cheap: Oracle, features: int, weight: Callable[[Example], float]) -> PriceRange:
+    """Of a cheaper oracle that labels all examples once; in a range as wide as the number of features is unsure."""
+    measured = Measuring(sampled.dataset.examples)
+    most = sampled.settings.queries * sampled.features_each
+
+    def rehearse(rehearsal: RehearsedOracle) -> int:
+        named = [made_up_feature(number) for number in range(most if rehearsal.worst else features)]
+        for part in (sampled.compared, sampled.rest):
+            Panel(rehearsal, part, 1).label(named)
+        return features
+
+    return replace(price_range(rehearse, cheap, measured, weight=weight), features=0)
 
 
 def _shares(prepared: Prepared) -> AskedShares | None:
@@ -244,10 +255,15 @@ def forecast_discovery(
         given=given,
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
         plans=tuple(plans(prepared)),
-        assumed=shares.words(settings.agree or 0.0) if shares else "",
+        assumed=_assumed(settings, shares) if shares else "",
     )
     spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
     return replace(found, spent=spent)
+
+
+def _assumed(settings: DiscoverSettings, shares: AskedShares) -> str:
+    first = f"; {settings.cheap.partition('?')[0]} labels everything first" if settings.cheap else ""
+    return shares.words(settings.agree or 0.0) + first
 
 
 def _given_price(prepared: Prepared, *, whole: bool) -> GivenPrice:
@@ -302,7 +318,7 @@ AGREE = 0.95  # of the plan that predicts
 
 
 def _predicted_plan(prepared: Prepared) -> Iterator[PricedPlan]:
-    settings = prepared.settings.model_copy(update={"agree": AGREE, "look": 0})
+    settings = prepared.settings.model_copy(update={"agree": AGREE})
     shares = _shares(replace(prepared, settings=settings))
     if prepared.settings.agree is None and shares is not None and shares.saves:
         options = f"--elicit-on {settings.elicit_on} --agree {AGREE}"

@@ -51,21 +51,28 @@ CHANCE = 6  # sets the order of the examples apart from other uses of the seed
 
 @dataclass(frozen=True)
 class FirstLooks:
-    """`label` asks about the examples of some rows of all `n`; its ballots are about those rows."""
+    """`label` asks about the examples of some rows of all `n`; its ballots are about those rows. `labelled` counts
+    the examples that are labelled later too."""
 
     n: int
+    labelled: int
     first: int
     seed: int
     label: Callable[[list[Feature], Rows], Labelled]
 
     @classmethod
     def with_label(
-        cls, first: int | None, seed: int, panel: Panel, label: Callable[[Panel, list[Feature]], Labelled]
+        cls,
+        first: int | None,
+        seed: int,
+        panel: Panel,
+        label: Callable[[Panel, list[Feature]], Labelled],
+        labelled: int,
     ) -> FirstLooks | None:
         """None where nothing is looked at first."""
         if not first:
             return None
-        return cls(len(panel.examples), first, seed, lambda features, rows: label(panel.part(rows), features))
+        return cls(len(panel.examples), labelled, first, seed, lambda features, rows: label(panel.part(rows), features))
 
     def of(
         self,
@@ -84,7 +91,7 @@ class FirstLooks:
         found = LookedAt([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
         in_full: dict[int, list[int]] = {}  # by the number of examples that were looked at
-        for look in looks(self.n, self.first):
+        for look in looks(self.n, self.first, of=self.labelled):
             if not self._ask(found, open_, np.sort(order[seen : look.size])):
                 return found
             seen = look.size
@@ -102,7 +109,7 @@ class FirstLooks:
 
     def _ask(self, found: LookedAt, places: Sequence[int], rows: Rows) -> bool:
         """False if something ended it."""
-        if not places:
+        if not places or not len(rows):
             return True
         labelled = self.label([found.ballots[place].feature for place in places], rows)
         for place, part in zip(places, labelled.ballots, strict=True):

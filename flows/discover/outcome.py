@@ -58,6 +58,33 @@ VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What a run has counted, with who labelled first where somebody did."""
+
+    recorded: Recorded | RecordedCrowd
+    cheap: Recorded | RecordedCrowd | None
+
+    def _sum(self, name: str) -> int:
+        return int(sum(getattr(one, name) for one in (self.recorded, self.cheap) if one is not None))
+
+    @property
+    def cost(self) -> int:
+        return self._sum("cost")
+
+    @property
+    def in_doubt(self) -> int:
+        return self._sum("in_doubt")
+
+    @property
+    def paid_calls(self) -> int:
+        return self._sum("paid_calls")
+
+    @property
+    def cached_calls(self) -> int:
+        return self._sum("cached_calls")
+
+
+@dataclass(frozen=True)
 class Outcome:
     settings: DiscoverSettings
     dataset: Dataset
@@ -73,6 +100,11 @@ class Outcome:
     target: DiscoveryTarget | None = None
     predicted: PredictedRest | None = None
     given: Sequence[GivenFeature] = ()
+    cheap: Recorded | RecordedCrowd | None = None  # who labelled first what was not compared
+
+    @property
+    def spent(self) -> Spent:
+        return Spent(self.recorded, self.cheap)
 
     def features(self) -> list[dict[str, Any]]:
         findings = self.progress.known
@@ -134,9 +166,9 @@ class Outcome:
             g_curve=progress.g_curve,
             unresolved=progress.unresolved,
             stopped_because=str(progress.stopped),
-            cost_usd=recorded.cost / MICRO,
-            paid_calls=recorded.paid_calls,
-            cached_calls=recorded.cached_calls,
+            cost_usd=self.spent.cost / MICRO,
+            paid_calls=self.spent.paid_calls,
+            cached_calls=self.spent.cached_calls,
             seconds=self.seconds,
             finished_at=self.finished_at,
             versions={"python": platform.python_version()} | {name: version(name) for name in VERSIONS},
@@ -147,8 +179,8 @@ class Outcome:
         """The parts of the summary that only some runs have."""
         progress, settings = self.progress, self.settings
         parts: dict[str, Any] = {}
-        if self.recorded.in_doubt:
-            parts["unknown_usd"] = self.recorded.in_doubt / MICRO
+        if self.spent.in_doubt:
+            parts["unknown_usd"] = self.spent.in_doubt / MICRO
         if self.warnings:
             parts["warnings"] = list(self.warnings)
         if self.in_all is not None:
@@ -245,7 +277,7 @@ class Outcome:
             first=self.settings.look or 0,
             error=LOOK_ERROR,
             features=len(dropped),
-            labels_saved=len(dropped) * len(self.rows) - asked,
+            labels_saved=len(dropped) * (len(self.dataset.examples) if self.rest else len(self.rows)) - asked,
         )
 
     def answers(self) -> Iterator[dict[str, Any]]:

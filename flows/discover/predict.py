@@ -15,21 +15,36 @@ from flows.discover.loop import Progress
 from flows.discover.preparation import Prepared
 from flows.settings import Environment
 from models import Ballot, Feature, Labelled, Oracle, OracleError, OracleUnavailable, Panel
-from models.predicted import LabelPool, PredictedLabels, embedder_of, groups_of, label_pool, random_order
+from models.predicted import (
+    LabelPool,
+    NoVectors,
+    PredictedLabels,
+    embedder_of,
+    groups_of,
+    label_pool,
+    log_odds,
+    random_order,
+    told_chances,
+)
 from sources import Example
 
 AT_ONCE = 8_192  # labels in one task
+Cells = NDArray[np.bool_]
+LabelTask = Callable[[Panel, list[Feature]], Labelled]
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedRest:
-    """Labels of the examples that were not compared, examples × features; chances are numbers where predicted."""
+    """Labels of the examples that were not compared, examples × all features found; chances are numbers where
+    predicted. `made` is of the compared examples and these, and of the features that are labelled in full."""
 
     features: list[Feature]
+    places: list[int]  # of the features of `made`
     labels: NDArray[np.int8]
     chances: NDArray[np.float64]
     made: PredictedLabels
     embedder: str
+    first: str  # who answered first: a cheaper model, or nobody
 
     @property
     def count(self) -> int:
@@ -38,13 +53,16 @@ class PredictedRest:
     def to_json(self) -> dict[str, Any]:
         """The part of run.json."""
         certificates = [
-            {"feature": feature.name, "certificate": one.to_json() if one else None}
-            for feature, one in zip(self.features, self.made.certificates, strict=True)
+            {"feature": self.features[place].name, "certificate": one.to_json() if one else None}
+            for place, one in zip(self.places, self.made.certificates, strict=True)
         ]
+        left = int((self.made.left[-len(self.labels) :] & (self.labels[:, self.places] == UNKNOWN)).sum())
         return {
             "predicted_labels": self.count,
-            "asked_labels": self.chances.size - self.count,
+            "asked_labels": len(self.labels) * len(self.places) - self.count - left,
+            "left_labels": left,
             "embedder": self.embedder,
+            "first": self.first,
             "certificates": certificates,
         }
 
@@ -56,74 +74,98 @@ class _Stopped(Exception):
 
 
 def predict_rest(
-    prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
+    prepared: Prepared, oracle: Oracle, progress: Progress, label: LabelTask, first: Oracle | None = None
 ) -> tuple[list[Ballot], PredictedRest | None]:
     """The ballots of what was asked, and what was predicted; None where something ended it first, which
-    `progress.message` then says. What was compared is learned from."""
-    features = [one.feature for one in progress.known]
-    if not prepared.rest or not features or progress.message:
+    `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
+    `first` is a cheaper oracle that answers everything first."""
+    ballots = [Ballot.empty(one.feature, len(prepared.rest)) for one in progress.known]
+    places = [place for place, one in enumerate(progress.known) if not one.dropped]
+    if not prepared.rest or not places or progress.message:
         return [], None
-    asking = _RestAsking(prepared, oracle, features, label)
-    known = np.stack([one.labels for one in progress.known], axis=1)
+    asking = _RestAsking(prepared, oracle, [ballots[place] for place in places], label)
+    known = np.stack([progress.known[place].labels for place in places], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
-            made, embedder = asking.predict(known)
+            made, embedder = asking.predict(known, first)
     except (_Stopped, OracleUnavailable) as stopped:
         progress.stop(stopped.error if isinstance(stopped, _Stopped) else stopped)
-        return asking.ballots, None
-    first = len(known)
-    rest = PredictedRest(features, made.labels[first:], made.chances[first:], made, embedder)
+        return ballots, None
+    shape = (len(prepared.rest), len(ballots))
+    labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
+    labels[:, places], chances[:, places] = made.labels[len(known) :], made.chances[len(known) :]
+    features, by = [ballot.feature for ballot in ballots], prepared.settings.cheap or ""
+    rest = PredictedRest(features, places, labels, chances, made, embedder, by)
     not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
-    for column, one in enumerate(prepared.given):
+    for column, one in enumerate(prepared.given):  # the first of the features, of which none is only looked at
         asking.take_known(rest, column, one.labels[not_compared] != UNKNOWN)
-    return asking.ballots, rest
+    return ballots, rest
 
 
 class _RestAsking:
-    def __init__(
-        self,
-        prepared: Prepared,
-        oracle: Oracle,
-        features: list[Feature],
-        label: Callable[[Panel, list[Feature]], Labelled],
-    ) -> None:
-        self._settings, self._oracle, self._features, self._label = prepared.settings, oracle, features, label
+    """`ballots` are those of the features that are labelled, about the examples that were not compared."""
+
+    def __init__(self, prepared: Prepared, oracle: Oracle, ballots: list[Ballot], label: LabelTask) -> None:
+        self._settings, self._oracle, self._label, self._ballots = prepared.settings, oracle, label, ballots
+        self._features = [ballot.feature for ballot in ballots]
         self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.rest)
         self._compared = len(prepared.compared)
-        self.ballots = [Ballot.empty(feature, len(prepared.rest)) for feature in features]
 
-    def predict(self, known: NDArray[np.int8]) -> tuple[PredictedLabels, str]:
+    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str]:
         settings, examples = self._settings, self._examples
-        source = embedder_of(settings.embedder, examples, Environment.read().cache / "embeddings")
-        pictures = examples[0].image is not None
-        pool = LabelPool(
-            source.vectors(examples), random_order(examples, settings.seed), len(self._features), whole_rows=pictures
-        )
-        return label_pool(pool, self._ask, Promise(settings.agree or 1.0), known=known), source.name
+        cache = Environment.read().cache / "embeddings"
+        alone = first is not None and settings.embedder is None  # the cheaper model's answers are all that is used
+        source = NoVectors() if alone else embedder_of(settings.embedder, examples, cache)
+        order, vectors = random_order(examples, settings.seed), source.vectors(examples)
+        odds = self._first_odds(first) if first is not None else None
+        pool = LabelPool(vectors, order, len(self._features), examples[0].image is not None, odds)
+        promise = Promise(settings.agree or 1.0)
+        return label_pool(pool, self._ask, promise, known=known, leave=settings.leaves), source.name
 
-    def _ask(self, cells: NDArray[np.bool_]) -> NDArray[np.int8]:
+    def _first_odds(self, first: Oracle) -> NDArray[np.float64]:
+        cells = np.ones((len(self._examples), len(self._features)), np.bool_)
+        odds = np.zeros(cells.shape)
+
+        def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
+            labels = np.stack([ballot.labels for ballot in ballots], axis=1)
+            examples = [self._examples[row] for row in rows]
+            odds[np.ix_(rows, columns)] = log_odds(labels, told_chances(ballots, examples))
+
+        self._each(first, 1, cells, take)
+        return odds
+
+    def _ask(self, cells: Cells) -> NDArray[np.int8]:
         labels = np.full(cells.shape, UNKNOWN, np.int8)
-        for rows, columns in groups_of(cells, AT_ONCE // self._settings.votes):
-            panel = Panel(self._oracle, [self._examples[row] for row in rows], self._settings.votes)
-            labelled = self._label(panel, [self._features[column] for column in columns])
-            for column, part in zip(columns.tolist(), labelled.ballots, strict=True):
-                self._count(self.ballots[column], rows - self._compared, part)
+
+        def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
+            for column, part in zip(columns.tolist(), ballots, strict=True):
+                self._ballots[column].add(rows - self._compared, part)
                 labels[rows, column] = part.labels
-            if labelled.stopped is not None:
-                raise _Stopped(labelled.stopped)
+
+        self._each(self._oracle, self._settings.votes, cells, take)
         return labels
 
     def take_known(self, rest: PredictedRest, column: int, known: NDArray[np.bool_]) -> None:
-        """A label that was given with the feature needs no prediction."""
+        """A label that was given with the feature needs no prediction, and is not left out."""
+        not_asked = ~rest.made.asked[self._compared :, column]
+        rows = np.flatnonzero(known & not_asked)
         cells = np.zeros((len(self._examples), len(self._features)), np.bool_)
-        cells[self._compared :, column] = known & ~np.isnan(rest.chances[:, column])
-        if cells.any():
-            rest.labels[cells[self._compared :]] = self._ask(cells)[cells]
-            rest.chances[cells[self._compared :]] = np.nan
+        cells[self._compared + rows, column] = True
+        if len(rows):
+            rest.labels[rows, column] = self._ask(cells)[self._compared + rows, column]
+            rest.chances[rows, column] = np.nan
 
-    @staticmethod
-    def _count(ballot: Ballot, rows: NDArray[np.intp], part: Ballot) -> None:
-        ballot.yes[rows] += part.yes
-        ballot.no[rows] += part.no
-        ballot.abstained[rows] += part.abstained
-        ballot.answers += part.answers
+    def _each(
+        self,
+        oracle: Oracle,
+        votes: int,
+        cells: Cells,
+        take: Callable[[NDArray[np.intp], NDArray[np.intp], list[Ballot]], None],
+    ) -> None:
+        """Put cells to an oracle, those with the same features together. Raises _Stopped after what was answered."""
+        for rows, columns in groups_of(cells, AT_ONCE // votes, self._examples):
+            panel = Panel(oracle, [self._examples[row] for row in rows], votes)
+            labelled = self._label(panel, [self._features[column] for column in columns])
+            take(rows, columns, list(labelled.ballots))
+            if labelled.stopped is not None:
+                raise _Stopped(labelled.stopped)

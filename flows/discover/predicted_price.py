@@ -25,7 +25,7 @@ class AskedShares:
 
     examples: int  # that are asked in full: to learn from, and to certify
     of: int
-    left: tuple[float, ...]  # of each feature, which share of its labels of the other examples
+    left: tuple[float, ...]  # of each feature, which share of its labels of the other examples is asked
     is_measured: bool = False  # by an earlier run
 
     @classmethod
@@ -35,13 +35,8 @@ class AskedShares:
 
     @classmethod
     def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, kept: bool) -> AskedShares:
-        """By what an earlier run asked; `kept` says that its classifiers are there. They fail with any feature."""
-        if kept and max(left) == 1.0:
-            audited = promise.sample_size(pool)
-            examples = min(pool, audited + asked_in_full(pool, promise, known=audited))
-        else:
-            examples = asked_in_full(pool, promise, kept=kept)
-        return cls(examples, pool, left, is_measured=True)
+        """By what an earlier run asked; `kept` says that its classifiers are there."""
+        return cls(asked_in_full(pool, promise, kept=kept), pool, left, is_measured=True)
 
     @property
     def saves(self) -> bool:
@@ -78,7 +73,7 @@ def label_cells(
     votes: int,
     cells: NDArray[np.bool_],
 ) -> None:
-    for rows, columns in groups_of(cells, AT_ONCE // votes):
+    for rows, columns in groups_of(cells, AT_ONCE // votes, examples):
         panel = Panel(rehearsal, [examples[row] for row in rows], votes)
         panel.label([features[column] for column in columns])
 

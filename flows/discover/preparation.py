@@ -39,6 +39,7 @@ class Prepared:
     display: Display = SILENT
     target: DiscoveryTarget | None = None
     upload: OutFolder | None = None
+    cheap: Oracle | None = None  # labels first what is not compared
 
     @property
     def kind(self) -> str:
@@ -141,6 +142,12 @@ class Prepared:
         return with_given(oracle, self.given, self.dataset.examples)
 
     @property
+    def labelled(self) -> int:
+        """How many examples are labelled in the end."""
+        settings = self.settings
+        return len(self.dataset.examples if settings.label_rest or settings.agree is not None else self.compared)
+
+    @property
     def features_each(self) -> int:
         """That an answer may hold."""
         return self.settings.per_question or 1
@@ -159,7 +166,8 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     out = OutFolder.of(settings.out, RUN_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
     about = (settings, dataset, oracle, store, out.path if out else None, display)
-    prepared = Prepared(*about, read_target(settings, dataset), out)
+    cheap = build_cheap(settings, dataset, store, purpose or settings.purpose(dataset))
+    prepared = Prepared(*about, read_target(settings, dataset), out, cheap)
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
     prepared.make_strategy()
@@ -173,12 +181,20 @@ def _read(
 ) -> tuple[DiscoverSettings, Dataset, Store, Oracle]:
     with display.waiting(f"reading {settings.dataset}"):
         dataset = load_dataset(settings.dataset, settings.columns)
-    for line in (*dataset.lines(), *remarks_on([settings.oracle, settings.labeller or ""], dataset)):
+    asked = [settings.oracle, settings.labeller or "", settings.cheap or ""]
+    for line in (*dataset.lines(), *remarks_on(asked, dataset)):
         display.say(line)
     store = open_store(settings.store, display)
     n = len(dataset.examples)
     oracle = build_crowd(settings, dataset, store, purpose or settings.resolved(n).purpose(dataset))
     return settings.resolved(n, rows_save=rows_save(oracle)), dataset, store, oracle
+
+
+def build_cheap(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle | None:
+    if settings.cheap is None:
+        return None
+    about = (settings.told(settings.cheap), dataset, settings.seed, Environment.read(), store)
+    return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
 
 
 def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle:

@@ -11,7 +11,7 @@ from pydantic import Field
 from discovery import FIRST_LOOK, Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding, with_brief
-from flows.settings import AboutText, DatasetText, NamesText, OracleSettings, OracleText
+from flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
 from models import MOST_EXEMPLARS, Oracle, digest_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ TAKE_TIME = ("openai", "vlm")  # models whose labels cost money or time enough f
 StrategyName = Literal["auto", "adaptive-triple", "random-triple", "adaptive-pair", "adaptive-hybrid", "tagging"]
 
 
-class DiscoverSettings(OracleSettings):
+class DiscoverSettings(PredictingSettings):
     """The settings of one discovery."""
 
     oracle: OracleText = Field(
@@ -161,18 +161,6 @@ class DiscoverSettings(OracleSettings):
         f"{WORKING_SET} with the strategy auto and a model paid by the token, all labelled at the end up to {LARGE:,})",
     )
     label_rest: bool = Field(False, description="with a subset: label the examples that were not compared, at the end")
-    agree: float | None = Field(
-        None,
-        ge=0.5,
-        lt=1,
-        description="with a subset: predict labels of the others where they are certified to agree with the oracle's "
-        "on at least this share (0.95), and ask elsewhere",
-    )
-    embedder: str | None = Field(
-        None,
-        description="with agree: a vision or sentence model by path or hub id, or contrastive[:MODEL] "
-        "(default: statistics of the texts or pictures)",
-    )
     provider_batch: bool = Field(False, description="openai: send labels through the Batch API, at half the price")
     labeller: OracleText | None = Field(
         None, description="who labels, if not the oracle that elicits; as in human:QUEUE"
@@ -216,12 +204,7 @@ class DiscoverSettings(OracleSettings):
         return self.per_question or (PER_QUESTION if self.strategy == "auto" and asked in MODELS else 1)
 
     def _first_look(self) -> int:
-        """Every look is another wait: none by default where people or a provider's batch label. Classifiers learn from
-        features that are labelled in full."""
-        if self.agree is not None:
-            if self.look:
-                raise UsageError(f"--look {self.look} and --agree {self.agree:g} do not go together: leave one out")
-            return 0
+        """Every look is another wait: none by default where people or a provider's batch label."""
         usual = FIRST_LOOK if self._saves_by_asking else 0
         return usual if self.look is None else self.look
 
@@ -269,7 +252,8 @@ class DiscoverSettings(OracleSettings):
     @property
     def limits(self) -> str:
         """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
-        given = self.model_dump(include={"queries", "target_g", "nones", "label_rest", "agree"}, exclude_defaults=True)
+        lengths = {"queries", "target_g", "nones", "label_rest", "agree", "uncertified"}
+        given = self.model_dump(include=lengths, exclude_defaults=True)
         words = (name if value is True else f"{name}-{value}" for name, value in given.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from models import (
     ComputesLabels,
     ExampleChanged,
     Feature,
-    Label,
     Labelled,
     Money,
     Oracle,
@@ -38,6 +37,7 @@ from models import (
     take_over_probe,
     unlike,
 )
+from models.predicted import told_chances
 from reports.run import LABEL, UnusableTally
 from sources import Dataset, Example, Quarantined, find_truth, name_of, read_whole_truth, vanished
 from store import Store
@@ -225,20 +225,7 @@ class Labeller:
             found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
             return panel.complete(begun), None
         labelled = panel.label(features)
-        place_of = {example.id: row for row, example in enumerate(examples)}
-        return labelled, np.stack([_chances(ballot, place_of) for ballot in labelled.ballots])
-
-
-def _chances(ballot: Ballot, place_of: Mapping[str, int]) -> NDArray[np.float64]:
-    """The mean probability of yes over the votes of each example that tell one; NaN where none does."""
-    sums, counts = np.zeros(len(place_of)), np.zeros(len(place_of))
-    for answer in ballot.answers:
-        if answer.probability is not None and isinstance(answer.question, Label):
-            place = place_of[answer.question.example.id]
-            sums[place] += answer.probability
-            counts[place] += 1
-    means: NDArray[np.float64] = np.divide(sums, counts, out=np.full(len(place_of), np.nan), where=counts > 0)
-    return means
+        return labelled, told_chances(labelled.ballots, examples).T
 
 
 def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Labeller:

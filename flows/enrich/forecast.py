@@ -181,6 +181,9 @@ class _Pricing:
         return full if shares is None else predicted_range(full, predict, shares, oracle, measured, **terms)
 
 
+PREDICTING_TERMS = ("agree", "delta", "embedder", "cheap", "uncertified")
+
+
 def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]) -> tuple[float, ...] | None:
     """Of each feature, which share the last run of the table asked of what it did not learn from; None where it
     predicted nothing, or other features, or on other terms."""
@@ -189,13 +192,13 @@ def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]
     except RunError:
         return None
     given = settings.model_dump(mode="json")
-    if any(earlier.settings.get(name) != given[name] for name in ("agree", "delta", "embedder", "cheap")):
+    if any(earlier.settings.get(name) != given[name] for name in PREDICTING_TERMS):
         return None
     of_last = {one["feature"]: one["certificate"] for one in earlier.certificates if one["version"] == earlier.version}
     if not any(of_last.values()) or not all(feature.name in of_last for feature in features):
         return None
-    chosen = [of_last[feature.name] for feature in features]
-    return tuple(1 - one["covered"] / one["population"] if one else 1.0 for one in chosen)
+    chosen, without = [of_last[feature.name] for feature in features], 0.0 if settings.leaves else 1.0
+    return tuple(1 - one["covered"] / one["population"] if one else without for one in chosen)
 
 
 def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:

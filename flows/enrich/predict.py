@@ -17,6 +17,7 @@ from flows.enrich.settings import EnrichSettings
 from models import Feature, digest_of
 from models.predicted import (
     Classifiers,
+    KeptClassifiers,
     LabelPool,
     NoVectors,
     PredictedLabels,
@@ -46,12 +47,13 @@ class Prediction:
     by: str  # who answered first: a cheaper model, or nobody
 
     def to_json(self) -> dict[str, Any]:
-        asked = ~self.result.predicted
+        result = self.result
         return {
             "examples": self.examples,
-            "asked_examples": int(asked.any(axis=1).sum()),
-            "asked_labels": int(asked.sum()),
-            "predicted_labels": int((~asked).sum()),
+            "asked_examples": int(result.asked.any(axis=1).sum()),
+            "asked_labels": int(result.asked.sum()),
+            "predicted_labels": int(result.predicted.sum()),
+            "left_labels": int(result.left.sum()),
             "embedder": self.embedder,
             "first": self.by,
             "learned_anew": self.result.learned_anew,
@@ -59,7 +61,7 @@ class Prediction:
         }
 
     def certificates(self, version: int) -> list[dict[str, Any]]:
-        """One per feature; without a certificate, of a feature that was asked in full."""
+        """One per feature; without a certificate, of a feature of which nothing is predicted."""
         return [
             {"feature": feature.name, "version": version, "certificate": one.to_json() if one else None}
             for feature, one in zip(self.features, self.result.certificates, strict=True)
@@ -101,13 +103,13 @@ class Predictor:
         odds = first(examples, features) if first is not None else None
         whole_rows = examples[0].image is not None
         pool = LabelPool(source.vectors(examples), order, len(features), whole_rows, odds)
-        if kept is not None and kept.weights.shape != (pool.features, pool.vectors.shape[1]):
+        if kept is not None and kept.classifiers.weights.shape != (pool.features, pool.vectors.shape[1]):
             kept = None
-        result = label_pool(pool, ask, self.promise, kept)
+        result = label_pool(pool, ask, self.promise, kept, leave=self.settings.leaves)
         made = Prediction(features, result, source.name, len(examples), self.settings.cheap or "")
         self.made.append(made)
-        if result.classifiers is not None and result.learned_anew:
-            self._keep(features, source, result.classifiers)
+        if result.kept is not None and result.learned_anew:
+            self._keep(features, source, result.kept)
         return made
 
     def savings(self, lines: Sequence[Cost], oracle: str) -> Savings:
@@ -127,20 +129,22 @@ class Predictor:
         settings = self.settings
         return digest_of([about, self.oracle, settings.votes, settings.embedder or "", settings.cheap or ""])
 
-    def _read(self, features: Sequence[Feature]) -> tuple[dict[str, NDArray[Any]] | None, Classifiers | None]:
+    def _read(self, features: Sequence[Feature]) -> tuple[dict[str, NDArray[Any]] | None, KeptClassifiers | None]:
         """Of an earlier night; a file that is missing or damaged counts as none."""
         try:
             with np.load(self.folder / PREDICTOR, allow_pickle=False) as file:
                 if str(file["key"]) != self._key(features):
                     return None, None
                 state = {name: file[name] for name in file.files}
-                return state, Classifiers(state["weights"], state["trust"], state["bias"])
+                classifiers = Classifiers(state["weights"], state["trust"], state["bias"])
+                return state, KeptClassifiers(classifiers, state["certified"])
         except Exception:  # numpy and zipfile raise anything for a file that they did not write
             return None, None
 
-    def _keep(self, features: Sequence[Feature], source: VectorSource, made: Classifiers) -> None:
-        arrays = {"weights": made.weights, "trust": made.trust, "bias": made.bias, "key": np.array(self._key(features))}
-        self._kept = {**source.state(), **arrays}
+    def _keep(self, features: Sequence[Feature], source: VectorSource, kept: KeptClassifiers) -> None:
+        made = kept.classifiers
+        arrays = {"weights": made.weights, "trust": made.trust, "bias": made.bias, "certified": kept.certified}
+        self._kept = {**source.state(), **arrays, "key": np.array(self._key(features))}
 
     def save(self) -> None:
         """Once the table is written: a run that is killed before goes on with the classifiers it had."""

@@ -8,13 +8,13 @@ from pydantic import Field, model_validator
 
 from flows.discover import SUBSET
 from flows.oracle_specs import with_brief
-from flows.settings import DatasetText, OracleSettings, OracleText, Usd
+from flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
 from models import MOST_EXEMPLARS, digest_of
 
 Runner = Literal["threads", "dask", "ray"]
 
 
-class EnrichSettings(OracleSettings):
+class EnrichSettings(PredictingSettings):
     """The settings of one enrichment."""
 
     features: str = Field(
@@ -28,21 +28,7 @@ class EnrichSettings(OracleSettings):
         "always see them",
     )
     backfill: bool = Field(False, description="fill in features that are new to the table for old examples too")
-    agree: float | None = Field(
-        None,
-        ge=0.5,
-        lt=1,
-        description="predict labels where they are certified to agree with the oracle's on at least this share (0.95)",
-    )
     delta: float = Field(0.05, gt=0, lt=0.5, description="with agree: how probable it may be that a certificate fails")
-    embedder: str | None = Field(
-        None,
-        description="with agree: a vision or sentence model by path or hub id, or contrastive[:MODEL] "
-        "(default: statistics of the texts or pictures)",
-    )
-    cheap: OracleText | None = Field(
-        None, description="with agree: a cheaper oracle that labels first; the other is asked where that is not enough"
-    )
     budget: Usd | None = Field(
         None, description="USD that one version of the table may cost, interrupted attempts included"
     )
@@ -58,13 +44,6 @@ class EnrichSettings(OracleSettings):
         from flows.discover import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
-
-    @model_validator(mode="after")
-    def _only_with_agree(self) -> EnrichSettings:
-        if self.agree is None and (self.embedder or self.cheap):
-            name = "embedder" if self.embedder else "cheap"
-            raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
-        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -133,7 +133,9 @@ class EnrichSummary(BaseModel):
         here = [one for one in self.certificates if one["version"] == self.version]
         asked = [one["feature"] for one in here if one["certificate"] is None]
         if asked and not all(one["too_small"] for one in self.predictions):
-            lines.append("not certified, and therefore asked: " + ", ".join(asked))
+            left = sum(one.get("left_labels", 0) for one in self.predictions)
+            what = f"and left out ({left:,} labels; --uncertified ask asks for them)" if left else "and therefore asked"
+            lines.append(f"not certified, {what}: " + ", ".join(asked))
         return [*lines, *Savings.from_json(self.saved).lines()]
 
 

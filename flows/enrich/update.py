@@ -18,7 +18,7 @@ from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from flows.enrich.predict import Predictor
 from models import ExampleChanged, Feature, Money, OracleError, Unlike
-from models.predicted import groups_of
+from models.predicted import groups_of, log_odds
 from reports import GrowingTable
 from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
@@ -222,6 +222,8 @@ class Enrichment:
             if self._labeller.settings.agree is None:  # asked to ask: what was predicted is not enough
                 missing = missing | self.table.is_predicted(row)
             return tuple(column for column in self._columns if missing[column])
+        if self._labeller.settings.leaves:  # what an earlier night left is not tried again every night
+            return ()
         version = self.table.versions[row]
         return tuple(column for column in self._columns if missing[column] and self._since[column] <= version)
 
@@ -292,7 +294,7 @@ class Enrichment:
             self._count_flips(row, columns, labels)
         row = table.put(example.id, example.digest, version)
         asked = np.ones(len(columns), np.bool_) if chances is None else np.isnan(chances)
-        chosen = np.array(columns)
+        chosen = np.array(columns, np.intp)
         table.set_asked(row, chosen[asked], labels[asked])
         if chances is not None and not asked.all():
             table.set_predicted(row, chosen[~asked], labels[~asked], chances[~asked])
@@ -325,10 +327,13 @@ class Enrichment:
                 for one in gone:
                     self.changes.skip(one)
         skipped = {one.id for one in pool.left_out}
+        result = made.result
         for row, example in enumerate(examples):
             if example.id in skipped:
                 continue
-            self._apply_row(example, kinds[example.id], columns, made.result.labels[row], made.result.chances[row])
+            here = np.flatnonzero(~result.left[row])
+            known = tuple(columns[place] for place in here)
+            self._apply_row(example, kinds[example.id], known, result.labels[row, here], result.chances[row, here])
 
     def _count_flips(self, row: int, columns: tuple[int, ...], labels: Labels) -> None:
         for column, label in zip(columns, labels.tolist(), strict=True):
@@ -367,12 +372,8 @@ class _PoolBatches:
         return self._asked(cells)[0]
 
     def log_odds(self, examples: Sequence[Example], features: Sequence[Feature]) -> NDArray[np.float64]:
-        """Of a labeller that answers first: by its probabilities, else as if it were right nine times out of ten."""
-        labels, chances = self._asked(np.ones((len(examples), len(features)), np.bool_))
-        plain = np.select([labels == 1, labels == 0], [0.9, 0.1], 0.5)
-        chances = np.clip(np.where(np.isnan(chances), plain, chances), 0.001, 0.999)
-        odds: NDArray[np.float64] = np.log(chances / (1 - chances))
-        return odds
+        """Of a labeller that answers first."""
+        return log_odds(*self._asked(np.ones((len(examples), len(features)), np.bool_)))
 
     def _asked(self, cells: NDArray[np.bool_]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
         labels, chances = np.full(cells.shape, UNKNOWN, np.int8), np.full(cells.shape, np.nan)
@@ -386,7 +387,7 @@ class _PoolBatches:
             labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
             stopped = stopped or found.stopped
 
-        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes):
+        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes, self._examples):
             batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
             waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
             while len(waiting) > self._in_flight:
@@ -418,6 +419,8 @@ class _PoolBatches:
         changes.paid_calls += found.paid_calls
         changes.cached_calls += found.cached_calls
         changes.cost += found.cost
+        changes.unusable.add(found.unusable)
+        changes.unlike += found.unlike
         for one in found.left_out:
             self.left_out.append(one)
             changes.skip(one)

@@ -1,6 +1,15 @@
 """Labels that are predicted where a certificate allows it, and asked elsewhere."""
 
+from models.predicted.cheaper import log_odds, told_chances
 from models.predicted.classifier import Classifiers
 from models.predicted.embedders import NoVectors, VectorSource, embedder_of
-from models.predicted.labelling import LabelPool, PredictedLabels, asked_in_full, groups_of, label_pool, random_order
+from models.predicted.labelling import (
+    KeptClassifiers,
+    LabelPool,
+    PredictedLabels,
+    asked_in_full,
+    groups_of,
+    label_pool,
+    random_order,
+)
 from models.predicted.sentences import sentence_closeness

@@ -129,14 +129,16 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
 
 
 def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
-    """Ask what was left out after a look."""
+    """Ask what was left out after a look: of the working set, and where other features are labelled too."""
+    others = [one.labels != UNKNOWN for one in findings.found if not one.look]
+    labelled = np.any([findings.working, *others], axis=0)
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {}
     for name in arguments["names"]:
         place = place_of(findings, name)
         old = findings.found[place]
         if not old.look:
             raise RunError(f"{name!r} is labelled in full already: `features RUN list` shows which are not")
-        left = findings.working & (old.labels == UNKNOWN) & (old.tally.votes == 0)
+        left = labelled & (old.labels == UNKNOWN) & (old.tally.votes == 0)
         new[place] = [(replace(old, look="", made="labelled on request"), left)]
     return _asking("label", arguments, findings, new, [])
 

@@ -13,7 +13,8 @@ class TellingWorld(World):
     """`told` is how often a trait that an example has is named in its text."""
 
     told = 0.99
-    shares = (0.5, 0.3, 0.15)
+    shares: tuple[float, ...] = (0.5, 0.3, 0.15)
+    untold: tuple[str, ...] = ()  # traits that no text names
 
     def truth(self, name: str) -> list[int]:
         number = int(name.lstrip("re") or 0)
@@ -28,6 +29,8 @@ class TellingWorld(World):
         rng = np.random.default_rng([11, int(name.lstrip("re") or 0)])
         words = [str(word) for word in rng.choice(FILLERS, 6)]
         words += [
-            trait for trait, has in zip(self.traits, self.truth(name), strict=True) if has and rng.random() < self.told
+            trait
+            for trait, has in zip(self.traits, self.truth(name), strict=True)
+            if has and rng.random() < self.told and trait not in self.untold
         ]
         return f"{name} " + " ".join(words)

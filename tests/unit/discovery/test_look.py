@@ -99,6 +99,24 @@ def test_small_sets_are_not_looked_at_and_looks_grow() -> None:
     assert all(after >= 1.4 * before for before, after in pairwise(sizes))
 
 
+@pytest.mark.parametrize("every", [400, 4_000])
+def test_of_a_random_part_of_more_examples_no_more_is_lost_than_stated(every: int) -> None:
+    n, times, lost = 120, 400, 0
+    rng = np.random.default_rng(every)
+    for _ in range(times):
+        labels = with_ones(every, ceil(every / 10), rng)[:n]
+        order = order_to_tell(n, [], rng)
+        for look in looks(n, of=every):
+            seen = np.full(n, UNKNOWN, np.int8)
+            seen[order[: look.size]] = labels[order[: look.size]]
+            verdict = judge(seen, [], look)
+            lost += isinstance(verdict, TooLittle)
+            if verdict is not False:
+                break
+    assert looks(n, of=every)[-1].size == n
+    assert lost / times <= LOOK_ERROR + 3 * (LOOK_ERROR * (1 - LOOK_ERROR) / times) ** 0.5
+
+
 def test_words_say_what_was_seen() -> None:
     assert TooLittle("rare", 1, 48).reason() == "too rare: 1 of 48 examples have it"
     assert TooLittle("common", 0, 48).reason() == "too common: 0 of 48 examples lack it"

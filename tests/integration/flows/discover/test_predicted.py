@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
+from flows.discover.forecast import forecast_discovery
 from flows.discover.outcome import Outcome
-from flows.discover.preparation import prepare
+from flows.discover.preparation import Prepared, prepare
 from flows.discover.settings import DiscoverSettings
 from flows.runs.curate import CurationRequest, curate
 from reports import Run
@@ -31,7 +32,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TellingWorld:
     return TellingWorld(tmp_path / "world", ROWS)
 
 
-def found(world: TellingWorld, **changed: Any) -> Outcome:
+def prepared(world: TellingWorld, **changed: Any) -> Prepared:
     settings = {
         "dataset": world.spec,
         "oracle": "simulated?price=0.001",
@@ -41,7 +42,11 @@ def found(world: TellingWorld, **changed: Any) -> Outcome:
         "queries": 8,
         "agree": 0.9,
     }
-    return run_discovery(prepare(DiscoverSettings.model_validate(settings | changed)), run_id=f"run {len(changed)}")
+    return prepare(DiscoverSettings.model_validate(settings | changed))
+
+
+def found(world: TellingWorld, **changed: Any) -> Outcome:
+    return run_discovery(prepared(world, **changed), run_id=f"run {len(changed)}")
 
 
 def test_the_rest_is_predicted_where_certified_and_marked(world: TellingWorld) -> None:
@@ -73,6 +78,67 @@ def test_a_budget_that_ends_it_leaves_what_was_asked_and_predicts_nothing(world:
     assert not (world.folder / "run" / "predicted.csv").exists()
     done = found(world, budget="5", replace=True)
     assert done.predicted is not None
+
+
+class PartlyTold(TellingWorld):
+    shares = (0.5, 0.3, 0.08)
+    untold = ("red",)
+
+
+def test_what_was_only_looked_at_is_neither_asked_nor_predicted(tmp_path: Path) -> None:
+    world = PartlyTold(tmp_path / "world", ROWS)
+    outcome = found(world, look=20, elicit_on=120, queries=40, seed=1)
+    assert outcome.predicted is not None
+    dropped = [one.feature.name for one in outcome.progress.findings if one.dropped]
+    assert dropped
+    features = pd.read_csv(world.folder / "run" / "features.csv").set_index("name")
+    assert (features.loc[dropped, "labelled"] < 120).all()
+    said = outcome.predicted.to_json()
+    assert not {one["feature"] for one in said["certificates"]} & set(dropped)
+    full = len(features) - len(dropped)
+    assert said["asked_labels"] + said["predicted_labels"] == full * (ROWS - 120)
+    assert features.loc[~features.index.isin(dropped), "labelled"].eq(ROWS).all()
+    Run(world.folder / "run").report()
+
+
+def test_in_a_discovery_too_what_cannot_be_certified_is_left_on_request(tmp_path: Path) -> None:
+    world = PartlyTold(tmp_path / "world", ROWS)
+    outcome = found(world, uncertified="leave")
+    assert outcome.predicted is not None
+    said = outcome.predicted.to_json()
+    assert said["left_labels"] > ROWS / 4
+    labels = pd.read_csv(world.folder / "run" / "labels.csv")
+    assert labels.drop(columns="id").isna().to_numpy().sum() == said["left_labels"]
+    assert labels["red"].isna().any()
+    Run(world.folder / "run").report()
+
+
+def test_a_cheaper_oracle_labels_first_and_is_booked_to_the_run(tmp_path: Path) -> None:
+    world = PartlyTold(tmp_path / "world", ROWS)
+    cheap = "simulated?flip=0.02&price=0.00001"
+    expected = forecast_discovery(prepared(world, cheap=cheap))
+    outcome = found(world, cheap=cheap)
+    assert outcome.predicted is not None
+    assert outcome.predicted.first == cheap
+    features = len(outcome.progress.findings)
+    first = features * ROWS * 0.00001
+    run = Run(world.folder / "run").summary
+    assert outcome.cheap is not None
+    assert outcome.cheap.cost / 1e6 == pytest.approx(first)
+    assert run.cost_usd == pytest.approx(outcome.recorded.cost / 1e6 + first)
+    assert run.cost_usd == pytest.approx(run.total_usd)
+    assert expected.price.low / 1e6 < run.cost_usd <= expected.price.most / 1e6
+    assert "labels everything first" in expected.assumed
+    labels = pd.read_csv(world.folder / "run" / "labels.csv").set_index("id")
+    true = pd.read_csv(world.folder / "truth.csv").set_index("id")
+    marked = pd.read_csv(world.folder / "run" / "predicted.csv")
+    assert (marked["feature"] == "red").any()
+    for feature, part in marked.groupby("feature"):
+        here = labels.index.isin(part["id"])
+        assert (labels[feature] == true[feature])[here].mean() >= 0.9
+        assert (labels[feature] == true[feature])[~here].all()
+    again = found(world, cheap=cheap, replace=True)
+    assert again.spent.cost == 0
 
 
 def test_predicted_labels_are_marked_in_the_report_and_in_every_export(world: TellingWorld) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from flows.enrich.summary import EnrichSummary
 from models import Recorded
 from tests.support.growing_worlds import World, night, table
 from tests.support.telling_worlds import TellingWorld
@@ -164,9 +165,44 @@ def test_a_cheaper_oracle_labels_first_and_the_dear_one_where_that_is_not_enough
         assert not here.any() or (labels[trait] == true[trait])[here].mean() >= 0.9
 
 
-def test_what_goes_with_agree_only_is_refused_without_it(world: TellingWorld) -> None:
-    with pytest.raises(ValueError, match="--embedder goes with --agree"):
-        night(world, embedder="some/model")
+class PartlyTold(TellingWorld):
+    untold = ("red",)
+
+
+def test_what_cannot_be_certified_is_left_on_request_and_not_tried_again_every_night(tmp_path: Path) -> None:
+    world = PartlyTold(tmp_path / "world", ROWS)
+    summary = night(world, agree=0.9, uncertified="leave")
+    (made,) = summary["predictions"]
+    labels = table(world)
+    assert made["left_labels"] == labels["red"].isna().sum() > ROWS / 4
+    assert labels["round"].notna().all()
+    assert summary["paid_calls"] == made["asked_labels"] < 2 * ROWS
+    assert (summary["stopped_because"], summary["unusable"]["labels"]) == ("done", made["asked_labels"])
+    [line] = [line for line in EnrichSummary.model_validate(summary).lines() if line.startswith("not certified")]
+    assert line.startswith(f"not certified, and left out ({made['left_labels']:,} labels; --uncertified ask asks")
+    again = night(world, agree=0.9, uncertified="leave")
+    assert (again["version"], again["paid_calls"], again["unchanged"]) == (1, 0, ROWS)
+    asked = night(world)
+    assert (asked["paid_calls"], asked["filled"]) == (made["left_labels"], labels["red"].isna().sum())
+    assert (table(world)["red"] == truth(world)["red"]).all()
+
+
+def test_a_night_with_a_feature_that_was_left_uses_the_classifiers_of_the_others(tmp_path: Path) -> None:
+    world = PartlyTold(tmp_path / "world", ROWS)
+    night(world, agree=0.9, uncertified="leave")
+    world.add(ROWS)
+    (made,) = night(world, agree=0.9, uncertified="leave")["predictions"]
+    assert not made["learned_anew"]
+    assert made["predicted_labels"] > ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("embedder", "some/model"), ("cheap", "simulated"), ("uncertified", "leave")]
+)
+def test_what_goes_with_agree_only_is_refused_without_it(world: TellingWorld, name: str, value: str) -> None:
+    given: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=f"--{name} goes with --agree"):
+        night(world, **given)
 
 
 def test_enrich_json_is_read_back_with_its_certificates(world: TellingWorld) -> None:

@@ -110,6 +110,9 @@ def test_a_shared_cut_is_one_that_every_feature_has_passed() -> None:
     passed = [draw(rng, *one, 300).passed(promise) for one in (good, poor)]
     assert 0 < shared_cut(passed) < 3_000
     assert shared_cut([*passed, []]) == 0
+    without = shared_cut([*passed, []], every=False)
+    counts = {cut: sum(any(one.covered == cut for one in each) for each in passed) for cut in (without, 3_000)}
+    assert counts[without] * without >= counts[3_000] * 3_000 > 0
 
 
 def test_tails_are_those_of_the_library() -> None:

@@ -27,9 +27,11 @@ class Asked:
         self.until -= 1
         return Labelled(labelled.ballots, BudgetExhausted("used up") if self.until <= 0 else None)
 
-    def look(self, names: str, known: list[tuple[str, Labels]] | None = None, number: int = 0) -> LookedAt:
+    def look(
+        self, names: str, known: list[tuple[str, Labels]] | None = None, number: int = 0, labelled: int = N
+    ) -> LookedAt:
         features = [Feature(f"feature {name}") for name in names]
-        return FirstLooks(len(self.panel.examples), 48, 5, self).of(features, known or [], number)
+        return FirstLooks(len(self.panel.examples), labelled, 48, 5, self).of(features, known or [], number)
 
 
 def truth_of(*shares: float) -> Labels:
@@ -82,3 +84,11 @@ def test_a_part_of_a_panel_adds_up_to_the_whole() -> None:
         whole.add(rows, panel.part(rows).label([feature]).ballots[0])
     assert (whole.labels == panel.label([feature]).ballots[0].labels).all()
     assert len(whole.answers) == 2 * 9
+
+
+def test_where_more_is_labelled_later_a_look_at_all_that_is_compared_may_still_drop_a_feature() -> None:
+    asked = Asked(truth_of(0.02, 0.3))
+    found = asked.look("ab", labelled=5_000)
+    assert set(found.dropped) == {0}
+    assert (found.ballots[1].labels != UNKNOWN).all()
+    assert all(rows for _, rows in asked.rows)

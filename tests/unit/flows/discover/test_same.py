@@ -135,7 +135,7 @@ def discovered(names: list[str], *, look: bool) -> tuple[list[Finding], Named, J
             ballots.append(Ballot(feature, values, 1 - values, np.zeros(len(chosen), np.int64)))
         return Labelled(ballots)
 
-    looking = FirstLooks(N, 48, 0, label) if look else None
+    looking = FirstLooks(N, N, 48, 0, label) if look else None
     loop = Loop(strategy, texts(N), Limits(len(names)), compare, label, looking=looking, sameness=Sameness(judge))
     return loop.run().findings, strategy, judge, asked[0]
 

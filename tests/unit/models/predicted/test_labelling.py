@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from discovery.statistics import Promise
-from models.predicted import LabelPool, PredictedLabels, asked_in_full, label_pool
+from models.predicted import LabelPool, PredictedLabels, asked_in_full, groups_of, label_pool
 from models.predicted.labelling import Table
+from sources import Example
 
 PROMISE = Promise(0.9)
 
@@ -101,7 +102,7 @@ def test_classifiers_that_are_kept_ask_for_an_audit_only_and_are_learned_anew_wh
     vectors, truth = world(0, 1_500, 0.0, (0.5, 0.3))
     order = np.random.default_rng(0).permutation(1_500)
     first = Oracle(truth)
-    kept = label_pool(LabelPool(vectors, order, 2, whole_rows=True), first, PROMISE).classifiers
+    kept = label_pool(LabelPool(vectors, order, 2, whole_rows=True), first, PROMISE).kept
     again = Oracle(truth)
     result = label_pool(LabelPool(vectors, order, 2, whole_rows=True), again, PROMISE, kept)
     assert not result.learned_anew
@@ -109,6 +110,49 @@ def test_classifiers_that_are_kept_ask_for_an_audit_only_and_are_learned_anew_wh
     other = label_pool(LabelPool(vectors[:, ::-1].copy(), order, 2, whole_rows=True), Oracle(truth), PROMISE, kept)
     assert other.learned_anew
     assert other.predicted.any()
+
+
+def test_a_feature_that_was_never_certified_does_not_end_what_is_kept() -> None:
+    vectors, truth = world(0, 1_500, 0.0, (0.5, 0.3))
+    truth[:, 1] = np.random.default_rng(0).integers(0, 2, 1_500)
+    pool = LabelPool(vectors, np.random.default_rng(1).permutation(1_500), 2, whole_rows=False)
+    kept = label_pool(pool, Oracle(truth), PROMISE).kept
+    assert kept is not None
+    assert kept.certified.tolist() == [True, False]
+    again = label_pool(pool, Oracle(truth), PROMISE, kept)
+    assert not again.learned_anew
+    assert again.asked[:, 1].all()
+    # Two samples may certify, so that each has half the level.
+    assert again.certificates[0] is not None
+    assert again.certificates[0].confidence == pytest.approx(1 - PROMISE.delta / 2)
+
+
+@pytest.mark.parametrize("whole_rows", [False, True])
+def test_what_cannot_be_certified_is_left_where_the_caller_says_so(whole_rows: bool) -> None:
+    vectors, truth = world(1, 1_500, 0.0, (0.5, 0.3, 0.5))
+    truth[:, 2] = np.random.default_rng(0).integers(0, 2, 1_500)
+    pool = LabelPool(vectors, np.random.default_rng(1).permutation(1_500), 3, whole_rows)
+    oracle = Oracle(truth)
+    result = label_pool(pool, oracle, PROMISE, leave=True)
+    assert [one is not None for one in result.certificates] == [True, True, False]
+    assert np.array_equal(result.asked, oracle.asked)
+    assert not result.left[:, :2].any()
+    assert result.left[:, 2].mean() > 0.5
+    assert (result.labels[result.left] == UNKNOWN).all()
+    assert (result.labels == truth)[oracle.asked].all()
+    if whole_rows:
+        assert (oracle.asked.all(axis=1) == oracle.asked.any(axis=1)).all()
+    assert not any(broken(result, truth, PROMISE))
+
+
+def test_where_nothing_can_be_certified_and_it_may_be_left_only_the_samples_are_asked() -> None:
+    vectors, _ = world(1, 1_500, 0.0, (0.5,))
+    truth = np.random.default_rng(0).integers(0, 2, (1_500, 2)).astype(np.int8)
+    pool = LabelPool(vectors, np.random.default_rng(1).permutation(1_500), 2, whole_rows=True)
+    result = label_pool(pool, Oracle(truth), PROMISE, leave=True)
+    assert not result.predicted.any()
+    assert result.asked.all(axis=1).sum() == asked_in_full(1_500, PROMISE)
+    assert result.kept is None
 
 
 @pytest.mark.parametrize(("size", "known"), [(1_500, 0), (1_500, 120), (1_500, 300), (9_000, 0)])
@@ -119,10 +163,28 @@ def test_how_many_are_asked_in_full_is_known_beforehand(size: int, known: int) -
     assert result.certificates[0] is not None
     learned = size - known - result.certificates[0].population
     assert learned + PROMISE.sample_size(size) == asked_in_full(size, PROMISE, known=known)
-    again = label_pool(pool, Oracle(truth), PROMISE, kept=result.classifiers)
+    again = label_pool(pool, Oracle(truth), PROMISE, kept=result.kept)
     assert again.certificates[0] is not None
     assert size - again.certificates[0].population == 0
     assert asked_in_full(size, PROMISE, kept=True) == PROMISE.sample_size(size)
+
+
+@pytest.mark.parametrize("text", ["short", "long " * 200])
+def test_cells_are_put_together_each_once_and_short_texts_by_what_most_of_them_want(text: str) -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.random((200, 6)) < [0.1, 0.05, 1.0, 1.0, 0.0, 0.02]
+    examples = [Example(str(number), "", text) for number in range(200)]
+    groups = list(groups_of(cells, 1_000, examples))
+    covered = np.zeros(cells.shape, int)
+    for rows, columns in groups:
+        covered[np.ix_(rows, columns)] += 1
+    assert np.array_equal(covered, cells)
+    sizes = sorted(len(rows) for rows, _ in groups)
+    if text == "short":
+        assert len(groups) == 4
+        assert sizes[-1] == 200
+    else:
+        assert len(groups) > 4
 
 
 @pytest.mark.parametrize("known", [0, 50])
