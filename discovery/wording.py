@@ -38,8 +38,7 @@ def likeness(one: Described, other: Described, closeness: Closeness | None = Non
     """`closeness` is of meaning, by a sentence model."""
     if content_words(one.name)[0] != content_words(other.name)[0]:  # one denies what the other says
         return Likeness.APART
-    names = base_forms(one.name), base_forms(other.name)
-    definitions = base_forms(one.definition), base_forms(other.definition)
+    names, definitions = zip(_base_forms(one), _base_forms(other), strict=True)
     if names[0] == names[1] or (definitions[0] and definitions[0] == definitions[1]):
         return Likeness.EQUAL
     in_common = len(definitions[0] & definitions[1]) >= ALIKE_DEFINITIONS * max(1, len(definitions[0] | definitions[1]))
@@ -52,19 +51,39 @@ def likeness(one: Described, other: Described, closeness: Closeness | None = Non
 
 
 @lru_cache(maxsize=4096)
-def base_forms(text: str) -> frozenset[str]:
+def _base_forms(feature: Described) -> tuple[frozenset[str], frozenset[str]]:
+    """Of name and definition, in the language of both together: a rare word alone may look foreign."""
+    language = _language(f"{feature.name} {feature.definition}")
+    return _forms(feature.name, language), _forms(feature.definition, language)
+
+
+def _forms(text: str, language: str | None) -> frozenset[str]:
     """Of the words that say which feature it is; all words where none of them does."""
-    words = re.findall(r"[^\W_]+", text)
-    forms = {SPELLINGS.get(form, form) for form in _lemmas(tuple(words))}
+    forms = {SPELLINGS.get(form, form) for form in _lemmas(_words(text), language)}
     return frozenset(forms - IGNORED) or frozenset(forms)
 
 
-def _lemmas(words: tuple[str, ...]) -> list[str]:
-    from simplemma import is_known, lemmatize  # here: it takes a fifth of a second to load
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)
 
-    for language in LANGUAGES:
-        # the dictionaries of other languages take a second each: they are opened for words that are not English only
-        spelled = words if language == "de" else [word.casefold() for word in words]
-        if 2 * sum(is_known(word, language) for word in spelled) > len(words):
-            return [lemmatize(word, language).casefold() for word in spelled]
-    return [content_words(word)[1][0] for word in words]
+
+def _language(text: str) -> str | None:
+    from simplemma import is_known  # here: it takes a fifth of a second to load
+
+    words = _words(text)
+    for language in LANGUAGES:  # the dictionaries of other languages take a second each: opened for other words only
+        if 2 * sum(is_known(word, language) for word in _spelled(words, language)) > len(words):
+            return language
+    return None
+
+
+def _lemmas(words: list[str], language: str | None) -> list[str]:
+    from simplemma import lemmatize
+
+    if language is None:
+        return [content_words(word)[1][0] for word in words]
+    return [lemmatize(word, language).casefold() for word in _spelled(words, language)]
+
+
+def _spelled(words: list[str], language: str) -> list[str]:
+    return words if language == "de" else [word.casefold() for word in words]

@@ -198,8 +198,7 @@ class Sameness:
         """By place among the new ones, the feature that it repeats: an earlier one, or a new one before it. `noise` is
         what is known of all labels. And the error that ended it, if one did."""
         found = [
-            [_Match.of(one, other, self.closeness, noise) for other in (*earlier, *new[:place])]
-            for place, one in enumerate(new)
+            [self._match(one, other, noise) for other in (*earlier, *new[:place])] for place, one in enumerate(new)
         ]
         stopped = None
         while stopped is None and (asked := [pair for matches in found for pair in self._doubtful(matches)]):
@@ -215,6 +214,13 @@ class Sameness:
     def denied(self, one: Feature, other: Feature) -> bool:
         said = self._said.get(frozenset((one, other)), [])
         return 2 * sum(said) < len(said)
+
+    def _match(self, one: LabelledFeature, other: LabelledFeature, noise: LabelNoise) -> _Match:
+        if self.rehearsed:  # features that are made up have no words to compare
+            return _Match(one.feature, other.feature, Likeness.APART, 0.0)
+        first, second = (Described(each.feature.name, each.feature.definition) for each in (one, other))
+        odds = label_odds(one.labels, other.labels, noise + one.noise + other.noise)
+        return _Match(one.feature, other.feature, likeness(first, second, self.closeness), odds)
 
     def _chance(self, match: _Match) -> float:
         return chance_of_same(match.words, match.by_labels, self._said.get(match.pair, ()))
@@ -261,9 +267,3 @@ class _Match:
     @property
     def pair(self) -> Pair:
         return frozenset((self.new, self.other))
-
-    @classmethod
-    def of(cls, one: LabelledFeature, other: LabelledFeature, closeness: Closeness | None, noise: LabelNoise) -> _Match:
-        first, second = (Described(each.feature.name, each.feature.definition) for each in (one, other))
-        odds = label_odds(one.labels, other.labels, noise + one.noise + other.noise)
-        return cls(one.feature, other.feature, likeness(first, second, closeness), odds)
