@@ -53,6 +53,7 @@ licences: .venv/.run ## docs/licences.md
 	test -x $(BIN)/python || $$(command -v $(PYTHON) || command -v python3) -m venv .venv
 	@echo 'installing what supply/run.lock names into .venv (a few minutes, once)'
 	supply/install.sh $(BIN)/python run
+	$(BIN)/python -m compileall -q -x '\.venv' . # where Python may not write bytecode, each start would compile anew
 	touch $@
 
 .venv/.dev: supply/dev.lock .venv/.run

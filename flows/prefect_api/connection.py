@@ -9,7 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +61,7 @@ def prefect_api(state: Path, idle: float, display: Display = SILENT) -> Iterator
         _assert_admitted(pointed_at)
         yield Api(pointed_at, own=False)
         return
-    with _local_server(kept, state, idle, display) as local, pointing_at(local):
+    with _local_server(kept, state, idle, display) as local, pointing_at(local), _heartbeats(watched=bool(kept)):
         yield Api(local.url, own=not (kept or idle))
 
 
@@ -121,6 +121,15 @@ def pointing_at(server: LocalServer) -> Iterator[None]:
     unset = {setting: value for setting, value in patience.items() if setting.name not in os.environ}
     own = {PREFECT_API_URL: server.url, PREFECT_API_AUTH_STRING: server.password.get_secret_value()}
     with temporary_settings(own | unset):
+        yield
+
+
+@contextmanager
+def _heartbeats(*, watched: bool) -> Iterator[None]:
+    """None to a server that nobody watches: each run would wait up to a second for the thread that sends them."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+    with nullcontext() if watched else temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield
 
 
