@@ -11,12 +11,13 @@ from typing import Any
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from flows.discover.forecast import what_is_kept
+from flows.discover.findings import Finding, Progress, StopReason
 from flows.discover.looking import FirstLooks, Sameness
-from flows.discover.loop import Finding, Limits, Loop, Progress, StopReason
+from flows.discover.loop import Limits, Loop
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.predict import PredictedRest, predict_rest
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.price import what_is_kept
 from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
 from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect

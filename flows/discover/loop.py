@@ -5,58 +5,35 @@ Plain Python: `compare` and `label` are arguments, so the flow passes Prefect ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from functools import cached_property
+from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
-from typing import ClassVar, Literal
 
 import numpy as np
 
 from discovery import (
-    NOTHING_SEEN,
-    UNKNOWN,
     Closeness,
     Comparison,
-    Kind,
-    LabelNoise,
-    Labels,
     Strategy,
-    differs_clearly,
     find_twin,
     g,
     interesting_and_distinct,
     same_name,
 )
+from flows.discover.findings import EarlierTwin, Finding, KnownFeature, Progress, StopReason
 from flows.discover.looking import FirstLooks, LabelledFeature, LookedAt, Sameness
 from models import (
     Answer,
-    AnswersPending,
     Ballot,
-    BudgetExhausted,
     Compare,
     Elicited,
     Feature,
     Labelled,
-    Money,
     OracleError,
-    OracleLost,
     OracleUnavailable,
     Verdict,
     exemplars_of,
 )
-from reports.run import GIVEN
 from sources import Example
-
-
-class StopReason(StrEnum):
-    QUERIES = "queries"  # as many as were wanted
-    BUDGET = "budget"  # the next question might cost more than is left
-    UNAVAILABLE = "oracle-unavailable"  # the server is down for good, or the model fails
-    TARGET_G = "target-g"
-    NONES = "nones"  # so many NONEs in a row
-    EXHAUSTED = "nothing-unresolved"
 
 
 @dataclass(frozen=True)
@@ -68,155 +45,6 @@ class Limits:
     voters: int = 1  # who are asked each comparison; each answer is a query
     per_question: int = 1  # features that an answer may hold
     exemplars: int = 0  # that models are shown with a feature when they label
-
-
-@dataclass(frozen=True)
-class EarlierTwin:
-    """An earlier feature that selects the same examples, or all the others."""
-
-    kind: Literal["same", "complement"]
-    name: str
-
-    def __str__(self) -> str:
-        return f"{'same as' if self.kind == 'same' else 'complement of'} {self.name}"
-
-
-@dataclass
-class KnownFeature:
-    """A feature that was given, and the votes on every example."""
-
-    ballot: Ballot
-
-    question = GIVEN
-    asked: ClassVar[tuple[int, ...]] = ()
-    consistent = True
-    twin = None
-    dropped = ""
-    repeats = False
-    checks: ClassVar[tuple[Answer, ...]] = ()
-
-    @property
-    def feature(self) -> Feature:
-        return self.ballot.feature
-
-    @property
-    def labels(self) -> Labels:
-        return self.ballot.labels
-
-    @property
-    def cost(self) -> Money:
-        return sum(vote.cost for vote in self.ballot.answers)
-
-
-@dataclass
-class Finding:
-    """A feature, the question that brought it out, and the votes on every example."""
-
-    feature: Feature
-    comparison: Comparison
-    answer: Answer
-    ballot: Ballot
-    twin: EarlierTwin | None = None
-    dropped: str = ""  # why it was not labelled in full after a look; empty if it was
-    checks: list[Answer] = field(default_factory=list)  # whether it means what another feature means
-    repeats: bool = False  # it does, by words, labels and what the oracle says of the two
-
-    @cached_property
-    def labels(self) -> Labels:
-        """The ballot is complete."""
-        return self.ballot.labels
-
-    @property
-    def cost(self) -> Money:
-        return self.answer.cost_of(self.feature) + sum(vote.cost for vote in (*self.ballot.answers, *self.checks))
-
-    @property
-    def contradictions(self) -> LabelNoise:
-        """Of the examples asked about, those whose label is not what the answer says of them."""
-        shown = next((one.shown for one in self.answer.features if one.feature == self.feature), ())
-        asked = [*self.comparison.examples, *self.comparison.without]
-        has = np.isin(np.arange(len(asked)), shown)
-        known = self.labels[asked] != UNKNOWN
-        if not shown or not known.any():
-            return NOTHING_SEEN
-        return LabelNoise(int(known.sum()), int(((self.labels[asked] == 1) != has)[known].sum()))
-
-    @property
-    def question(self) -> str:
-        return self.comparison.kind.value
-
-    @property
-    def asked(self) -> tuple[int, ...]:
-        """The examples that it was found by."""
-        return (*self.comparison.examples, *self.comparison.without)
-
-    @property
-    def consistent(self) -> bool:
-        """The labels of the examples asked about show what the question asked for, as far as they are known where the
-        feature was only looked at."""
-        if self.dropped and (self.labels[list(self.asked)] == UNKNOWN).any():
-            return True
-        if self.comparison.kind is Kind.GROUPS:
-            left, right = (self.labels[list(side)] == 1 for side in (self.comparison.examples, self.comparison.without))
-            return bool(differs_clearly(left, right))
-        ones = int((self.labels[list(self.comparison.examples)] == 1).sum())
-        none_without = not (self.labels[list(self.comparison.without)] == 1).any()
-        return none_without and ones == _ONES.get(self.comparison.kind, len(self.comparison.examples))
-
-
-_ONES = {Kind.TWO_OF_THREE: 2, Kind.PAIR: 1, Kind.ONE_OF_THREE: 1}
-
-
-@dataclass
-class Progress:
-    """What the loop knows after a round; the display and the artifacts read it."""
-
-    queries: int = 0
-    given: list[KnownFeature] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
-    asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
-    repeated: int = 0  # answers that named a feature already known
-    nones_in_a_row: int = 0
-    g_given: float = 1.0  # by the features given alone
-    g_curve: list[float] = field(default_factory=list)
-    unresolved: float = 1.0
-    stopped: StopReason | None = None
-    message: str = ""  # of the error that stopped it, if one did
-
-    def stop(self, error: OracleError | None) -> None:
-        """No budget and no oracle end the discovery; answers that are pending end only this attempt, and are raised."""
-        if isinstance(error, AnswersPending):
-            raise error
-        if error is not None:
-            self.stopped = StopReason.BUDGET if isinstance(error, BudgetExhausted) else StopReason.UNAVAILABLE
-            self.message = str(error)
-
-    def raise_if_lost(self, written: Path) -> None:
-        """Call it once what was found is written."""
-        if self.stopped is StopReason.UNAVAILABLE:
-            raise OracleLost.leaving(written, self.message)
-
-    def asked_until(self, finding: Finding) -> int:
-        """By how many questions a feature was found."""
-        return next(n for n, (_, answer) in enumerate(self.asked, start=1) if answer is finding.answer)
-
-    @property
-    def contradictions(self) -> LabelNoise:
-        return sum((one.contradictions for one in self.findings), NOTHING_SEEN)
-
-    @property
-    def g(self) -> float:
-        return self.g_curve[-1] if self.g_curve else self.g_given
-
-    @property
-    def known(self) -> list[KnownFeature | Finding]:
-        """All features, those given first."""
-        return [*self.given, *self.findings]
-
-    @property
-    def interesting_distinct(self) -> int:
-        return sum(self.flags)
 
 
 class Loop:

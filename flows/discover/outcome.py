@@ -23,8 +23,8 @@ from discovery import (
     none_bound,
     normalised,
 )
+from flows.discover.findings import Finding, KnownFeature, Progress, StopReason
 from flows.discover.given import GivenFeature
-from flows.discover.loop import Finding, KnownFeature, Progress, StopReason
 from flows.discover.predict import PredictedRest
 from flows.discover.savings import Savings, savings_of
 from flows.discover.settings import DiscoverSettings

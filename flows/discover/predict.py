@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from discovery.statistics import Promise
-from flows.discover.loop import Progress
+from flows.discover.findings import Progress
 from flows.discover.preparation import Prepared
 from flows.settings import Environment
 from models import Ballot, Feature, Labelled, Oracle, OracleError, OracleUnavailable, Panel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from flows.discover.loop import Progress
+from flows.discover.findings import Progress
 from flows.discover.preparation import Prepared
 from flows.progress import Display
 from models import Answer, Ballot, Feature, Labelled, Oracle, Panel

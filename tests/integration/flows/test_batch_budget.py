@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from flows.discover.findings import StopReason
 from flows.discover.flow import run_discovery
-from flows.discover.loop import StopReason
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.estimates import Case, cases, outcome_of
 from flows.__main__ import main
-from flows.discover.forecast import forecast_discovery, plans_of
 from flows.discover.preparation import prepare
+from flows.discover.price import forecast_discovery, plans_of
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Feature, Label, Measured
 from models.prices import parse_price

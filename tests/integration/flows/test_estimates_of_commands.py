@@ -11,8 +11,8 @@ import pytest
 
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
 from flows.discover.preparation import prepare
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.rediscover import rediscover_with
 from flows.enrich.settings import RediscoverSettings

@@ -10,8 +10,8 @@ import pytest
 
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery, plans_of
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.price import forecast_discovery, plans_of
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.forecast import forecast_enrichment
 from flows.enrich.settings import EnrichSettings

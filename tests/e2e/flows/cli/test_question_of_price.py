@@ -16,7 +16,7 @@ from flows.cli.money import agreed_budget
 from flows.cli.options import Paying
 from flows.cli.terminal import terminal_display
 from flows.discover import RunForecast
-from flows.discover.rehearsal import PriceRange
+from flows.discover.price import PriceRange
 from flows.errors import UsageError
 from models.oracle import Forecast
 from tests.support.fake_openai import CHAT, FakeOpenAI

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from flows.__main__ import main
-from flows.discover.forecast import DOUBTED
 from flows.discover.looking import MOST_PAIRS
+from flows.discover.price.forecast import DOUBTED
 from models.prices import Price, parse_price
 from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
 from tests.support.made import few_faces

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
 from flows.discover.preparation import prepare
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Connects, OracleError
 from models.prices import parse_price

@@ -11,9 +11,9 @@ import pytest
 
 from discovery.questions import Kind
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import prepare
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.checks import check
 from flows.enrich.flow import enrich_with

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import prepare
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings

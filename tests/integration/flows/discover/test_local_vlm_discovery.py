@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from discovery.strategies import make_strategy
-from flows.discover.loop import Limits, Loop, Progress
+from flows.discover.findings import Progress
+from flows.discover.loop import Limits, Loop
 from models.local.oracle import LocalVlmConfig, LocalVlmOracle
 from models.oracle import Feature
 from models.recorded import Recorded

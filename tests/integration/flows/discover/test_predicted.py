@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import Prepared, prepare
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.runs.curate import CurationRequest, curate
 from reports import Run

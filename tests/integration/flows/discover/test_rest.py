@@ -12,8 +12,8 @@ from uuid import uuid4
 import pandas as pd
 import pytest
 
+from flows.discover.findings import StopReason
 from flows.discover.flow import run_discovery
-from flows.discover.loop import StopReason
 from flows.discover.outcome import Outcome
 from flows.discover.preparation import prepare
 from flows.discover.settings import WORKING_SET, DiscoverSettings

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from flows.discover.flow import run_discovery
-from flows.discover.forecast import forecast_discovery
 from flows.discover.preparation import prepare
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.runs.curate import CurationRequest, curate
 from models import AnswersPending, Feature, Same

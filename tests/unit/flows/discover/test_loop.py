@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from discovery.strategies import make_strategy
-from flows.discover.loop import Limits, Loop, Progress, StopReason
+from flows.discover.findings import Progress, StopReason
+from flows.discover.loop import Limits, Loop
 from models.oracle import Answer, Compare, Feature, OracleUnavailable, Verdict
 from models.voting import Ballot, Elicited, Labelled, Panel
 from tests.support.made import crowd_of, random_truth, texts

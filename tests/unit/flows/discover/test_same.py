@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from discovery import NOTHING_SEEN, UNKNOWN, Comparison, Kind, Labels
+from flows.discover.findings import Finding
 from flows.discover.looking import FirstLooks, LabelledFeature, Sameness, vote_noise
-from flows.discover.loop import Finding, Limits, Loop
+from flows.discover.loop import Limits, Loop
 from models import Answer, Ballot, Compare, Elicited, Feature, Labelled, OracleUnavailable, Same, Verdict
 from models.oracle import BudgetExhausted, Label
 from tests.support.made import texts

@@ -10,11 +10,12 @@ from typing import Any
 
 from discovery import UNKNOWN
 from discovery.statistics import Promise
+from flows.discover.findings import Progress
 from flows.discover.looking import MOST_PAIRS, FirstLooks, Sameness
-from flows.discover.loop import Limits, Loop, Progress
-from flows.discover.predicted_price import AskedShares, label_cells, predicted_range
+from flows.discover.loop import Limits, Loop
 from flows.discover.preparation import Prepared, build_crowd
-from flows.discover.rehearsal import (
+from flows.discover.price.predicted import AskedShares, label_cells, predicted_range
+from flows.discover.price.rehearsal import (
     SAMPLE,
     Measuring,
     PriceRange,

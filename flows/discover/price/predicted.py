@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery.statistics import Promise
-from flows.discover.rehearsal import Measuring, PriceRange, RehearsedOracle
+from flows.discover.price.rehearsal import Measuring, PriceRange, RehearsedOracle
 from models import Feature, Oracle, Panel
 from models.predicted import asked_in_full, groups_of
 from sources import Example

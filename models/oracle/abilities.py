@@ -1,0 +1,152 @@
+"""What some oracles can do beside answering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.oracle.errors import OracleUnavailable
+from models.oracle.forecast import Forecast, Measured
+from models.oracle.protocol import Oracle
+from models.oracle.questions import Feature, Question
+from sources import Example
+
+Chances = NDArray[np.float64]  # probabilities
+
+
+@runtime_checkable
+class Connects(Protocol):
+    """An oracle that has to reach a server before its identity is known."""
+
+    def connect(self) -> None:
+        """Until then `identity` and `estimate` raise OracleError. May send paid requests; idempotent."""
+        ...
+
+
+@runtime_checkable
+class ProbesServer(Connects, Protocol):
+    """An oracle that finds out by paid probe requests what its server can do, which is part of its identity."""
+
+    @property
+    def account(self) -> str:
+        """The scope of the store to which probes are booked, until a run that asks the oracle takes them over."""
+        ...
+
+    def is_probed(self) -> bool:
+        """Whether an earlier probe is remembered, so that `connect` sends nothing."""
+        ...
+
+    def measured(self, examples: Iterable[Example]) -> Measured:
+        """By the answers that are kept, those about these examples above all."""
+        ...
+
+    def forecast(self, questions: Sequence[Question], measured: Measured) -> Forecast:
+        """Sends nothing, connected or not."""
+        ...
+
+
+@runtime_checkable
+class ChecksAhead(Protocol):
+    """An oracle that can tell at once, and free of charge, that it will not answer."""
+
+    def check(self, examples: Sequence[Example]) -> None:
+        """Raises OracleError where it cannot answer about such examples, or where its server is away or refuses the
+        key. What takes more than a moment to find out is left to the first question."""
+        ...
+
+
+MOST_UNLIKE = 0.05  # share of pictures that may look strange by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """Of some examples, those that are not of the kind that a model was made for."""
+
+    outside: int = 0
+    of: int = 0
+    known: str = ""  # the kind, in words
+    oracle: str = ""
+
+    def __add__(self, other: Unlike) -> Unlike:
+        about = self if self.known else other
+        return Unlike(self.outside + other.outside, self.of + other.of, about.known, about.oracle)
+
+    @property
+    def warning(self) -> str:
+        """One line, or nothing where all is well."""
+        if self.outside <= MOST_UNLIKE * self.of:
+            return ""
+        return (
+            f"{self.outside} of {self.of} pictures do not look like {self.known}, which is all that {self.oracle} "
+            "knows: its answers about them mean nothing, so choose another oracle (python -m flows oracles)"
+        )
+
+
+@runtime_checkable
+class KnowsItsDomain(Protocol):
+    """An oracle that was made for one kind of examples, and recognises it."""
+
+    def unlike(self, examples: Sequence[Example]) -> Unlike: ...
+
+
+def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
+    """By the oracle, or by the members of a crowd. Nothing where it cannot tell: asking it then says why."""
+    found = Unlike()
+    for one in getattr(oracle, "members", [oracle]):
+        if isinstance(one, KnowsItsDomain):
+            with suppress(OracleUnavailable):
+                found += one.unlike(examples)
+    return found
+
+
+@runtime_checkable
+class ComputesLabels(Protocol):
+    """An oracle whose labels cost nothing and are the same whenever they are computed: they need not be kept."""
+
+    def probabilities(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
+        """That each feature (columns) is true of each example (rows); NaN where it cannot label a feature."""
+        ...
+
+    def why_not(self, feature: Feature) -> str:
+        """Why it cannot label a feature; empty where it can."""
+        ...
+
+
+@runtime_checkable
+class AsksAnew(Protocol):
+    """An oracle that may find an earlier reply to a question again, as in a provider's batch."""
+
+    def ask_anew(self, questions: Sequence[Question], since: float) -> None:
+        """From now on, do not answer these with replies to what was sent before that time."""
+        ...
+
+
+@runtime_checkable
+class SharesRequests(Protocol):
+    """An oracle that may answer several labels by one request."""
+
+    @property
+    def rows_save(self) -> bool:
+        """Whether labels of one example cost less when they are asked together; known before it is connected."""
+        ...
+
+
+def rows_save(oracle: Oracle) -> bool:
+    return isinstance(oracle, SharesRequests) and oracle.rows_save
+
+
+def connect(oracle: Oracle) -> None:
+    """Make the identity of any oracle known; does nothing for oracles without a server."""
+    if isinstance(oracle, Connects):
+        oracle.connect()
+
+
+def check_ahead(oracle: Oracle, examples: Sequence[Example]) -> None:
+    """Raises OracleError where the oracle can tell that it will not answer; silent for oracles that cannot tell."""
+    if isinstance(oracle, ChecksAhead):
+        oracle.check(examples)
