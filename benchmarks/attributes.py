@@ -85,8 +85,8 @@ def run_of(
     meanings = [f"The example shows {name}." for name in names]
     ids = [example.id for example in dataset.examples]
     run = make_run(folder, dataset.spec, ids, names, labels, definitions=meanings, votes=1, divided=0.0)
-    told = {"replace": True, "votes": 1, "store": str(folder.parent / "store.sqlite")} | settings
-    summary = run.summary.model_copy(update={"settings": run.summary.settings | told})
+    changed = {"replace": True, "votes": 1, "store": str(folder.parent / "store.sqlite")} | settings
+    summary = run.summary.model_copy(update={"settings": run.summary.settings | changed})
     (folder / "run.json").write_text(summary.model_dump_json())
     return Run(folder)
 

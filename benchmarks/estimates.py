@@ -138,9 +138,9 @@ def texts(sentences: int, examples: int) -> Callable[[Path], str]:
         rows = csv.writer(lines)
         rows.writerow(["id", "text"])
         for one in zoo:
-            told = (one.text or "").split(". ")
-            more = [dice.choice(dice.choice(zoo).text.split(". ")) for _ in range(sentences - len(told))]  # type: ignore[union-attr]
-            rows.writerow([one.id, ". ".join([*told, *more][:sentences])])
+            given = (one.text or "").split(". ")
+            more = [dice.choice(dice.choice(zoo).text.split(". ")) for _ in range(sentences - len(given))]  # type: ignore[union-attr]
+            rows.writerow([one.id, ". ".join([*given, *more][:sentences])])
         (folder / "animals.csv").write_text(lines.getvalue(), encoding="utf-8")
         copy_truth(ZOO, folder, {one.id: one.id for one in zoo})
         return str(folder / "animals.csv")

@@ -92,8 +92,8 @@ def main() -> None:
             with TemporaryDirectory() as folder:
                 spec = make(Path(folder), count)
                 command = [sys.executable, "-m", "benchmarks.reading", str(spec)]
-                told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-            rows, seconds, megabytes = int(told[0]), float(told[1]), float(told[2])
+                printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+            rows, seconds, megabytes = int(printed[0]), float(printed[1]), float(printed[2])
             print(f"| {name} | {rows:,} | {seconds:.1f} | {seconds / rows * 1e6:.0f} | {megabytes:.0f} |", flush=True)
 
 

@@ -210,7 +210,7 @@ class OracleSettings(RunSettings):
     )
     votes: int = Field(1, ge=1, le=99, description="independent votes per label; the majority counts")
 
-    def told(self, oracle: str) -> str:
+    def briefed(self, oracle: str) -> str:
         """The oracle, told what the data is about."""
         return with_brief(oracle, self.about, None)
 

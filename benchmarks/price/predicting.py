@@ -144,10 +144,10 @@ class Bench:
 
 
 def _cells(made: Made, features: int, share: float, aim: int | None) -> list[str]:
-    told = "" if made.agreement is None else f"{made.agreement:.2%}"
+    agreement = "" if made.agreement is None else f"{made.agreement:.2%}"
     aimed = f" (at most 1/{aim}: {'met' if share <= 1 / aim else 'missed'})" if aim else ""
     shares = [f"{part:.0%}" for part in (made.predicted, made.left, made.examples)]
-    return [f"{made.certified} of {features}", *shares, told, f"{made.usd:.2f}", f"{share:.2f}{aimed}"]
+    return [f"{made.certified} of {features}", *shares, agreement, f"{made.usd:.2f}", f"{share:.2f}{aimed}"]
 
 
 def _answers(mind: LifelikeMind) -> NDArray[np.int8]:

@@ -24,7 +24,7 @@ USUALLY_MISCHOSEN = 0.05
 LEAST_WRONG = 0.002
 STEPS = 60
 SETTLED = 0.97  # probability from which labels leave nothing open
-TOLD = 0.5  # probability from which a value is said
+LIKELY = 0.5  # probability from which a value is said
 
 
 @dataclass(frozen=True)
@@ -119,5 +119,5 @@ def open_rows(posterior: Chances) -> NDArray[np.bool_]:
 
 
 def values_of(posterior: Chances) -> NDArray[np.int64]:
-    """The class of each example, the last one for none; NOT_ASKED where it cannot be told."""
-    return np.where(posterior.max(axis=1) >= TOLD, posterior.argmax(axis=1), NOT_ASKED)
+    """The class of each example, the last one for none; NOT_ASKED where it is unknown."""
+    return np.where(posterior.max(axis=1) >= LIKELY, posterior.argmax(axis=1), NOT_ASKED)

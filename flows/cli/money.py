@@ -136,12 +136,12 @@ def agreed_budget(
     if not price.most_left:
         return None
     likely, most = in_usd(price.left, 2, at_most=True), in_usd(price.most_left, 2, at_most=True)
-    told = f"{price.oracle} will likely cost {likely}, at most {most}"
+    bill = f"{price.oracle} will likely cost {likely}, at most {most}"
     if paying.yes:
-        display.say(told)
+        display.say(bill)
     elif not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{told}: give --budget USD, or --yes to spend that; nothing was asked yet")
-    elif not display.confirm([told]):
+        raise UsageError(f"{bill}: give --budget USD, or --yes to spend that; nothing was asked yet")
+    elif not display.confirm([bill]):
         raise UsageError("nothing was asked or spent: give --budget USD for a limit of your own")
     return Decimal(price.budget) / MICRO
 
@@ -208,12 +208,12 @@ def _cost_rows(store: Store, which: str | None) -> list[Cost]:
 
 
 def _savings(store: Store, rows: list[Cost]) -> dict[str, Savings]:
-    """Of the runs that have told what they did not have to pay, by their ids."""
+    """What runs did not have to pay, by their ids, where their summaries say so."""
     from flows.discover import Savings
 
     listed = {row.run_id for row in rows}
-    told = {run["run_id"]: (run["summary"] or {}).get("saved") for run in store.runs.overview()}
-    return {run_id: Savings.from_json(saved) for run_id, saved in told.items() if saved and run_id in listed}
+    saved_by = {run["run_id"]: (run["summary"] or {}).get("saved") for run in store.runs.overview()}
+    return {run_id: Savings.from_json(saved) for run_id, saved in saved_by.items() if saved and run_id in listed}
 
 
 def _print_costs(rows: list[Cost], savings: dict[str, Savings]) -> None:

@@ -129,8 +129,8 @@ class Prepared:
         for line in remarks:
             self.display.say(line)
         aim = self.target.column if self.target else None
-        if told := next((one.feature.name for one in given if one.source.partition(", ")[0] == f"column {aim}"), None):
-            raise UsageError(f"--known {told!r} is the target itself: leave it out")
+        if same := next((one.feature.name for one in given if one.source.partition(", ")[0] == f"column {aim}"), None):
+            raise UsageError(f"--known {same!r} is the target itself: leave it out")
         return tuple(one.with_exemplars(self.dataset.examples, self.settings.exemplars) for one in given)
 
     @property
@@ -193,7 +193,7 @@ def _read(
 def build_cheap(settings: DiscoverSettings, dataset: Dataset, store: Store, purpose: str = "") -> Oracle | None:
     if settings.cheap is None:
         return None
-    about = (settings.told(settings.cheap), dataset, settings.seed, Environment.read(), store)
+    about = (settings.briefed(settings.cheap), dataset, settings.seed, Environment.read(), store)
     return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
 
 
@@ -201,7 +201,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purp
     """The oracle of a discovery, or all who take part where several do."""
 
     def build(text: str) -> Oracle:
-        about = (settings.told(text), dataset, settings.seed, Environment.read(), store)
+        about = (settings.briefed(text), dataset, settings.seed, Environment.read(), store)
         return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
 
     ask_people = settings.escalate is not None or settings.spot_check is not None

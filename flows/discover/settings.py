@@ -179,7 +179,7 @@ class DiscoverSettings(PredictingSettings):
     out: DatasetText | None = Field(None, description="the run folder (default: runs/DATASET-ORACLE-DIGEST)")
     replace: bool = Field(False, exclude=True, description="overwrite the run folder if it holds another run")
 
-    def told(self, oracle: str) -> str:
+    def briefed(self, oracle: str) -> str:
         return with_brief(oracle, self.about, self.avoid)
 
     def resolved(self, n: int, *, rows_save: bool = False) -> DiscoverSettings:
@@ -239,7 +239,7 @@ class DiscoverSettings(PredictingSettings):
 
     def purpose(self, dataset: Dataset) -> str:
         """The same for every repetition of a run, before it is known what servers can do: probes are counted by it."""
-        asked = [deciding(self.told(text)) for text in (self.oracle, self.labeller, self.people) if text]
+        asked = [deciding(self.briefed(text)) for text in (self.oracle, self.labeller, self.people) if text]
         mixture = [self.escalate, self.spot_check, self.provider_batch]
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 

@@ -238,7 +238,7 @@ def open_oracle(
     """The oracle of a data set that grows, and the store. Probes are counted by `purpose`."""
     store = open_store(settings.store, display)
     described = _described(settings.dataset, settings.oracle)
-    about = (settings.told(settings.oracle), described, settings.seed, Environment.read(), store)
+    about = (settings.briefed(settings.oracle), described, settings.seed, Environment.read(), store)
     oracle = build_oracle(*about, budget=settings.budget_micro, purpose=purpose, growing=True)
     return oracle, store
 

@@ -153,7 +153,7 @@ def enrich_with(
     ):
         if settings.out:  # under the lock, which other runs on this machine respect
             out = OutFolder.of(settings.out, SUMMARY)
-        asked = deciding(settings.told(settings.oracle))
+        asked = deciding(settings.briefed(settings.oracle))
         purpose = digest_of(["enrich", out.place, asked, table_version(folder)])
         connect(resources.oracle_and_store(settings, purpose)[0])
         job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place)

@@ -65,7 +65,7 @@ def rediscover_with(
     folder = out.path
     table = read_table(folder)
     examples, known = sample_of(settings, table)
-    asked = deciding(settings.told(settings.oracle))
+    asked = deciding(settings.briefed(settings.oracle))
     purpose = digest_of(["rediscover", out.place, asked, table.meaning.version])
     oracle, store = open_oracle(settings, purpose, display)
     connect(oracle)

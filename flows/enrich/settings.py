@@ -39,7 +39,7 @@ class EnrichSettings(PredictingSettings):
     )
     out: DatasetText | None = Field(None, description="folder of the table that grows (default: enriched/DATASET)")
 
-    def told(self, oracle: str) -> str:
+    def briefed(self, oracle: str) -> str:
         """As the run was whose features these are, if nothing else is said."""
         from flows.discover import about_of
 

@@ -57,10 +57,10 @@ class ValueTable:
             return cls()
         try:
             table = pq.read_table(path)
-            told = json.loads(table.schema.metadata[NOTE])
+            noted = json.loads(table.schema.metadata[NOTE])
             ids = table.column("id").to_pylist()
             made = []
-            for place, data in enumerate(told):
+            for place, data in enumerate(noted):
                 places = {value[0]: code for code, value in enumerate(data["values"])}
                 texts = dict(zip(ids, table.column(place + 2).to_pylist(), strict=True))
                 known = {name: places.get(text, len(places)) for name, text in texts.items() if text is not None}

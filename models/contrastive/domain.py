@@ -44,8 +44,8 @@ class Domain:
 
     def write(self, folder: Path, about: dict[str, object]) -> None:
         np.savez(folder / FIGURES, mean=self.mean.astype(np.float32), precision=self.precision.astype(np.float32))
-        told = {"what": self.what, "threshold": round(self.threshold, 3)} | about
-        (folder / ABOUT).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        described = {"what": self.what, "threshold": round(self.threshold, 3)} | about
+        (folder / ABOUT).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
 
     def distances(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
         from_mean = vectors.astype(np.float64) - self.mean

@@ -22,7 +22,7 @@ from sources import Example, open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MAX_TOLD_SIZE = 100_000  # numbers of a vector that a file may tell
+MAX_KEPT_SIZE = 100_000  # numbers of a vector that a file may tell
 BATCH = 64
 MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 
@@ -161,8 +161,8 @@ class Embeddings:
 
     def _size(self) -> int:
         """Numbers in a vector; the model is not loaded for it where the file tells."""
-        told = kept_size(self._path) if self._embedder is None and self._path is not None else None
-        return told if told and told <= MAX_TOLD_SIZE else self.embedder.size
+        size = kept_size(self._path) if self._embedder is None and self._path is not None else None
+        return size if size and size <= MAX_KEPT_SIZE else self.embedder.size
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         with self._lock:

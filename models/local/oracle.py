@@ -192,7 +192,7 @@ class LocalVlmOracle:
         model, _ = self._model()
         if not isinstance(question, Label):
             return model.prompt(self._form(question).messages)
-        return model.prompt(self._brief.told(yes_no_messages(question, feature_first=self.config.feature_first)))
+        return model.prompt(self._brief.added_to(yes_no_messages(question, feature_first=self.config.feature_first)))
 
     def _form(self, question: Single) -> SingleForm:
         return single_form(question, self._brief)

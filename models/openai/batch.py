@@ -79,8 +79,8 @@ class BatchDispatch(Dispatch):
         try:
             bills = self._session.bills(labels)
             await tell(delivery, [(bill, bill.weight) for bill in bills])
-            told = Delivery(emit_each, delivery.leaving, delivery.trace)
-            await _Collection(self._session, labels, told, self._note).collect()
+            each = Delivery(emit_each, delivery.leaving, delivery.trace)
+            await _Collection(self._session, labels, each, self._note).collect()
         except Fault as fault:
             raise OracleUnavailable(f"{self._session.config.host} does not take the batch: {fault}") from None
 
@@ -236,8 +236,8 @@ class _Collection:
         rest = []
         for place, bill in ours.items():
             if place in values:
-                told = (values[place], message.text, chances.get(place))
-                self._delivery.emit(label_answer(session, bill, *told))
+                found = (values[place], message.text, chances.get(place))
+                self._delivery.emit(label_answer(session, bill, *found))
             else:
                 rest.append(bill)
         if rest and message.refused and len(request.questions) == 1:

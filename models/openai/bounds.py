@@ -127,18 +127,18 @@ class Bounds:
         labels = [answer["usage"][_OUTPUT] for question, answer in kept if question["kind"] == Kind.LABEL]
         replies = [answer["usage"][_OUTPUT] for _, answer in comparisons if answer["usage"][_REQUESTS] == 1]
         by_digest = {example.digest: example for example in examples}
-        told = usual = 0
+        billed = usual = 0
         for question, answer in comparisons[-MOST_MEASURED:]:
             shown = [by_digest.get(digest) for digest in (*question["examples"], *question["without"])]
             found = tuple(example for example in shown if example is not None)
             if answer["usage"][_REQUESTS] == 1 and len(found) == len(shown):
                 middle = len(question["examples"])
                 asked = (Kind(question["kind"]), found[:middle], found[middle:], tuple(question["known"]))
-                told += answer["usage"][_INPUT]
+                billed += answer["usage"][_INPUT]
                 usual += self._usual([Compare(*asked, question["voter"])], NOTHING_MEASURED, PromptCache())[0].input
         return Measured(
             len(kept),
-            told / usual if told and usual else 1.0,
+            billed / usual if billed and usual else 1.0,
             fmean(replies) if len(replies) >= FEWEST_MEASURED else None,
             fmean(labels) if len(labels) >= FEWEST_MEASURED else None,
         )
@@ -172,8 +172,8 @@ class Bounds:
     def _usual_reply(self, group: Sequence[Question], measured: Measured) -> int:
         thinking = USUAL_THINKING if self.abilities.reasoning else 0
         if not isinstance(group[0], Label):
-            told = measured.comparison_output if isinstance(group[0], Compare) else None
-            return round(told or text_tokens(single_form(group[0], self.config.brief).usual_reply) + thinking)
+            usual = measured.comparison_output if isinstance(group[0], Compare) else None
+            return round(usual or text_tokens(single_form(group[0], self.config.brief).usual_reply) + thinking)
         if self.labels_by_decisions:
             return round((measured.label_output or 0) * len(group))
         if measured.label_output is not None:
@@ -225,7 +225,7 @@ class Bounds:
         labels = [question for question in questions if isinstance(question, Label)]
         if not self.labels_by_decisions:
             return self._form(labels).messages, []
-        material = self.config.brief.told(material_messages(labels))
+        material = self.config.brief.added_to(material_messages(labels))
         return material, [text + str(data) for text, data in predicates(labels)]
 
     def _message_tokens(self, message: Message) -> int:

@@ -127,8 +127,8 @@ class Reply:
         text = _text_of(message.get("content"))
         if finish == "length":
             return ChatMessage(text, cut=True, note="the reply was cut at its longest: raise max_output_tokens")
-        told = choice.get("logprobs")
-        tokens = told.get("content") if isinstance(told, dict) else None
+        logprobs = choice.get("logprobs")
+        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
         return ChatMessage(text, note="" if text else "an empty reply", tokens=tokens)
 
 

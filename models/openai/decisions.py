@@ -60,7 +60,7 @@ async def _body(session: Session, bills: Sequence[Bill]) -> dict[str, Any]:
     for number, (text, data) in enumerate(predicates(labels), start=1):
         instructions = [DECISIONS.part(text), {"type": "input_json", "data": data}]
         questions.append({"type": "predicate", "name": str(number), "instructions": instructions})
-    material = await session.messages(session.config.brief.told(material_messages(labels)), DECISIONS)
+    material = await session.messages(session.config.brief.added_to(material_messages(labels)), DECISIONS)
     return {"model": session.config.model, "input": material, "questions": questions}
 
 

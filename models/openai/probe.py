@@ -121,20 +121,20 @@ class _Probe:
         return last
 
     async def _enforces(self, form: str) -> bool:
-        told = False
+        answered = False
         for _ in range(CHANCES):
             reply = await self._chat(form, may_fail=True)
             if reply is None:
                 return False
             if _enforced(reply, form):
                 return True
-            told |= bool((reply.data or {}).get("choices"))
-        return self._told(told, "chat")
+            answered |= bool((reply.data or {}).get("choices"))
+        return self._noted(answered, "chat")
 
-    def _told(self, told: bool, endpoint: Endpoint) -> bool:
+    def _noted(self, answered: bool, endpoint: Endpoint) -> bool:
         """False, which is remembered, where the server itself has said so. What others answer in its place, such as a
         sign-in page, says nothing about it."""
-        if not told:
+        if not answered:
             host = self._config.host
             raise OracleUnavailable(f"{host} gives no {endpoint} reply: check the base URL, or run again later")
         return False
@@ -190,7 +190,7 @@ class _Probe:
         question = {"type": "predicate", "name": "1", "instructions": statement}
         body = {"model": self._config.model, "input": "Hello!", "questions": [question]}
         send = partial(self._client.send, "decisions", body, PROBE_TOKENS.input)
-        told = False
+        answered = False
         for _ in range(CHANCES):
             try:
                 reply = await self._payer.pay("decisions", send)
@@ -199,8 +199,8 @@ class _Probe:
             answers = (reply.data or {}).get("answers")
             if isinstance(answers, list) and len(answers) == 1:
                 return True
-            told |= reply.data is not None
-        return self._told(told, "decisions")
+            answered |= reply.data is not None
+        return self._noted(answered, "decisions")
 
 
 def response_format(form: str, name: str, schema: dict[str, Any]) -> dict[str, Any]:

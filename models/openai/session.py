@@ -40,7 +40,7 @@ class Bill:
     limit: Money = 0  # what is reserved for it: its requests cost no more
     excess: Money = 0  # what a provider has charged beyond the bounds of its requests: booked, and nobody's reservation
     in_doubt: Money = 0  # the bounds of failed requests that may have been charged
-    told: Money | None = None  # what `leaving` was last told of it
+    announced: Money | None = None  # what `leaving` was last told of it
     started: float = field(default_factory=time.monotonic)
 
     def answer(self, verdict: Verdict, by: str, *, raw: str = "", **rest: Any) -> Answer:
@@ -124,13 +124,13 @@ class BookedAttempts:
 
 async def tell(delivery: Delivery, most: Sequence[tuple[Bill, Money]]) -> None:
     """Have it written down what the questions may have cost after the next request. Raises ClaimLost."""
-    if all(bill.told == amount for bill, amount in most):
+    if all(bill.announced == amount for bill, amount in most):
         return
-    told = [(bill.question, amount) for bill, amount in most]
-    if not await asyncio.to_thread(delivery.leaving, told):
+    requested = [(bill.question, amount) for bill, amount in most]
+    if not await asyncio.to_thread(delivery.leaving, requested):
         raise ClaimLost
     for bill, amount in most:
-        bill.told = amount
+        bill.announced = amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,15 +195,15 @@ class SimulatedOracle:
         if question.scale:
             scale = true_scale(self._truth, columns, self._columns)
             everything = range(len(columns))
-            told = family_answer(question, charged.by, Feature(scale), everything, ordered=True) if scale else charged
-            return replace(told, usage=charged.usage, cost=charged.cost, seconds=charged.seconds)
+            named = family_answer(question, charged.by, Feature(scale), everything, ordered=True) if scale else charged
+            return replace(named, usage=charged.usage, cost=charged.cost, seconds=charged.seconds)
         found = attribute_among(columns, self._attributes)
         if found is None:
             return charged
         attribute, members = found
         new = [Feature(self._columns[column]) for column in attribute.columns if column not in columns]
-        told = family_answer(question, charged.by, Feature(attribute.name), members, new)
-        return replace(told, usage=charged.usage, cost=charged.cost, seconds=charged.seconds)
+        named = family_answer(question, charged.by, Feature(attribute.name), members, new)
+        return replace(named, usage=charged.usage, cost=charged.cost, seconds=charged.seconds)
 
     @cached_property
     def _attributes(self) -> list[TrueAttribute]:

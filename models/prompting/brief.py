@@ -31,7 +31,7 @@ class Brief:
         """Of an oracle's identity; none where nothing is said."""
         return tuple((name, text) for name, text in (("about", self.about), ("avoid", self.avoid)) if text)
 
-    def told(self, messages: Sequence[Message], *, comparing: bool = False) -> list[Message]:
+    def added_to(self, messages: Sequence[Message], *, comparing: bool = False) -> list[Message]:
         """The messages with what the user says before their material."""
         lines, rules = "", []
         if self.about:

@@ -82,7 +82,7 @@ def label_form(labels: Sequence[Label], version: int, brief: Brief = NO_BRIEF) -
     """For labels in the order of `arranged`; raises ValueError where one request cannot carry them."""
     if version == 1:
         paths = label_paths(len(labels), 0)
-        return LabelForm(brief.told(_item_messages(labels)), _booleans([key for (key,) in paths]), paths)
+        return LabelForm(brief.added_to(_item_messages(labels)), _booleans([key for (key,) in paths]), paths)
     examples, features = _sides(labels)
     paths = label_paths(len(labels), len(features))
     system = with_exemplars(_instructions(labels[0].voter, len(examples), len(features)), labels)
@@ -95,7 +95,7 @@ def label_form(labels: Sequence[Label], version: int, brief: Brief = NO_BRIEF) -
     for place, example in enumerate(examples):
         parts.extend(example_parts(f"Example {letter(place)}" if len(examples) > 1 else "Example", example))
     parts.append(f"Answer in the JSON form given above, with the keys {_keys_in_words(len(examples), len(features))}.")
-    messages = brief.told([Message("system", (system,)), Message("user", tuple(parts))])
+    messages = brief.added_to([Message("system", (system,)), Message("user", tuple(parts))])
     return LabelForm(
         messages, _schema(len(examples), len(features)), paths, len(features), brief.about + system + listed
     )

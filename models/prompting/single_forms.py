@@ -46,16 +46,18 @@ class SingleForm:
 def single_form(question: Single, brief: Brief = NO_BRIEF) -> SingleForm:
     """How a question that shares no request is asked."""
     if isinstance(question, Compare):
-        told = brief.told(compare_messages(question), comparing=True)
+        messages = brief.added_to(compare_messages(question), comparing=True)
         read = partial(parse_feature, question=question)
-        return SingleForm("feature", told, compare_schema(question), read, NAMED_TOKENS * question.most)
+        return SingleForm("feature", messages, compare_schema(question), read, NAMED_TOKENS * question.most)
     if isinstance(question, Why):
-        told, schema = brief.told(why_messages(question)), reason_schema(question)
-        return SingleForm("reason", told, schema, partial(parse_reason, question=question), usual_reply=USUAL_REASON)
+        messages, schema = brief.added_to(why_messages(question)), reason_schema(question)
+        return SingleForm(
+            "reason", messages, schema, partial(parse_reason, question=question), usual_reply=USUAL_REASON
+        )
     if isinstance(question, Family):
-        told, schema = brief.told(family_messages(question)), family_schema(question)
+        messages, schema = brief.added_to(family_messages(question)), family_schema(question)
         values = len(question.features) + 4  # some that are missing
         most, usual = NAMED_TOKENS + NAMED_TOKENS // 3 * values, USUAL_NAMED + USUAL_VALUE * (values // 2)
-        return SingleForm("attribute", told, schema, partial(parse_family, question=question), most, usual)
-    told, schema = brief.told(choose_messages(question)), choose_schema(question)
-    return SingleForm("value", told, schema, partial(parse_choice, question=question), 30, '{"value": 1}')
+        return SingleForm("attribute", messages, schema, partial(parse_family, question=question), most, usual)
+    messages, schema = brief.added_to(choose_messages(question)), choose_schema(question)
+    return SingleForm("value", messages, schema, partial(parse_choice, question=question), 30, '{"value": 1}')

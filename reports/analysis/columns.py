@@ -66,21 +66,21 @@ def _classes(name: str, series: pd.Series[Any]) -> MetadataColumn:
     frequent = [value for value in ranked if of[value] >= FEWEST_ROWS]
     kept = frequent if len(frequent) <= MOST_CLASSES else frequent[: MOST_CLASSES - 1]
     others = [value for value in ranked if value not in set(kept)]
-    told, pooled = _missing(int((texts == "").sum())), ""
+    left_out, pooled = _missing(int((texts == "").sum())), ""
     if others and sum(of[value] for value in others) >= FEWEST_ROWS and kept:
         pool = _free_name(f"other ({len(others)} values)", kept)
         texts[np.isin(texts, others)] = pool
         pooled = f"{len(others):,} rarer values as {pool!r}: {_listed(others, of)}"
         kept = [*kept, pool]
     elif others:
-        told.append(f"values with fewer than {FEWEST_ROWS} examples: {_listed(others, of)}")
+        left_out.append(f"values with fewer than {FEWEST_ROWS} examples: {_listed(others, of)}")
     if len(kept) < 2:
         raise RunError(
             f"column {name!r} has {len(kept)} values that {FEWEST_ROWS} examples or more share, and two are needed: "
             "name another column"
         )
     rows = np.flatnonzero(np.isin(texts, kept))
-    return MetadataColumn(name, rows, texts[rows].astype(str), False, told, pooled)
+    return MetadataColumn(name, rows, texts[rows].astype(str), False, left_out, pooled)
 
 
 def _listed(values: list[str], of: dict[str, int]) -> str:

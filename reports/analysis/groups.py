@@ -134,8 +134,8 @@ def holm(p: list[float]) -> list[float]:
 
 def _corrected(differences: list[Difference]) -> list[Difference]:
     values = holm([one.p for one in differences])
-    told = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
-    return sorted(told, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
+    corrected = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
+    return sorted(corrected, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
 
 
 def _with_examples(

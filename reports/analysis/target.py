@@ -98,8 +98,10 @@ def predict_target(
 
 def _labelled_only(column: MetadataColumn, findings: Findings) -> MetadataColumn:
     labelled = findings.labelled[column.rows]
-    told = [f"{int((~labelled).sum()):,} examples without labels"] if not labelled.all() else []
-    return replace(column, rows=column.rows[labelled], values=column.values[labelled], left_out=column.left_out + told)
+    without = [f"{int((~labelled).sum()):,} examples without labels"] if not labelled.all() else []
+    return replace(
+        column, rows=column.rows[labelled], values=column.values[labelled], left_out=column.left_out + without
+    )
 
 
 def _target(column: MetadataColumn) -> Target:

@@ -89,8 +89,8 @@ class Yield:
     def to_json(self) -> dict[str, Any]:
         estimates = ("names_per_selection", "per_query", "per_dollar", "per_hour")
         plain = {name: getattr(self, name) for name in ("features", "counting", "g", "stopped")}
-        told = {name: getattr(self, name).to_json() for name in estimates}
-        return {"oracle": self.name, **plain, "g_curve": list(self.g_curve), **told}
+        figures = {name: getattr(self, name).to_json() for name in estimates}
+        return {"oracle": self.name, **plain, "g_curve": list(self.g_curve), **figures}
 
 
 def same_questions(study: Study) -> list[SameQuestions]:
@@ -105,9 +105,15 @@ def _same_questions(study: Study, a: Contender, b: Contender) -> SameQuestions:
     split = sum(set(x.shown) == set(y.shown) for _, x, y in both)
     words = sum(same_name(x.name, y.name) for _, x, y in both)
     reason = "there is no triple for which both named something"
-    told = tuple((rows, x.name or x.verdict, y.name or y.verdict) for rows, x, y in pairs)
+    said = tuple((rows, x.name or x.verdict, y.name or y.verdict) for rows, x, y in pairs)
     return SameQuestions(
-        a.name, b.name, len(pairs), len(both), share(split, len(both), reason), share(words, len(both), reason), told
+        a.name,
+        b.name,
+        len(pairs),
+        len(both),
+        share(split, len(both), reason),
+        share(words, len(both), reason),
+        said,
     )
 
 

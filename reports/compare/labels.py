@@ -183,11 +183,11 @@ def _consensus(study: Study, one: Contender, true: NDArray[np.int8]) -> tuple[li
 
     n = len(study.ids)
     each, overall = refitted(fit(np.arange(n), TOLERANCE), fit, n, study.rng(REFITTING))
-    told = [
+    by_feature = [
         Estimate.undefined(reason or UNSCORED) if not found.defined else found
         for reason, found in zip(reasons, each, strict=True)
     ]
-    return told, overall
+    return by_feature, overall
 
 
 def _json(named: Named) -> dict[str, Any]:

@@ -37,10 +37,10 @@ class Versus:
     @property
     def saved(self) -> Estimate:
         """People's labels that the model was worth, over all features."""
-        told = [one.saved.value for one in self.shares if one.saved.value is not None]
-        if not told:
+        known = [one.saved.value for one in self.shares if one.saved.value is not None]
+        if not known:
             return Estimate.undefined(self.shares[0].saved.reason if self.shares else "there is no feature")
-        return Estimate(float(sum(told)))
+        return Estimate(float(sum(known)))
 
     @property
     def sampled(self) -> int:
@@ -73,25 +73,25 @@ def _versus(study: Study, model: Contender, people: Contender) -> Versus:
         together = alt_test(labels.ravel(), np.concatenate(tables), people.sheet.workers, epsilon)
     else:
         together = AltTest(epsilon, (), 0, "there is no feature")
-    told, held_back = _told(study, people.sheet.labels)
+    judged, held_back = _judged(study, people.sheet.labels)
     known = [share(int((row == 1).sum()), int((row != UNKNOWN).sum())) for row in people.sheet.labels]
     return Versus(
         model.name,
         people.name,
         together,
         each,
-        [corrected_share(row, said) for row, said in zip(told, labels, strict=True)],
+        [corrected_share(row, said) for row, said in zip(judged, labels, strict=True)],
         held_back,
         known if held_back else [],
     )
 
 
-def _told(study: Study, labels: LabelMatrix) -> tuple[LabelMatrix, bool]:
+def _judged(study: Study, labels: LabelMatrix) -> tuple[LabelMatrix, bool]:
     """People's labels that the estimates may use, and whether some were held back."""
     n = labels.shape[1]
     if not labels.size or (labels != UNKNOWN).any(0).mean() < COMPLETE_SHARE:
         return labels, False
     used = study.rng(7).permutation(n)[: max(n // USED_ONE_IN, min(n, 30))]
-    told = np.full_like(labels, UNKNOWN)
-    told[:, used] = labels[:, used]
-    return told, len(used) < n
+    judged = np.full_like(labels, UNKNOWN)
+    judged[:, used] = labels[:, used]
+    return judged, len(used) < n

@@ -102,10 +102,10 @@ class UnusableTally:
     def _reasons(self) -> list[UnusableReason]:
         """The most frequent ones; the others together, by oracle, kind and verdict."""
         ranked = sorted(self._unusable.items(), key=lambda item: (-item[1], item[0]))
-        told = Counter(dict(ranked[:MOST_REASONS]))
+        counted = Counter(dict(ranked[:MOST_REASONS]))
         for (by, kind, verdict, _), answers in ranked[MOST_REASONS:]:
-            told[by, kind, verdict, "for other reasons"] += answers
+            counted[by, kind, verdict, "for other reasons"] += answers
         return [
             UnusableReason(by=by, kind=kind, verdict=verdict, reason=reason, answers=answers)
-            for (by, kind, verdict, reason), answers in told.items()
+            for (by, kind, verdict, reason), answers in counted.items()
         ]

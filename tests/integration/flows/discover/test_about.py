@@ -99,8 +99,8 @@ def test_it_can_stand_in_a_file_and_goes_with_the_run_to_its_enrichment(dataset:
         outcome = discovered(server, dataset, about=str(file))
     folder = outcome.settings.out
     enriched = EnrichSettings(dataset=str(dataset), oracle="openai:x", features=str(folder))
-    assert enriched.told("openai:x") == "openai:x?about=Notes%20of%20a%20shop."
-    assert enriched.told("contrastive") == "contrastive"
+    assert enriched.briefed("openai:x") == "openai:x?about=Notes%20of%20a%20shop."
+    assert enriched.briefed("contrastive") == "contrastive"
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(ValidationError, match="cannot be read"):
         DiscoverSettings(dataset=str(dataset), oracle="openai:x", about=str(tmp_path / "bad.txt"))
@@ -108,8 +108,8 @@ def test_it_can_stand_in_a_file_and_goes_with_the_run_to_its_enrichment(dataset:
 
 def test_hostile_words_stay_in_their_quotation() -> None:
     messages = [Message("system", ("Do it.",)), Message("user", ("Example: 1",))]
-    assert Brief().told(messages) == messages
-    system, user = Brief(HOSTILE).told(messages)
+    assert Brief().added_to(messages) == messages
+    system, user = Brief(HOSTILE).added_to(messages)
     line = user.text.split("\n")[0]
     assert json.loads(line.removeprefix("About the data: ")) == HOSTILE
     assert "<|" not in line
