@@ -76,10 +76,13 @@ def _group(item: pytest.Item) -> str | None:
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing is read from or written to the user's folders."""
-    home = tmp_path_factory.mktemp("home")
+    from tests.support.prefect_home import SHARED as SHARED_FOLDER
+
+    home, base = tmp_path_factory.mktemp("home"), tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
         for variable in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "PREFECT_HOME"):
             patch.setenv(variable, str(home / variable.lower()))
+        patch.setenv(SHARED_FOLDER, str(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base))
         yield
 
 
@@ -88,8 +91,10 @@ def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Named in the environment for other processes, and kept for this one, which may have read its settings already."""
     from flows.prefect_api.environment import prefect_environment, state_folder
     from flows.prefect_api.servers import NOTE, PASSWORD, own_server
+    from tests.support.prefect_home import prefect_home
 
     os.environ.update(prefect_environment())
+    prefect_home(Path(os.environ["PREFECT_HOME"]))
     with own_server(Path(tmp_path_factory.mktemp("server"))) as server, pytest.MonkeyPatch.context() as patch:
         password = server.password.get_secret_value()
         patch.setenv("PREFECT_API_URL", server.url)

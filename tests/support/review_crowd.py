@@ -21,6 +21,7 @@ FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
 _LEASES = re.compile(r'name="has" value="(\d+)"')
 _CSRF = re.compile(r'name="csrf" value="([^"]*)"')
 TRIES = 2400
+LOOKS = 5  # at a page without questions
 PAUSE = 0.1  # before a person whose page did not load tries again
 
 
@@ -44,7 +45,7 @@ class Person:
         chance = Random(self._name)
         await asyncio.sleep(self._come_within * chance.random())
         await self._ask("GET", self._link)
-        page = await self._ask("GET", "/")
+        page = await self._next_page()
         while leases := _LEASES.findall(page):
             if self._think:
                 await asyncio.sleep(self._think * (0.5 + chance.random()))
@@ -55,6 +56,17 @@ class Person:
             print(json.dumps([self._name, leases, has]), flush=True)
             page = await self._ask("GET", "/")
             self._times.pages.append(time.monotonic() - began)
+            if not _LEASES.search(page):
+                page = await self._next_page()
+
+    async def _next_page(self) -> str:
+        """Who is shown no question looks again: others may hand some back."""
+        for _ in range(LOOKS):
+            page = await self._ask("GET", "/")
+            if _LEASES.search(page):
+                break
+            await asyncio.sleep(PAUSE)
+        return page
 
     async def _ask(self, method: str, address: str, form: dict[str, Any] | None = None) -> str:
         """As a person does whose page did not load: try again."""
@@ -105,8 +117,8 @@ class Crowd:
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
         assert self._process.stdin is not None
-        with self._process.stdin as told:
-            json.dump([links, think, come_within], told)
+        with self._process.stdin as task:
+            json.dump([links, think, come_within], task)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

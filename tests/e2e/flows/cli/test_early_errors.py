@@ -15,6 +15,7 @@ from models.oracle import OracleUnavailable
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.support.fake_openai import Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
+from tests.support.prefect_home import prefect_home
 
 ROOT = Path(__file__).parents[4]
 FACES = str(ROOT / "datasets" / "faces")
@@ -37,7 +38,7 @@ class Failed(NamedTuple):
 
 def failed(folder: Path, command: str, dataset: str, oracle: str, **variables: str) -> Failed:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    environment |= {"PREFECT_HOME": str(folder / "prefect"), "XDG_STATE_HOME": str(folder / "state")}
+    environment |= {"PREFECT_HOME": str(prefect_home(folder / "prefect")), "XDG_STATE_HOME": str(folder / "state")}
     environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
     environment |= {"TWOTHIRDS_SERVER_MINUTES": "10", "OPENAI_API_KEY": "wrong"} | variables
     words = [command, dataset, *COMMANDS[command], oracle, "--store", "s.sqlite", "--budget", "1"]

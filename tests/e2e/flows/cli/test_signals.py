@@ -21,6 +21,7 @@ from flows.cli.signals import GRACE_SECONDS
 from store import Store
 from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.support.growing_worlds import World
+from tests.support.prefect_home import prefect_home
 from tests.support.review_site import free_port, wait_for_page
 
 ROOT = Path(__file__).parents[4]
@@ -110,7 +111,11 @@ def started(
     folder: Path, *words: str, prefect: str | None = None, program: tuple[str, ...] = ("-m", "flows"), **more: str
 ) -> Iterator[Command]:
     (folder / "tmp").mkdir()
-    own = {"PREFECT_HOME": folder / "prefect", "XDG_STATE_HOME": folder / "state", "TMPDIR": folder / "tmp"}
+    own = {
+        "PREFECT_HOME": prefect_home(folder / "prefect"),
+        "XDG_STATE_HOME": folder / "state",
+        "TMPDIR": folder / "tmp",
+    }
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     clean |= {name: str(path) for name, path in own.items()}
     if prefect:
