@@ -137,7 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for path in options.matrices:
         read_matrix(path)  # raises before anything is run
-    print(heading(f"python -m benchmarks.duplicates --seeds {options.seeds} --queries {options.queries}"))
+    matrices = " MATRIX.csv …" if options.matrices else ""
+    print(heading(f"python -m benchmarks.duplicates --seeds {options.seeds}{matrices}"))
+    print(f"Discoveries of {options.queries} questions by the lifelike server; shares with 95 % intervals.\n")
     rows, total = [], Tally()
     for words, habits in HABITS.items():
         for dataset in (*SHIPPED, *map(str, options.matrices)):

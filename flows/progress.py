@@ -113,13 +113,14 @@ SILENT = Display()
 
 
 class NotebookDisplay(Display):
-    """One line below the cell that says how far the run is, and what it has to say above it."""
+    """One line below the cell that says how far the run is, and what it has to say above it. What was counted stays."""
 
     REFRESH_SECONDS = 0.5
 
     def __init__(self) -> None:
         self._line: Any = None
         self._total, self._unit, self._last = "", "", 0.0
+        self._counted = ""  # the newest count, whether it was shown or came too soon after another
 
     def say(self, message: str) -> None:
         print(printable(message))
@@ -128,14 +129,21 @@ class NotebookDisplay(Display):
     def waiting(self, message: str) -> Iterator[None]:
         self._show(f"{message} …")
         yield
+        self._show(f"{message}: done")
 
     @contextmanager
     def counting(self, total: int | None, unit: str) -> Iterator[None]:
         self._total, self._unit, self._last = "" if total is None else f"/{total}", unit, 0.0
-        yield
+        try:
+            yield
+        finally:
+            if self._counted:
+                self._show(self._counted)
+                self._line, self._counted = None, ""
 
     def update(self, done: int, detail: str) -> None:
-        self.note(f"{done}{self._total} {self._unit}: {detail}")
+        self._counted = f"{done}{self._total} {self._unit}: {detail}"
+        self.note(self._counted)
 
     def note(self, detail: str) -> None:
         if time.monotonic() - self._last >= self.REFRESH_SECONDS:

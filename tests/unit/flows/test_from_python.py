@@ -12,7 +12,7 @@ import pytest
 
 from flows.discover import DiscoverSettings, discover
 from flows.enrich import EnrichSettings, enrich
-from flows.progress import SILENT, NotebookDisplay, display_for_python
+from flows.progress import SILENT, display_for_python
 from tests.support.api_stub import PLACE, stub
 
 ROOT = Path(__file__).parents[3]
@@ -56,16 +56,18 @@ def test_a_notebook_shows_one_line_that_changes(
     shown.Pretty, shown.display = str, cell.display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", shown)
-    monkeypatch.setattr(NotebookDisplay, "REFRESH_SECONDS", 0.0)
     display = display_for_python()
     with display.waiting("reading faces"):
         assert cell.lines == ["reading faces …"]
     display.say("kept 3 answers")
     with display.counting(35, "queries"):
         display.update(1, "1 feature")
-        display.update(2, "2 features\x1b[31m")
-    assert len(cell.lines) == 1
+        assert cell.lines == ["1/35 queries: 1 feature"]
+        display.update(2, "2 features\x1b[31m")  # too soon after the other to be shown at once
+    with display.waiting("writing the report"):
+        assert len(cell.lines) == 2, "what was counted stays"
     assert cell.lines[0].startswith("2/35 queries: 2 features")
+    assert cell.lines[1] == "writing the report: done"
     assert "\x1b" not in cell.lines[0]
     assert capsys.readouterr().out == "kept 3 answers\n"
 
