@@ -2,8 +2,9 @@
 
 A discovery by the lifelike server, which errs in 6 % of the labels and says one name in eight in other words. Told by
 the attributes that the server means: how many of the counted features repeat another one, and how many features that
-are different from all before them were taken for the same as one. Further matrices are given as CSV files of an id and
-0/1 columns whose names are words."""
+are different from all before them were taken for the same as one. The control of each kind of server, which asks
+nobody whether two features mean the same, shows what there is to find. Further matrices are given as CSV files of an
+id and 0/1 columns whose names are words."""
 
 from __future__ import annotations
 
@@ -74,11 +75,12 @@ def tally_of(run: Run, mind: LifelikeMind, asked: int, labels: int) -> Tally:
     return Tally(counted, repeated, different, mistaken, asked, labels)
 
 
-def discovered(dataset: str, habits: Habits, seed: int, queries: int, folder: Path, price: str = "0.15,0.60") -> Tally:
+def discovered(dataset: str, habits: Habits, seed: int, queries: int, folder: Path, *, asking: bool = True) -> Tally:
     with LifelikeServer(load_dataset(dataset), habits, seed=seed) as server:
         settings = DiscoverSettings(
             dataset=dataset,
-            oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price={price}",
+            oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60",
+            ask_same=asking,
             queries=queries,
             seed=seed,
             budget="100",
@@ -111,12 +113,12 @@ def as_dataset(path: str) -> Iterator[str]:
         yield str(Path(folder) / "examples.csv")
 
 
-def measured(dataset: str, habits: Habits, seeds: int, queries: int) -> Tally:
+def measured(dataset: str, habits: Habits, seeds: int, queries: int, *, asking: bool = True) -> Tally:
     total = Tally()
     with as_dataset(dataset) as source:
         for seed in range(seeds):
             with tempfile.TemporaryDirectory() as folder:
-                total += discovered(source, habits, seed, queries, Path(folder))
+                total += discovered(source, habits, seed, queries, Path(folder), asking=asking)
     return total
 
 
@@ -146,6 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found = measured(dataset, habits, options.seeds, options.queries)
             total += found
             rows.append(shown(Path(dataset).stem + words, found))
+        control = measured(SHIPPED[0], habits, options.seeds, options.queries, asking=False)
+        rows.append(shown(f"control: {Path(SHIPPED[0]).stem}{words}, `--no-ask-same`", control))
     rows.append(shown("all", total))
     print(table(["data", "counted twice", "different, taken for the same", "questions", "labels"], rows))
     if total.repeated > MOST_REPEATED * total.counted or total.mistaken > MOST_MISTAKEN * total.different:

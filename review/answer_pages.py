@@ -130,9 +130,10 @@ class AnswerPages:
     def _save_comparison(self, visiting: Visit, shown: LeasedQuestion) -> Response:
         form = visiting.form
         try:
-            said = comparison(shown, form, self._config.clean, self._config.name_problem)
+            examples = self._queue.items.examples(digests_of([shown]))
+            said = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
         except Unclear as unclear:
-            typed = {key: form.one(key)[:600] for key in ("name", "definition", "missing")}
+            typed = {key: form.one(key)[:600] for key in ("name", "definition", "missing", "why", "quote")}
             marked = LeasedQuestion(
                 shown.id, shown.item, shown.kind, shown.question, shown.purpose, {"shown": form.numbers("shown")}, ""
             )

@@ -99,10 +99,11 @@ class MturkPages:
         ]
         if compared:
             try:
-                said = {compared[0].id: comparison(compared[0], form, self._config.clean, self._config.name_problem)}
+                examples = self._queue.items.examples(digests_of(compared[:1]))
+                answer = comparison(compared[0], form, self._config.clean, self._config.name_problem, examples)
             except Unclear as unclear:
                 return self._page(at, compared[:1], problem=str(unclear), status=422)
-            self._queue.votes.give(worker.id, said, submission=at.assignment, held=True)
+            self._queue.votes.give(worker.id, {compared[0].id: answer}, submission=at.assignment, held=True)
         return self._done(at)
 
     @for_role(PUBLIC)

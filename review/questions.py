@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,19 +51,35 @@ WORDINGS = {
         "They are not",
     ),
     "value": Wording("Which of these does it have?", 1, "Choose one.", "None of these"),
+    "why": Wording("Does it have this, and why?", 1, "Choose one, then say what it rests on.", ""),
 }
 OPTIONS = {"family": "features", "value": "values"}  # of a question that is answered by choosing among words
+HAS_OR_LACKS = (("It has it", ""), ("It lacks it", ""))
 VALUES_LIMIT = 20
+WHY_LIMIT, QUOTE_LIMIT = 400, 300
 
 
 class Unclear(Exception):
     """The form is not an answer; the message says what is missing."""
 
 
+def options_in(kind: str, question: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The words, each with a definition, that a person chooses among; none where examples are chosen."""
+    if kind == "why":
+        return HAS_OR_LACKS
+    return question[OPTIONS[kind]] if kind in OPTIONS else ()
+
+
 def comparison(
-    shown: LeasedQuestion, form: Form, clean: Callable[[str], str], name_problem: NameProblem
+    shown: LeasedQuestion,
+    form: Form,
+    clean: Callable[[str], str],
+    name_problem: NameProblem,
+    examples: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The answer to a question that has a page of its own. Raises Unclear."""
+    """The answer to a question that has a page of its own; `examples` are those it shows. Raises Unclear."""
+    if shown.kind == "why":
+        return _reason(form, clean, examples.get(shown.question["example"], {}))
     if "nothing" in form:
         return {"verdict": "none"}
     if shown.kind in OPTIONS:
@@ -119,6 +136,23 @@ def _chosen(
             raise Unclear(f"“{word}” cannot be used: {problem}.")
     more = [[word, "", [len(chosen) + place]] for place, word in enumerate(new)]
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen, "more": more}
+
+
+def _reason(form: Form, clean: Callable[[str], str], example: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the example has the feature, why, and of a text the words that show it, as they stand in it."""
+    chosen = {number for number in form.numbers("shown") if number < len(HAS_OR_LACKS)}
+    if len(chosen) != 1:
+        raise Unclear("Choose whether it has it or lacks it.")
+    has, why, quote = chosen == {0}, clean(form.one("why")[:2000]), form.one("quote")[:2000].split()
+    if not any(character.isalpha() for character in why) or len(why) > WHY_LIMIT:
+        raise Unclear(f"Say why, in one sentence of at most {WHY_LIMIT} characters.")
+    text = example.get("text") or ""
+    found = re.search(r"\s+".join(map(re.escape, quote)), text) if quote else None
+    if quote and (found is None or len(found.group()) > QUOTE_LIMIT):
+        raise Unclear(f"Copy the words of the text as they stand in it, {QUOTE_LIMIT} characters at most.")
+    if has and text and not quote and example.get("image") is None:
+        raise Unclear("Copy the words of the text that show it.")
+    return {"verdict": "yes" if has else "no", "reason": why, "quote": found.group() if found else ""}
 
 
 COMPARING = (

@@ -4,7 +4,7 @@ Everything is escaped, and an undefined name is an error."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from review.media import film_kind
-from review.questions import OPTIONS, REASONS, WORDINGS
+from review.questions import REASONS, WORDINGS, options_in
 from store.review import EXEMPLARS, LeasedQuestion, QueueProgress, digests_in, digests_shown
 
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
@@ -64,9 +64,9 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
             "known": first.question.get("known", []),
             "about": first.question.get("about", ""),
             "avoid": "; ".join(filter(None, [first.question.get("avoid"), *first.question.get("exclude", ())])),
-            "options": options_of(first.kind, first.question, said.get("shown", ())),
-            "attribute": first.question.get("attribute", ("", "")),
-            "given": {key: said.get(key, "") for key in ("name", "definition", "missing")},
+            "options": options_of(first.kind, first.question, _chosen(said)),
+            "attribute": first.question.get("attribute") or first.question.get("feature", ("", "")),
+            "given": _given(said),
             "leases": leases,
             "reasons": REASONS,
         }
@@ -92,6 +92,19 @@ def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]
     }
 
 
+def _given(said: Mapping[str, Any]) -> dict[str, str]:
+    """What an answer that was undone holds, by the fields of the form."""
+    typed = {key: said.get(key, "") for key in ("name", "definition", "quote")}
+    missing = ", ".join(name for name, *_ in said.get("more", ()))
+    return typed | {"missing": missing, "why": said.get("reason", "")}
+
+
+def _chosen(said: Mapping[str, Any]) -> Collection[int]:
+    """Places of the words that it chose: of a reason by its verdict."""
+    chosen: Collection[int] = said.get("shown", ())
+    return chosen or {"yes": (0,), "no": (1,)}.get(said.get("verdict", ""), ())
+
+
 def _exemplars(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]]) -> list[Card]:
     """Examples that are known to have the feature, which are marked, or to lack it; not those that are asked about."""
     asked = {one.question["example"] for one in shown}
@@ -115,11 +128,10 @@ class Option:
 
 
 def options_of(kind: str, question: dict[str, Any], marked: Collection[int]) -> list[Option]:
-    listed = question[OPTIONS[kind]] if kind in OPTIONS else ()
     keys = [*"123456789", *LETTERS]
     return [
         Option(number, keys[number] if number < len(keys) else "", name, definition, number in marked)
-        for number, (name, definition) in enumerate(listed)
+        for number, (name, definition) in enumerate(options_in(kind, question))
     ]
 
 

@@ -22,7 +22,6 @@ from models.oracle import (
     OracleIdentity,
     Question,
     Verdict,
-    Why,
     canonical_json,
     digest_of,
     examples_of,
@@ -76,12 +75,7 @@ class HumanOracle:
         return [most] * len(questions)
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        listed = list[Question]()
-        for question in questions:
-            if isinstance(question, Why):
-                yield Answer(question, Verdict.REFUSED, "nobody", note="people are not asked for reasons")
-            else:
-                listed.append(question)
+        listed = list(questions)
         digests = [_digest(self._name, question, brief=self._brief) for question in listed]
         standing = self._enqueued(listed, digests)
         taken, answers = dict[int, str](), list[Answer]()
@@ -207,6 +201,8 @@ def _of_vote(question: Question, vote: Vote) -> Answer:
         more=tuple(NamedFeature(Feature(*words), tuple(shown)) for *words, shown in given.get("more", ())),
         ordered=given.get("ordered", False),
         note=given.get("note", ""),
+        reason=given.get("reason", ""),
+        quote=given.get("quote", ""),
         cost=vote.cost,
         booked=vote.cost if vote.prepaid else 0,
         seconds=vote.seconds,

@@ -56,7 +56,7 @@ function onKey(event) {
     document.getElementById("skip").open = true;
     document.getElementById("reason").focus();
   } else if (key === "Enter" && form && !event.target.closest("button, a, summary")) {
-    const name = document.getElementById("name");
+    const name = document.getElementById("name") ?? document.getElementById("why");
     if (name && !name.value) name.focus();
     else document.getElementById("save").click();
   } else return;

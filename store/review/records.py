@@ -42,7 +42,7 @@ class QueueState:
 _NAMES_GIVEN = (
     select(votes.c.answer)
     .join(items, items.c.id == votes.c.item)
-    .where(items.c.kind != "label", votes.c.state == GIVEN)
+    .where(items.c.kind.not_in(("label", "family")), votes.c.state == GIVEN)  # that names an attribute
     .order_by(votes.c.answered_at.desc())
     .limit(MAX_NAMES)
 )

@@ -39,6 +39,13 @@ class TruthfulPerson:
         if shown.kind == "label":
             column = self.columns.index(question["feature"][0])
             return {"verdict": "yes" if self.truth[question["example"]][column] else "no"}
+        if shown.kind == "why":
+            name = question["feature"][0]
+            return {
+                "verdict": "yes" if self._has(question, name) else "no",
+                "reason": f"{self.id} sees it",
+                "quote": "",
+            }
         if shown.kind == "value":
             having = [place for place, (name, _) in enumerate(question["values"]) if self._has(question, name)]
             [name, definition] = question["values"][having[0]] if len(having) == 1 else ["", ""]

@@ -74,7 +74,7 @@ def test_a_discovery_is_counted_from_end_to_end(matrix: Path, tmp_path: Path) ->
 def test_it_fails_where_too_many_are_repeated_or_mistaken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], matrix: Path, each: Tally, passes: bool
 ) -> None:
-    monkeypatch.setattr(duplicates, "measured", lambda *_: each)
+    monkeypatch.setattr(duplicates, "measured", lambda *_, **__: each)
     if passes:
         duplicates.main([str(matrix)])
     else:
