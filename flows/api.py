@@ -25,7 +25,7 @@ from flows.discover import DiscoverSettings, Run, discover
 from flows.enrich import EnrichSettings, RediscoverSettings, enrich
 from flows.errors import UsageError
 from flows.progress import display_for_python
-from flows.runs import CurationRequest, RationaleRequest, ask_why, curate, forecast_control
+from flows.runs import CurationRequest, RationaleRequest, ask_why, curate, forecast_control, forecast_reasons
 from flows.runs import attributes as make_attributes
 from flows.runs import export as write_export
 from flows.runs import report as write_report
@@ -83,8 +83,9 @@ def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunForecast:
     """What a command will cost, before anything is spent: `print(estimate(enrich, "datasets/faces", features=run,
-    oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare or report, and `subject` is its
-    data set, or the run of a report. Amounts are in micro-dollars; `to_json` gives them in USD."""
+    oracle="openai:gpt-4o-mini"))`. The command is discover, enrich, rediscover, compare, report or rationale, and
+    `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives
+    them in USD."""
     from flows.compare import forecast_comparison, prepare_comparison
     from flows.discover import forecast_discovery, plans_of, prepare
     from flows.enrich import forecast_enrichment, forecast_rediscovery
@@ -92,6 +93,8 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunF
     display = display_for_python()
     if command is report:
         return forecast_control(_run(subject), settings["target"], settings.get("dataset"), display)
+    if command is rationale:
+        return forecast_reasons(_run(subject), RationaleRequest(**settings), display)
     if command is discover:
         return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), display), plans_of)
     if command is enrich:
@@ -101,7 +104,9 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunF
     if command is compare:
         return forecast_comparison(prepare_comparison(CompareSettings(dataset=subject, **settings), display))
     name = getattr(command, "__name__", command)
-    raise UsageError(f"{name!r} costs nothing by itself: estimate discover, enrich, rediscover, compare or report")
+    raise UsageError(
+        f"{name!r} costs nothing by itself: estimate discover, enrich, rediscover, compare, report or rationale"
+    )
 
 
 def report(

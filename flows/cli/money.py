@@ -15,9 +15,11 @@ from flows.cli.options import (
     PLAIN,
     STORE,
     DatasetOption,
+    MostLabels,
     Output,
     Paying,
     StoreOutput,
+    WhichLabels,
     action,
     command_group,
     option,
@@ -101,6 +103,25 @@ def estimate_report(
     from reports import Run
 
     _print_estimate(forecast_control(Run(Path(run)), target, dataset, terminal_display()), output)
+
+
+@action(estimate, "estimate rationale runs/faces --labels disputed", name="rationale")
+def estimate_rationale(
+    run: Annotated[str, option("RUN", "a run folder")],
+    /,
+    *,
+    labels: WhichLabels = "doubtful",
+    limit: MostLabels = 20,
+    store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None,
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> None:
+    """Say what asking why will cost."""
+    from flows.runs import RationaleRequest, forecast_reasons
+    from reports import Run
+
+    request = RationaleRequest(labels, limit, store=store, dataset=dataset)
+    _print_estimate(forecast_reasons(Run(Path(run)), request, terminal_display()), output)
 
 
 def costs(

@@ -66,6 +66,8 @@ def action(app: App, example: str, **more: Any) -> Callable[[Function], Function
     return lambda run: app.command(run, help_epilogue=about, sort_key=place, **more)
 
 
+WhichLabels = Annotated[Literal["doubtful", "disputed"], option("WHICH", "doubtful, or only disputed ones")]
+MostLabels = Annotated[int, option("N", "labels that are asked about at most")]
 DatasetOption = Annotated[str | None, option("DATASET", "where the data set is now (default: where the run found it)")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from flows.cli.options import (
     CHANGING,
@@ -12,8 +12,10 @@ from flows.cli.options import (
     PLAIN,
     Changing,
     DatasetOption,
+    MostLabels,
     Output,
     Paying,
+    WhichLabels,
     action,
     command_group,
     flag,
@@ -141,8 +143,8 @@ def rationale(
     run: RunFolder,
     /,
     *,
-    labels: Annotated[Literal["doubtful", "disputed"], option("WHICH", "doubtful, or only disputed ones")] = "doubtful",
-    limit: Annotated[int, option("N", "labels that are asked about at most")] = 20,
+    labels: WhichLabels = "doubtful",
+    limit: MostLabels = 20,
     budget: Annotated[str | None, option("USD", "USD that it may cost")] = None,
     store: Annotated[str | None, option("STORE", "URL or path of the store (default: the run's)")] = None,
     dataset: DatasetOption = None,

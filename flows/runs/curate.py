@@ -134,17 +134,26 @@ def relabelling(
         yield Relabelling(prepared, recorded, asks, record, run.findings)
 
 
+def prepare_request(run: Run, request: CurationRequest, display: Display) -> Prepared:
+    """With the run's own settings. Nothing is sent to any server."""
+    changed = {"out": str(run.folder), "budget": budget_of(request.budget), "retry_unusable": False}
+    changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
+    settings = DiscoverSettings.model_validate(run.summary.settings | changed)
+    return prepare(settings, display, scope_of(run, request))
+
+
+def scope_of(run: Run, request: CurationRequest) -> str:
+    return digest_of(["features", run.summary.scope, request.action, request.names])
+
+
 @contextmanager
 def asking(
     run: Run, request: CurationRequest, display: Display
 ) -> Iterator[tuple[Prepared, Recorded | RecordedCrowd, ActiveRun]]:
     """The run's oracle, asked as a run in the store that shares no budget with the discovery."""
-    changed = {"out": str(run.folder), "budget": budget_of(request.budget), "retry_unusable": False}
-    changed |= {key: value for key, value in (("store", request.store), ("dataset", request.dataset)) if value}
-    scope = digest_of(["features", run.summary.scope, request.action, request.names])
-    prepared = prepare(DiscoverSettings.model_validate(run.summary.settings | changed), display, scope)
+    prepared = prepare_request(run, request, display)
     connect(prepared.oracle)
-    run_id, store, budget = str(uuid4()), prepared.store, prepared.settings.budget_micro
+    run_id, scope, store, budget = str(uuid4()), scope_of(run, request), prepared.store, prepared.settings.budget_micro
     with recorded_run(
         store,
         run_id,

@@ -9,14 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
+from flows.discover import (
+    Measuring,
+    Prepared,
+    RehearsedOracle,
+    RunForecast,
+    is_known,
+    price_range,
+    unanswered_by,
+)
 from flows.progress import SILENT, Display
-from flows.runs.curate import CurationRequest, CurationResult, Relabelling, relabelling
+from flows.runs.curate import CurationRequest, CurationResult, Relabelling, prepare_request, relabelling, scope_of
 from models import MICRO, Answer, Feature, OracleError, Question, Verdict, Why, in_usd
 from reports import Run
 from reports.drawing import plural
 from reports.run import Found, Rationale, RunError, write_reasons
 
 Which = Literal["doubtful", "disputed"]
+Cell = tuple[Found, int]  # a feature and a row of the findings
 LIMIT = 20
 
 
@@ -29,6 +39,11 @@ class RationaleRequest:
     store: str | None = None
     dataset: str | None = None
 
+    @property
+    def as_curation(self) -> CurationRequest:
+        shared: dict[str, Any] = {"budget": self.budget, "store": self.store, "dataset": self.dataset}
+        return CurationRequest("rationale", [self.labels], **shared)
+
 
 def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> CurationResult:
     """Say what it costs and, where that is confirmed, a budget is given or it is free, ask. What came before a stop is
@@ -36,15 +51,16 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     cells = chosen_cells(run, request.labels, request.limit)
     if not cells:
         return CurationResult({"asked": 0, "done": True}, [f"no label is {request.labels}: nothing to ask"])
-    shared: dict[str, Any] = {"budget": request.budget, "store": request.store, "dataset": request.dataset}
-    with relabelling(run, CurationRequest("rationale", [request.labels], **shared), [], display) as asking:
-        questions = {_question(asking, run, found, row): (found, row) for found, row in cells}
-        cost = sum(asking.recorded.estimate(list(questions)))
+    with relabelling(run, request.as_curation, [], display) as asking:
+        questions = _questions(asking.prepared, run, cells)
+        price = _price(run, request, asking.prepared, questions)
         about = f"{plural(len(questions), 'question')} why, about {request.labels} labels"
-        line = f"{about}: {in_usd(cost, at_most=True)} at most"
-        agreed = request.confirmed or request.budget is not None or not cost
+        likely, most = (in_usd(amount, at_most=True) for amount in (price.left, price.most_left))
+        line = f"{about}: likely {likely}, {most} at most"
+        agreed = request.confirmed or request.budget is not None or not price.most_left
         if not agreed and not display.confirm([line]):
-            data: dict[str, Any] = {"asked": 0, "questions": len(questions), "usd": cost / MICRO, "done": False}
+            usd = {"likely_usd": price.left / MICRO, "usd": price.most_left / MICRO}
+            data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
         answers, stopped = _answers(asking, list(questions), display)
         reasons = [_rationale(run, *questions[one.question], one) for one in answers if one.reason]
@@ -61,7 +77,35 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
-def chosen_cells(run: Run, which: Which, limit: int) -> list[tuple[Found, int]]:
+def forecast_reasons(run: Run, request: RationaleRequest, display: Display = SILENT) -> RunForecast:
+    """What asking why will cost. Nothing is sent."""
+    cells = chosen_cells(run, request.labels, request.limit)
+    prepared = prepare_request(run, request.as_curation, display)
+    with display.waiting("working out the price"):
+        return _price(run, request, prepared, _questions(prepared, run, cells))
+
+
+def _price(run: Run, request: RationaleRequest, prepared: Prepared, cells: dict[Question, Cell]) -> RunForecast:
+    oracle, questions = prepared.oracle, list(cells)
+
+    def rehearse(rehearsal: RehearsedOracle) -> int:
+        list(rehearsal.ask(questions))
+        return 0  # features
+
+    known = is_known(oracle)
+    spent, _ = prepared.store.runs.spent(scope_of(run, request.as_curation)) if known else (0, 0)
+    return RunForecast(
+        dataset=prepared.dataset.name,
+        oracle=str(oracle.identity) if known else prepared.settings.oracle.partition("?")[0],
+        examples=len({row for _, row in cells.values()}),
+        price=price_range(rehearse, oracle, Measuring(prepared.dataset.examples)),
+        calls=len(questions),
+        kept=len(questions) - len(unanswered_by(oracle, prepared.store)(questions)),
+        spent=spent,
+    )
+
+
+def chosen_cells(run: Run, which: Which, limit: int) -> list[Cell]:
     """Features and rows, one of each feature in turn, so that no feature takes all."""
     rows = [_rows(run, found, which) for found in run.findings.found]
     in_turn = sorted((turn, place) for place, its in enumerate(rows) for turn in range(len(its)))
@@ -80,12 +124,14 @@ def _rows(run: Run, found: Found, which: Which) -> NDArray[np.intp]:
     return np.flatnonzero(marked | found.doubtful if which == "doubtful" else marked)
 
 
-def _question(asking: Relabelling, run: Run, found: Found, row: int) -> Question:
-    name = run.findings.ids[row]
-    example = next((one for one in asking.prepared.dataset.examples if one.id == name), None)
-    if example is None:
-        raise RunError(f"example {name!r} is not in the data set any more: say where it is with --dataset")
-    return Why(Feature(found.name, found.definition), example)
+def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question, Cell]:
+    by_id = {example.id: example for example in prepared.dataset.examples}
+    missing = next((name for _, row in cells if (name := run.findings.ids[row]) not in by_id), None)
+    if missing is not None:
+        raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
+    return {
+        Why(Feature(found.name, found.definition), by_id[run.findings.ids[row]]): (found, row) for found, row in cells
+    }
 
 
 def _answers(

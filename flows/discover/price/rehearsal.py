@@ -13,8 +13,8 @@ from discovery import Comparison, Kind, Labels
 from models import (
     NOTHING_MEASURED,
     Answer,
-    Choose,
     Compare,
+    Family,
     Feature,
     Forecast,
     Label,
@@ -75,7 +75,7 @@ class PriceRange:
 def forecast_of(oracle: Oracle, questions: Sequence[Question], measured: Measuring, *, doubtful: float) -> Forecast:
     """What any oracle takes for these; of a crowd with people, `doubtful` of the labels go to them too."""
     if isinstance(oracle, MixedCrowd):
-        named = [question for question in questions if not isinstance(question, Label | Choose)]
+        named = [question for question in questions if isinstance(question, Compare | Family)]
         labels = [question for question in questions if isinstance(question, Label)]
         others = [question for question in questions if question not in named]
         total = forecast_of(oracle.elicits, named, measured, doubtful=doubtful)

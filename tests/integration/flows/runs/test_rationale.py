@@ -6,20 +6,27 @@ import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flows.__main__ import main
+from flows.api import estimate, rationale
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.runs import RationaleRequest, ask_why
+from flows.runs import RationaleRequest, ask_why, forecast_reasons
 from models import BudgetExhausted
 from reports import Run
 from reports.run import read_reasons
+from sources.load import load_dataset
+from store import Store
 from tests.support.fake_openai import FakeOpenAI, Mind
 from tests.support.fake_openai.examples import WORDS, texts_table
 from tests.support.fake_openai.mind import Shown
+from tests.support.people import TruthfulPerson
+from tests.support.run_folders import make_run
+from tests.support.valued_worlds import ValuedWorld
 
 Printed = pytest.CaptureFixture[str]
 
@@ -74,23 +81,78 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
         )
         run_discovery(prepare(chosen), run_id="discovery")
         run, asked = Run(tmp_path / "run"), len(server.requests)
+        assert main(["estimate", "rationale", str(run.folder), "--limit", "4", "--json"]) == 0
+        expected = json.loads(capsys.readouterr().out)
+        assert (expected["calls"], expected["kept"]) == (4, 0)
+        assert estimate(rationale, run, limit=4).to_json() == expected
         told = ask_why(run, RationaleRequest(limit=4))
         assert told.data["done"] is False
-        assert told.data["usd"] > 0
+        assert (told.data["likely_usd"], told.data["usd"]) == (expected["usd_about"], expected["usd"])
         assert not read_reasons(run.folder)
         assert len(server.requests) == asked, "nothing is sent before somebody agrees"
         with pytest.raises(BudgetExhausted):
             ask_why(run, RationaleRequest(limit=4, budget="0.000001"))
         assert main(["rationale", str(run.folder), "--limit", "4", "--yes", "--json"]) == 0
         data = json.loads(capsys.readouterr().out)
-        assert data["usd"] > 0
+        assert data["usd"] == pytest.approx(expected["usd_about"], rel=0.25)
         assert len(read_reasons(run.folder)) == len(data["reasons"]) > 0
         sent = len(server.requests)
         assert ask_why(run, RationaleRequest(limit=4, confirmed=True)).data["usd"] == 0
         assert len(server.requests) == sent
+        after = forecast_reasons(run, RationaleRequest(limit=4))
+        assert (after.kept, after.left, after.most_left) == (4, 0, 0)
+        assert after.spent == round(data["usd"] * 1_000_000)
     texts = {example.id: example.text for example in prepare(chosen).dataset.examples}
     assert all(one.quote in str(texts[one.id]) for one in read_reasons(run.folder))
     assert any(one.quote for one in read_reasons(run.folder))
+
+
+def by_people(tmp_path: Path, **more: Any) -> Run:
+    """The run of a crowd whose people, or some of them, are asked from now on."""
+    world = ValuedWorld(tmp_path / "world", n=24)
+    run = make_run(
+        world.folder / "run", world.write(), world.ids, list(world.names), world.labels.T, votes=3, divided=0.2
+    )
+    told = run.summary.settings | {"replace": True, "votes": 3, "store": str(tmp_path / "store.sqlite")} | more
+    (run.folder / "run.json").write_text(run.summary.model_copy(update={"settings": told}).model_dump_json())
+    return Run(run.folder)
+
+
+@pytest.mark.parametrize(
+    "who", [{"oracle": "human"}, {"oracle": "simulated", "labeller": "human"}], ids=["people", "mixed"]
+)
+def test_people_are_asked_on_the_review_page_and_the_command_goes_on(
+    tmp_path: Path, capsys: Printed, who: dict[str, Any]
+) -> None:
+    run = by_people(tmp_path, **who)
+    wanted = ["rationale", str(run.folder), "--labels", "disputed", "--limit", "5"]
+    assert main(wanted) == 75
+    assert "5 questions wait for 1 vote" in capsys.readouterr().err
+    assert main(wanted) == 75, "asked again they wait once"
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        person = TruthfulPerson(store.queue, "ann", load_dataset(run.summary.settings["dataset"]))
+        assert (person.answer_page(), person.answer_page()) == (1, 1)
+        assert main(wanted) == 75
+        assert len(read_reasons(run.folder)) == 2, "what came is there"
+        while person.answer_page():
+            pass
+    assert main(wanted) == 0
+    kept = read_reasons(run.folder)
+    assert [one.by for one in kept] == ["ann"] * 5
+    truth = dict(zip(person.columns, zip(*person.truth.values(), strict=True), strict=True))
+    assert all(one.has == truth[one.feature][run.findings.ids.index(one.id)] for one in kept)
+    assert run.report().path.read_text(encoding="utf-8").count("ann") >= 5
+    assert forecast_reasons(run, RationaleRequest("disputed", 5)).price.most == 0
+
+
+def test_people_who_are_paid_are_priced_before_they_are_asked(tmp_path: Path, capsys: Printed) -> None:
+    run = by_people(tmp_path, oracle="human?price=0.05")
+    expected = forecast_reasons(run, RationaleRequest("disputed", 4))
+    assert expected.price.likely.cost == 200_000 <= expected.price.most
+    assert main(["rationale", str(run.folder), "--labels", "disputed", "--limit", "4"]) == 0
+    assert "4 questions why, about disputed labels: likely 0.2000 USD" in capsys.readouterr().out
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        assert store.queue.records.waiting() == []
 
 
 def test_where_no_label_is_in_doubt_nothing_is_asked(tmp_path: Path) -> None:
