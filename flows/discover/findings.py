@@ -172,6 +172,12 @@ class Progress:
         """By how many questions a feature was found."""
         return next(n for n, (_, answer) in enumerate(self.asked, start=1) if answer is finding.answer)
 
+    def drop_repeats(self) -> None:
+        """Features that mean what an earlier one means are not paid for beyond the examples that were compared."""
+        for one in self.findings:
+            if one.repeats and not one.dropped:
+                one.dropped = f"{one.twin}: means the same, seen on {len(one.labels)} examples"
+
     @property
     def contradictions(self) -> LabelNoise:
         return sum((one.contradictions for one in self.findings), NOTHING_SEEN)

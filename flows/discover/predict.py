@@ -80,6 +80,8 @@ def predict_rest(
     `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
     `first` is a cheaper oracle that answers everything first."""
     ballots = [Ballot.empty(one.feature, len(prepared.rest)) for one in progress.known]
+    if prepared.rest:
+        progress.drop_repeats()
     places = [place for place, one in enumerate(progress.known) if not one.dropped]
     if not prepared.rest or not places or progress.message:
         return [], None

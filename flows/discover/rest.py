@@ -20,9 +20,8 @@ def label_rest(
 
     If something ends it, which `progress.message` then says, the ballots hold what was answered until then."""
     rest, votes = prepared.rest, prepared.settings.votes
-    for one in progress.findings if rest else ():
-        if one.repeats and not one.dropped:
-            one.dropped = f"{one.twin}: means the same, seen on {len(one.labels)} examples"
+    if rest:
+        progress.drop_repeats()
     features = [one.feature for one in progress.known if not one.dropped]
     if not rest or not features or progress.message:
         return []

@@ -68,6 +68,36 @@ def test_a_wordy_model_is_asked_and_its_duplicates_are_neither_labelled_in_full_
     assert set(Run(run.folder).features["name"]) == set(table["name"]) - set(twins["name"])
 
 
+@pytest.mark.parametrize(
+    "plan", [{"label_rest": True}, {"agree": 0.9}, {"agree": 0.9, "uncertified": "leave"}], ids=str
+)
+def test_the_other_examples_of_a_duplicate_are_not_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: dict[str, Any]
+) -> None:
+    """Without looks a duplicate is known for one only when the compared examples are labelled."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with LifelikeServer(load_dataset("datasets/zoo"), WORDY, seed=3) as server:
+        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075"
+        chosen = settings(tmp_path, oracle=oracle, elicit_on=60, look=0, **plan)
+        run_discovery(prepare(chosen), run_id="first")
+    run = Run(tmp_path / "run")
+    table, compared = run.features, set(run.summary.dataset.compared_ids or ())
+    twins = set(table[table["twin"].str.startswith("same as ")]["name"])
+    assert len(compared) == 60
+    assert twins
+    assert (table[table["name"].isin(twins)]["labelled"] <= 60).all()
+    if "uncertified" not in plan:
+        assert (table[~table["name"].isin(twins)]["labelled"] > 95).all()
+    asked = [json.loads(line) for line in (run.folder / "answers.jsonl").read_text().splitlines()]
+    labels = [one["question"] for one in asked if one["question"]["kind"] == "label"]
+    assert not [one for one in labels if one["feature"][0] in twins and one["example"] not in compared]
+    if predicted := run.summary.to_json().get("predicted"):
+        assert not twins & {one["feature"] for one in predicted["certificates"]}
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        assert store.check.problems() == []
+
+
 def test_strategies_of_the_paper_and_people_are_not_asked_unless_wanted(tmp_path: Path) -> None:
     openai = "openai:gpt-4o-mini?base_url=http://localhost:1/v1&price=1,1"
     asks = {
