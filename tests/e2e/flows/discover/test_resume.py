@@ -3,56 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from store import Store
+from tests.support.killed import AFTER_ANSWERS, kill_flows, start_flows
 from tests.support.made import few_faces
 
-ROOT = Path(__file__).parents[4]
 PRICE_MICRO = 1000
 OPTIONS = [
     *("--oracle", "simulated?latency=0.02&price=0.001&flip=0.1&width=8"),
     *("--queries", "12", "--votes", "3", "--batch", "2", "--yes", "--json"),
 ]
-# As `python -m flows`, but killed so many seconds after so many answers: whoever looks on may look too late.
-KILLED = """
-import os, runpy, signal, sys, threading
-from store.ledger.answers import KeptAnswers
-enough, later = int(sys.argv.pop(1)), float(sys.argv.pop(1))
-keep, kept = KeptAnswers.record, 0
-
-def record(answers, run_id, records):
-    global kept
-    first = keep(answers, run_id, records)
-    kept += len(records)
-    if kept >= enough:
-        threading.Timer(later, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    return first
-
-KeptAnswers.record = record
-runpy.run_module("flows", run_name="__main__", alter_sys=True)
-"""
 
 
-def start(
-    folder: Path, prefect_url: str, dataset: Path, out: str = "run", program: tuple[str, ...] = ("-m", "flows")
-) -> subprocess.Popen[str]:
+def start(folder: Path, prefect_url: str, dataset: Path, out: str = "run") -> subprocess.Popen[str]:
+    return start_flows(*command(folder, dataset, out), environment={"PREFECT_API_URL": prefect_url})
+
+
+def command(folder: Path, dataset: Path, out: str = "run") -> list[str]:
     places = ["--store", str(folder / "store.sqlite"), "--out", str(folder / out)]
-    return subprocess.Popen(
-        [sys.executable, *program, "discover", str(dataset), *OPTIONS, *places],
-        cwd=ROOT,
-        env=os.environ | {"PREFECT_API_URL": prefect_url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return ["discover", str(dataset), *OPTIONS, *places]
 
 
 def kept(folder: Path) -> int:
@@ -81,11 +55,10 @@ def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing
     total = int(undisturbed["paid_calls"])
 
     moments = random.Random(2015)
-    for kill in range(kills):
+    for _ in range(kills):
         enough, later = moments.randrange(1, total // kills), moments.uniform(0.0, 0.05)
-        process = start(stormy, prefect_url, dataset, program=("-c", KILLED, str(enough), str(later)))
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, f"it ended before it could be killed for the {kill + 1}. time"
+        by = (AFTER_ANSWERS, str(enough), str(later))
+        kill_flows(*command(stormy, dataset), killed_by=by, environment={"PREFECT_API_URL": prefect_url})
     committed = kept(stormy)
     last = finish(start(stormy, prefect_url, dataset))
 

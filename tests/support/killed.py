@@ -1,0 +1,65 @@
+"""The command line in a process of its own that is killed at a chosen moment: whoever looks on may look too late."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# `python -m flows`, killed some seconds after so many answers were kept.
+AFTER_ANSWERS = """
+import os, runpy, signal, sys, threading
+from store.ledger.answers import KeptAnswers
+enough, later = int(sys.argv.pop(1)), float(sys.argv.pop(1))
+keep, kept = KeptAnswers.record, 0
+
+def record(answers, run_id, records):
+    global kept
+    first = keep(answers, run_id, records)
+    kept += len(records)
+    if kept >= enough:
+        threading.Timer(later, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return first
+
+KeptAnswers.record = record
+runpy.run_module("flows", run_name="__main__", alter_sys=True)
+"""
+# `python -m flows`, killed before or after a change to a run is written to its log.
+AT_CHANGE = """
+import os, runpy, signal, sys
+from reports.curation import log
+when, append = sys.argv.pop(1), log._append
+
+def killed(*about):
+    if when == "after":
+        append(*about)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+log._append = killed
+runpy.run_module("flows", run_name="__main__", alter_sys=True)
+"""
+
+
+def start_flows(
+    *arguments: str, killed_by: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """`killed_by` is one of the programs above with its arguments; without it, the command runs to its end."""
+    program = ("-c", *killed_by) if killed_by else ("-m", "flows")
+    return subprocess.Popen(
+        [sys.executable, *program, *arguments],
+        cwd=ROOT,
+        env=os.environ | (environment or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def kill_flows(*arguments: str, killed_by: tuple[str, ...], environment: dict[str, str] | None = None) -> None:
+    """Until it is dead; it must not end before."""
+    process = start_flows(*arguments, killed_by=killed_by, environment=environment)
+    _, told = process.communicate()
+    assert process.returncode == -signal.SIGKILL, f"it ended before it could be killed: {told}"
