@@ -151,6 +151,7 @@ def test_exemplars_are_told_from_what_is_asked(
         expect(aside.get_by_text("This has it")).to_have_count(2)
         expect(aside.get_by_text("This lacks it")).to_have_count(1)
         expect(aside.get_by_role("checkbox")).to_have_count(0)
+        page.wait_for_load_state()
         sizes = aside.locator("img").evaluate_all("all => all.map(one => one.naturalWidth)")
         assert all(sizes), "a picture did not load"
         assert serious_violations(page) == []

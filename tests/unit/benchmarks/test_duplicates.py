@@ -38,7 +38,8 @@ def test_repeats_and_mistakes_are_told_by_what_the_server_means(matrix: Path, tm
         ids = [example.id for example in dataset.examples]
         run = make_run(tmp_path / "run", source, ids, names, np.array([fly, big, other, water]), definitions=meant)
         told = run.features
-        told.loc[told["name"] == "lives in water", ["distinct", "twin"]] = [False, "same as is big"]
+        told["distinct"] &= told["name"] != "lives in water"
+        told["twin"] = ["same as is big" if name == "lives in water" else "" for name in told["name"]]
         told.to_csv(run.folder / "features.csv", index=False)
         found = tally_of(type(run)(run.folder), mind, asked=3, labels=96)
     assert found == Tally(counted=3, repeated=1, different=3, mistaken=1, asked=3, labels=96)
