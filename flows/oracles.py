@@ -184,11 +184,12 @@ def _recorded(spec: BuildContext) -> Oracle:
 
     if not spec.model:
         raise OracleError("oracle 'recorded' names no file: say which, as in recorded:votes.csv")
-    price = _usd(spec, "price")
+    price, comparisons = _usd(spec, "price"), spec.parameters.pop("comparisons", None)
     if spec.parameters:
         name = next(iter(spec.parameters))
-        raise OracleError(f"oracle {spec.text!r}: unknown parameter {name!r}: it takes price only")
-    return RecordedVotes(Path(spec.model), price=price, cell=restore)
+        raise OracleError(f"oracle {spec.text!r}: unknown parameter {name!r}: it takes comparisons and price")
+    second = Path(comparisons) if comparisons else None
+    return RecordedVotes(Path(spec.model), comparisons=second, price=price, cell=restore)
 
 
 BUILDERS: dict[str, Callable[[BuildContext], Oracle]] = {

@@ -52,7 +52,11 @@ KINDS = {
         "models.people.human:HumanTerms",
         (_PRICE, ParameterDoc("hourly", "USD", "0", "USD per hour of work")),
     ),
-    "recorded": OracleKind("recorded:FILE", "votes that a CSV file holds", more=(_PRICE,)),
+    "recorded": OracleKind(
+        "recorded:FILE",
+        "votes and answers to comparisons that CSV files hold",
+        more=(_PRICE, ParameterDoc("comparisons", "file", "", "a table of question, left, right and answer")),
+    ),
     "simulated": OracleKind(
         "simulated[:CROWD]",
         "a simulated crowd that knows truth.csv",

@@ -10,7 +10,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
-from discovery import Kind
 from flows.compare.preparation import ComparedOracle, PreparedComparison
 from flows.discover import Outcome, StopReason, run_discovery
 from flows.progress import Display, recorded_run, recording
@@ -145,12 +144,9 @@ class Asking:
 
     def _compared(self, oracle: Oracle, asked: ComparedOracle) -> tuple[Named, ...]:
         examples = self.prepared.examples
-        questions = [
-            Compare(Kind.TWO_OF_THREE, tuple(examples[row] for row in triple)) for triple in self.prepared.triples
-        ]
-        if not questions:
+        if not self.prepared.questions:
             return ()
-        elicited = self.compare(Panel(oracle, examples, 1), questions)
+        elicited = self.compare(Panel(oracle, examples, 1), self.prepared.questions)
         self._note(asked, elicited.stopped)
         return tuple(map(_named, elicited.answers))
 

@@ -14,6 +14,7 @@ from prefect.client.schemas.objects import State
 from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
+from flows.discover import as_rows
 from flows.oracle_specs import OracleSpec
 from flows.prefect_api import History, artifact_key, run_as_flow
 from flows.reviewing import suspended
@@ -79,7 +80,7 @@ def run_comparison(
         accuracy=settings.accuracy,
         seed=settings.seed,
         draws=settings.draws,
-        triples=tuple(prepared.triples),
+        asked=tuple(as_rows(prepared.questions, prepared.examples)),
         command=settings.command,
         versions={"Python": platform.python_version()} | {name: version(name) for name in VERSIONS},
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),

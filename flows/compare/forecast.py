@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from discovery import Kind
 from flows.compare.ask_oracles import batches_of
 from flows.compare.preparation import PreparedComparison, people_of
 from flows.discover import (
@@ -21,7 +20,7 @@ from flows.discover import (
     price_range,
     unanswered_by,
 )
-from models import Compare, Poll
+from models import Poll
 from models.people import RecordedVotes
 from sources import Example
 
@@ -56,9 +55,8 @@ def _prices(prepared: PreparedComparison, index: int) -> list[PriceRange]:
 
 def _rehearse(prepared: PreparedComparison, index: int, sample: list[Example], rehearsal: RehearsedOracle) -> int:
     votes, queries = prepared.settings.votes_of(index), prepared.settings.queries
-    triples = [tuple(prepared.examples[row] for row in triple) for triple in prepared.triples]
     poll = Poll(rehearsal, sample, votes)
-    poll.compare([Compare(Kind.TWO_OF_THREE, triple) for triple in triples])
+    poll.compare(prepared.questions)
     found = queries if rehearsal.worst else round(FOUND * queries)
     features = prepared.features or tuple(map(made_up_feature, range(found)))
     for batch in batches_of(features, len(prepared.examples), votes):

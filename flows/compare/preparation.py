@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, same_name
+from discovery import UNKNOWN, Kind, same_name
 from flows.compare.settings import LARGEST_SAMPLE, NOT_DECIDING, CompareSettings
 from flows.discover import RUNS, DiscoverSettings, Prepared, read_features
 from flows.errors import UsageError
@@ -20,7 +21,7 @@ from flows.oracle_specs import OracleSpec, deciding
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, OutFolder, open_store
-from models import Feature, Oracle, check_ahead, digest_of
+from models import Compare, Feature, Oracle, check_ahead, digest_of
 from models.people import RecordedVotes
 from reports.compare import COMPARISON_JSON, read_settings
 from reports.run import RunError, check_writable
@@ -94,7 +95,7 @@ class PreparedComparison:
         """Where the features come from."""
         if (given := self.settings.features) is not None:
             return f"from {Path(given).name}" if os.path.exists(given) else "given by hand"
-        voted = next((one for one in self.built if isinstance(one, RecordedVotes)), None)
+        voted = next((one for one in self.built if isinstance(one, RecordedVotes) and one.features), None)
         return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 
     @cached_property
@@ -117,7 +118,17 @@ class PreparedComparison:
         return sorted(chosen.tolist())
 
     @cached_property
-    def triples(self) -> list[tuple[int, ...]]:
+    def questions(self) -> list[Compare]:
+        """What every oracle is asked to compare: what people have compared already, else triples at random."""
+        recorded = next((one.comparisons for one in self.built if _has_comparisons(one)), None)
+        if recorded is None:
+            return [Compare(Kind.TWO_OF_THREE, tuple(self.examples[row] for row in one)) for one in self._triples()]
+        questions, wanted = recorded.questions(self.examples), self.settings.comparisons
+        rng = np.random.default_rng([self.settings.seed, len(questions), 3])
+        chosen = rng.choice(len(questions), min(wanted, len(questions)), replace=False)
+        return [questions[place] for place in sorted(chosen.tolist())]
+
+    def _triples(self) -> list[tuple[int, ...]]:
         """Different triples of the sample, drawn at random."""
         n, wanted = len(self.examples), self.settings.comparisons
         wanted = min(wanted, n * (n - 1) * (n - 2) // 6)
@@ -221,7 +232,11 @@ def people_of(settings: CompareSettings) -> int | None:
 def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[Feature, ...] | None:
     if settings.features is not None:
         return tuple(read_features(settings.features))
-    return next((oracle.features for oracle in built if isinstance(oracle, RecordedVotes)), None)
+    return next((one.features for one in built if isinstance(one, RecordedVotes) and one.features), None)
+
+
+def _has_comparisons(oracle: Oracle) -> TypeGuard[RecordedVotes]:
+    return isinstance(oracle, RecordedVotes) and len(oracle.comparisons) > 0
 
 
 def _column(name: str, columns: tuple[str, ...]) -> int | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from flows.discover.given import about_of, read_features, with_run_exemplars
     from flows.discover.loop import Limits, Loop
     from flows.discover.outcome import Outcome
-    from flows.discover.preparation import RUNS, Prepared, prepare
+    from flows.discover.preparation import RUNS, Prepared, as_rows, prepare
     from flows.discover.price import (
         AGREE,
         FOUND,
@@ -47,7 +47,7 @@ __getattr__ = on_first_use(
         "findings": "Finding StopReason",
         "loop": "Limits Loop",
         "outcome": "Outcome",
-        "preparation": "Prepared RUNS prepare",
+        "preparation": "Prepared RUNS as_rows prepare",
         "price": "AGREE AskedShares FOUND Measuring PriceRange PricedPlan RandomQuestions RehearsedOracle "
         "RunForecast SAMPLE about_usd draw forecast_discovery forecast_of is_known is_paid label_cells "
         "made_up_feature plans_of predicted_range price_of price_range unanswered_by",

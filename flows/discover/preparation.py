@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discovery import Strategy
-from discovery.strategies import Targeted
+from discovery import Comparison, Strategy, StrategyError
+from discovery.strategies import Listed, Targeted
 from flows.discover.given import GivenFeature, digest_of_given, read_given, with_given
 from flows.discover.settings import AIMED, DECIDING, DiscoverSettings
 from flows.discover.target import DiscoveryTarget, read_target
@@ -19,8 +20,8 @@ from flows.oracle_specs import OracleSpec, by_provider_batch, check_exemplars
 from flows.oracles import build_oracle, remarks_on
 from flows.progress import SILENT, Display
 from flows.settings import Environment, OutFolder, open_store
-from models import Connects, Feature, Oracle, check_ahead, rows_save
-from models.people import MixedCrowd
+from models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
+from models.people import MixedCrowd, RecordedVotes
 from reports.run import RUN_JSON, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
 from store import Store
@@ -154,10 +155,31 @@ class Prepared:
 
     def make_strategy(self) -> Strategy:
         """Raises StrategyError where that is impossible."""
+        if (recorded := self._recorded_comparisons()) is not None:
+            if self.settings.strategy != "auto" or self.settings.ask is not None or self.target is not None:
+                raise StrategyError("recorded comparisons cannot be chosen: leave out --strategy, --ask and a target")
+            return Listed(recorded, beyond=bool(self.settings.beyond))
         strategy = self.settings.make_strategy(len(self.rows))
         if self.target is None or self.settings.unguided:
             return strategy
         return Targeted(strategy, self.target.outputs(self.rows), np.random.default_rng([self.settings.seed, 1]))
+
+    def _recorded_comparisons(self) -> list[Comparison] | None:
+        """What can be asked of whoever elicits, where that is in a table."""
+        asked = self.oracle.elicits if isinstance(self.oracle, MixedCrowd) else self.oracle
+        if not isinstance(asked, RecordedVotes) or not len(asked.comparisons):
+            return None
+        return as_rows(asked.comparisons.questions(self.compared), self.compared)
+
+
+def as_rows(questions: Sequence[Compare], examples: Sequence[Example]) -> list[Comparison]:
+    """Questions about examples as a strategy knows them: by place."""
+    row = {example.id: place for place, example in enumerate(examples)}
+
+    def places(side: Sequence[Example]) -> tuple[int, ...]:
+        return tuple(row[example.id] for example in side)
+
+    return [Comparison(one.kind, places(one.examples), places(one.without)) for one in questions]
 
 
 def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str = "") -> Prepared:
@@ -170,7 +192,9 @@ def prepare(settings: DiscoverSettings, display: Display = SILENT, purpose: str 
     prepared = Prepared(*about, read_target(settings, dataset), out, cheap)
     if not isinstance(oracle, Connects):  # else its identity is not known yet
         prepared.check_folder()
-    prepared.make_strategy()
+    strategy = prepared.make_strategy()
+    if isinstance(strategy, Listed):
+        display.say(f"{len(strategy):,} recorded comparisons are about these examples: they are asked in their order")
     if not purpose:  # labels that are asked again for a change need nothing that was given
         _ = prepared.given
     return prepared

@@ -1,8 +1,8 @@
 """Votes of people, replayed from a table.
 
 The table is a CSV file with the columns example, feature, worker and label (1 or 0, also yes or no; empty where the
-worker abstained). Voter k is the k-th worker in the table to have labelled that example with that feature. What is not
-in the table is refused."""
+worker abstained). Voter k is the k-th worker in the table to have labelled that example with that feature. What people
+answered to comparisons is in a second table, or in this one alone. What is in no table is refused."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from models.oracle import (
     Usage,
     Verdict,
 )
+from models.people.recorded_comparisons import COLUMNS as COMPARISON_COLUMNS
+from models.people.recorded_comparisons import RecordedComparisons, read_comparisons
 from models.prompting import chosen_answer, named_by_words
 
 COLUMNS = ("example", "feature", "worker", "label")
@@ -33,7 +35,6 @@ VALUES = {"1": Verdict.YES, "yes": Verdict.YES, "true": Verdict.YES}
 VALUES |= {"0": Verdict.NO, "no": Verdict.NO, "false": Verdict.NO, "": Verdict.REFUSED}
 AT_ONCE = 4_096
 NOT_THERE = "not in the table of recorded votes"
-LABELS_ONLY = "recorded votes are labels: they compare nothing"
 
 Ballots = dict[tuple[str, str], list[tuple[str, Verdict]]]  # of an example and a feature, in the order of the table
 
@@ -41,15 +42,48 @@ Ballots = dict[tuple[str, str], list[tuple[str, Verdict]]]  # of an example and 
 class RecordedVotes:
     width = AT_ONCE
 
-    def __init__(self, path: Path, *, price: Money = 0, cell: Callable[[str], str] = str.strip) -> None:
-        """`cell` turns a cell of the table into what it means."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        comparisons: Path | None = None,
+        price: Money = 0,
+        cell: Callable[[str], str] = str.strip,
+    ) -> None:
+        """`comparisons` is a table of comparisons; `path` may be one too, where there are no votes. `cell` turns a cell
+        into what it means."""
         self._price = price
-        content = _read(path)
-        self._votes, names = _votes_of(path, content, cell)
+        self._votes: Ballots = {}
+        self.comparisons = RecordedComparisons()
+        digests = []
+        for name, table in (("votes", path), ("comparisons", comparisons)):
+            if table is not None:
+                content = _read(table)
+                digests.append((name, hashlib.sha256(content).hexdigest()))
+                self._take(table, content, cell, compares=name == "comparisons")
+        names = dict.fromkeys(feature for _, feature in self._votes)
         self.features = tuple(Feature(name) for name in names)
         self.most_votes = max(map(len, self._votes.values()), default=0)
-        digest = hashlib.sha256(content).hexdigest()
-        self.identity = OracleIdentity(kind="recorded", model=path.name, parameters=(("votes", digest),))
+        self.identity = OracleIdentity(kind="recorded", model=path.name, parameters=tuple(digests))
+
+    def _take(self, path: Path, content: bytes, cell: Callable[[str], str], *, compares: bool) -> None:
+        """What a table holds, told by its first line."""
+        try:
+            rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+            found = rows.fieldnames or ()
+            compares = compares or set(COMPARISON_COLUMNS) <= set(found)
+            wanted = COMPARISON_COLUMNS if compares else COLUMNS
+            if missing := [name for name in wanted if name not in found]:
+                line = ", ".join(wanted)
+                raise OracleError(f"recorded:{path} has no column {missing[0]!r}: its first line must be {line}")
+            if compares:
+                self.comparisons = read_comparisons(path, rows, cell, self._price)
+            else:
+                self._votes = _collect(path, rows, cell)
+        except UnicodeDecodeError:
+            raise OracleError(f"recorded:{path} is not UTF-8: save it as UTF-8") from None
+        except csv.Error as error:
+            raise OracleError(f"recorded:{path} is no CSV table ({error}): correct it") from None
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         return [self._price] * len(questions)
@@ -61,7 +95,7 @@ class RecordedVotes:
         if isinstance(question, Family):
             return named_by_words(question, "the names themselves")
         if isinstance(question, Compare):
-            return Answer(question, Verdict.REFUSED, "nobody", note=LABELS_ONLY)
+            return self.comparisons.answer(question)
         if isinstance(question, Choose):
             return self._choice(question)
         vote = self._vote(question.example.id, question.feature, question.voter)
@@ -94,23 +128,7 @@ def _read(path: Path) -> bytes:
         raise OracleError(f"recorded:{path} cannot be read ({reason}): give a CSV file of votes") from None
 
 
-def _votes_of(path: Path, content: bytes, cell: Callable[[str], str]) -> tuple[Ballots, list[str]]:
-    try:
-        rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-        if missing:
-            wanted = ", ".join(COLUMNS)
-            raise OracleError(f"recorded:{path} has no column {missing[0]!r}: its first line must be {wanted}")
-        return _collect(path, rows, cell)
-    except UnicodeDecodeError:
-        raise OracleError(f"recorded:{path} is not UTF-8: save it as UTF-8") from None
-    except csv.Error as error:
-        raise OracleError(f"recorded:{path} is no CSV table ({error}): correct it") from None
-
-
-def _collect(
-    path: Path, rows: Iterable[dict[str, str | None]], cell: Callable[[str], str]
-) -> tuple[Ballots, list[str]]:
+def _collect(path: Path, rows: Iterable[dict[str, str | None]], cell: Callable[[str], str]) -> Ballots:
     votes: Ballots = {}
     seen: set[tuple[str, str, str]] = set()
     for number, row in enumerate(rows, start=2):
@@ -126,4 +144,4 @@ def _collect(
             )
         seen.add((example, feature, worker))
         votes.setdefault((example, feature), []).append((worker, verdict))
-    return votes, list(dict.fromkeys(feature for _, feature in votes))
+    return votes

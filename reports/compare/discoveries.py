@@ -1,4 +1,4 @@
-"""What oracles name by themselves: on the same three examples, and in a discovery of their own."""
+"""What oracles name by themselves: asked about the same examples, and in a discovery of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMED, NONE = "feature", "none"
 
 @dataclass(frozen=True, slots=True)
 class SameQuestions:
-    """Two oracles to whom the same triples were put."""
+    """Two oracles to whom the same questions were put."""
 
     a: str
     b: str
@@ -23,7 +23,6 @@ class SameQuestions:
     both_named: int
     same_split: Estimate  # of these, both mean the same examples
     same_words: Estimate  # of these, both use the same words
-    examples: tuple[tuple[tuple[int, ...], str, str], ...]  # rows, and what either said
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -94,27 +93,21 @@ class Yield:
 
 
 def same_questions(study: Study) -> list[SameQuestions]:
-    if not study.triples:
+    if not study.asked:
         return []
     return [_same_questions(study, a, b) for a, b in combinations(study.contenders, 2)]
 
 
 def _same_questions(study: Study, a: Contender, b: Contender) -> SameQuestions:
-    pairs = list(zip(study.triples, a.compared, b.compared, strict=True))
-    both = [(rows, x, y) for rows, x, y in pairs if x.verdict == NAMED == y.verdict]
-    split = sum(set(x.shown) == set(y.shown) for _, x, y in both)
+    pairs = list(zip(study.asked, a.compared, b.compared, strict=True))
+    both = [(asked, x, y) for asked, x, y in pairs if x.verdict == NAMED == y.verdict]
+    chosen = [(x, y) for asked, x, y in both if not asked.without]  # else the question says which are meant
+    split = sum(set(x.shown) == set(y.shown) for x, y in chosen)
     words = sum(same_name(x.name, y.name) for _, x, y in both)
-    reason = "there is no triple for which both named something"
-    said = tuple((rows, x.name or x.verdict, y.name or y.verdict) for rows, x, y in pairs)
-    return SameQuestions(
-        a.name,
-        b.name,
-        len(pairs),
-        len(both),
-        share(split, len(both), reason),
-        share(words, len(both), reason),
-        said,
-    )
+    reason = "there is no question for which both named something"
+    given = reason if chosen or not both else "the questions say which examples are meant"
+    same = share(split, len(chosen), given), share(words, len(both), reason)
+    return SameQuestions(a.name, b.name, len(pairs), len(both), *same)
 
 
 def yields(study: Study) -> list[Yield]:

@@ -205,13 +205,14 @@ def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, 
 
 
 def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
-    """What each oracle said of the first triples."""
+    """What each oracle said to the first questions."""
     study = comparison.study
     return [
         {
-            "examples": [study.ids[row] for row in rows],
+            "examples": [study.ids[row] for row in asked.examples],
+            "without": [study.ids[row] for row in asked.without],
             "said": [one.compared[number].name or one.compared[number].verdict for one in study.contenders],
         }
-        for number, rows in enumerate(study.triples[:MAX_LISTED_TRIPLES])
+        for number, asked in enumerate(study.asked[:MAX_LISTED_TRIPLES])
         if all(one.compared for one in study.contenders)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, VoteSheet
+from discovery import UNKNOWN, Comparison, VoteSheet
 from discovery.statistics import Resamples
 
 LabelMatrix = NDArray[np.int8]  # features × examples
@@ -17,7 +17,7 @@ LabelMatrix = NDArray[np.int8]  # features × examples
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What one oracle said when three examples were put to it."""
+    """What one oracle said when it was asked to compare."""
 
     verdict: str
     name: str = ""
@@ -78,7 +78,7 @@ class Study:
     accuracy: float  # that is wanted
     seed: int
     draws: int  # of the bootstrap
-    triples: tuple[tuple[int, ...], ...] = ()  # rows that every oracle compared
+    asked: tuple[Comparison, ...] = ()  # that every oracle was asked to compare
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     finished_at: str = ""

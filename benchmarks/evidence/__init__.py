@@ -1,0 +1,1 @@
+"""Experiments on what real people and real models have answered: what docs/evidence.md quotes."""

@@ -1,0 +1,123 @@
+"""Comparisons replayed from a table: the right answer, nothing made up, and one line where the table is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from discovery import Kind
+from models import Compare, Feature, Label, OracleError, Verdict
+from models.people import RecordedVotes
+from tests.support.made import texts
+
+VOTES = "example,feature,worker,label\ne0,hat,ann,1\n"
+TABLE = """question,left,right,answer,definition,worker
+left-right,e0|e1,e2 | e3,hat,on the head,ann
+left-right,e1|e0,e2|e3,cap,,ben
+two-of-three,e0|e2,e1,beard,,
+two-of-three,e1|e2|e3,,,,cat
+pair,e4,e0,scarf,,
+groups,e0|e1,e3|e4,coat,,
+tag,e4,,boots,,
+"""
+E = texts(5)
+
+
+def table_of(folder: Path, content: str, name: str = "comparisons.csv") -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> RecordedVotes:
+    votes = table_of(tmp_path, VOTES, "votes.csv")
+    return RecordedVotes(votes, comparisons=table_of(tmp_path, TABLE), price=7)
+
+
+def test_the_answer_is_that_of_the_table_whatever_the_order_of_the_examples(recorded: RecordedVotes) -> None:
+    asked = [
+        Compare(Kind.LEFT_RIGHT, (E[1], E[0]), (E[3], E[2])),
+        Compare(Kind.LEFT_RIGHT, (E[0], E[1]), (E[2], E[3]), voter=1),
+        Compare(Kind.TWO_OF_THREE, (E[2], E[1], E[0])),
+        Compare(Kind.TWO_OF_THREE, (E[3], E[2], E[1])),
+        Compare(Kind.PAIR, (E[0], E[4])),
+        Compare(Kind.GROUPS, (E[0], E[1]), (E[3], E[4])),
+        Compare(Kind.TAG, (E[4],)),
+    ]
+    told = [(one.verdict, one.feature, one.shown, one.by, one.cost) for one in recorded.ask(asked)]
+    assert told == [
+        (Verdict.FEATURE, Feature("hat", "on the head"), (0, 1), "ann", 7),
+        (Verdict.FEATURE, Feature("cap"), (0, 1), "ben", 7),
+        (Verdict.FEATURE, Feature("beard"), (0, 2), "somebody", 7),
+        (Verdict.NONE, None, (), "cat", 7),
+        (Verdict.FEATURE, Feature("scarf"), (1,), "somebody", 7),
+        (Verdict.FEATURE, Feature("coat"), (0, 1), "somebody", 7),
+        (Verdict.FEATURE, Feature("boots"), (0,), "somebody", 7),
+    ]
+
+
+def test_what_is_not_in_the_table_is_refused_and_free(recorded: RecordedVotes) -> None:
+    asked = [
+        Compare(Kind.LEFT_RIGHT, (E[2], E[3]), (E[0], E[1])),  # the sides the other way round
+        Compare(Kind.LEFT_RIGHT, (E[0], E[1]), (E[2], E[3]), voter=2),
+        Compare(Kind.ONE_OF_THREE, (E[0], E[1], E[2])),  # the same three, another question
+    ]
+    for answer in recorded.ask(asked):
+        assert (answer.verdict, answer.cost) == (Verdict.REFUSED, 0)
+        assert answer.note == "not in the table of recorded comparisons"
+
+
+def test_its_questions_are_those_about_the_given_examples_each_once(recorded: RecordedVotes) -> None:
+    assert [(one.kind, len(one.examples), len(one.without)) for one in recorded.comparisons.questions(E)] == [
+        (Kind.LEFT_RIGHT, 2, 2),
+        (Kind.TWO_OF_THREE, 3, 0),
+        (Kind.TWO_OF_THREE, 3, 0),
+        (Kind.PAIR, 2, 0),
+        (Kind.GROUPS, 2, 2),
+        (Kind.TAG, 1, 0),
+    ]
+    assert [one.kind for one in recorded.comparisons.questions(E[:3])] == [Kind.TWO_OF_THREE]
+
+
+def test_a_question_does_not_tell_its_answer_by_the_order(recorded: RecordedVotes) -> None:
+    beard = recorded.comparisons.questions(E)[1]
+    assert [example.id for example in beard.examples] == ["e0", "e1", "e2"]  # the table has e0 and e2 first
+
+
+def test_a_table_of_comparisons_may_come_alone(tmp_path: Path) -> None:
+    alone = RecordedVotes(table_of(tmp_path, TABLE))
+    assert alone.features == ()
+    assert len(alone.comparisons) == 6
+    (label,) = alone.ask([Label(Feature("hat"), E[0])])
+    assert label.verdict is Verdict.REFUSED
+
+
+def test_votes_alone_are_the_oracle_that_they_were(tmp_path: Path) -> None:
+    """Answers that are kept under it stay valid."""
+    votes = table_of(tmp_path, VOTES, "votes.csv")
+    assert [name for name, _ in RecordedVotes(votes).identity.parameters] == ["votes"]
+    both = RecordedVotes(votes, comparisons=table_of(tmp_path, TABLE)).identity
+    other = RecordedVotes(votes, comparisons=table_of(tmp_path, TABLE.replace("cap", "hood"), "other.csv")).identity
+    assert len({RecordedVotes(votes).identity, both, other}) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("guess,e0,e1,hat,,", "line 9: question 'guess': write one of two-of-three"),
+        ("two-of-three,e0,e1,hat,,", "line 9: a two-of-three question has 2 in left and 1 in right, not 1 and 1"),
+        ("left-right,e0,,hat,,", "line 9: a left-right question needs examples in left and in right"),
+        ("pair,e0 e1,,hat,,", "line 9: a pair question has 1 in left and 1 in right, not 1 and 0: separate"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(OracleError, match=said):
+        RecordedVotes(table_of(tmp_path, TABLE + line + "\n"))
+
+
+def test_a_second_table_that_is_none_is_one_line(tmp_path: Path) -> None:
+    votes = table_of(tmp_path, VOTES, "votes.csv")
+    with pytest.raises(OracleError, match="has no column 'question': its first line must be question, left, right"):
+        RecordedVotes(votes, comparisons=votes)
