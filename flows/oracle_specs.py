@@ -45,9 +45,12 @@ class OracleSpec:
 
 
 def _unusable(text: str) -> str:
-    if len(text) > MAX_SPEC_CHARS:
+    plain = unquote(text)
+    if len(plain) > MAX_SPEC_CHARS:
         return f"it is longer than {MAX_SPEC_CHARS} characters: shorten it"
-    if not unquote(text).isprintable():
+    pairs = parse_qsl(text.partition("?")[2], keep_blank_values=True)
+    lines = sum(value.count("\n") for name, value in pairs if name == "about")  # of which it may have several
+    if plain.count("\n") > lines or not (text.isprintable() and plain.replace("\n", " ").isprintable()):
         return "it holds a character that cannot be printed: remove it"
     return ""
 
@@ -84,7 +87,7 @@ READS_BRIEF = ("openai", "vlm", "human")
 def with_brief(text: str, about: str | None, avoid: str | None) -> str:
     """The same oracle, told what the data is about and what is not wanted; others than these cannot be told."""
     spec = OracleSpec.parse(text)
-    said = {name: " ".join(value.split()) for name, value in (("about", about), ("avoid", avoid)) if value}
+    said = {name: value for name, value in (("about", about), ("avoid", avoid)) if value}
     if spec.kind not in READS_BRIEF or not said:
         return text
     return str(replace(spec, parameters=tuple((dict(spec.parameters) | said).items())))

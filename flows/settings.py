@@ -93,8 +93,8 @@ def _dataset(text: str) -> str:
 
 
 def _about(text: str) -> str:
-    """The text, or that of the file it names; spaces and line breaks count as one space."""
-    return " ".join(_whole(text).split())
+    """The text, or that of the file it names, in its lines; several spaces count as one."""
+    return "\n".join(" ".join(line.split()) for line in _whole(text).strip().splitlines())
 
 
 def _whole(text: str) -> str:

@@ -27,6 +27,25 @@ def record(answers, run_id, records):
 KeptAnswers.record = record
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
 """
+# A discovery without Prefect, with settings as JSON, killed when so many answers were kept.
+DISCOVERY = """
+import json, os, signal, sys
+from flows.discover import DiscoverSettings, prepare, run_discovery
+from store.ledger.answers import KeptAnswers
+enough, settings = int(sys.argv[1]), json.loads(sys.argv[2])
+keep, kept = KeptAnswers.record, 0
+
+def record(answers, run_id, records):
+    global kept
+    first = keep(answers, run_id, records)
+    kept += len(records)
+    if kept >= enough:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return first
+
+KeptAnswers.record = record
+run_discovery(prepare(DiscoverSettings.model_validate(settings)), run_id="killed")
+"""
 # `python -m flows`, killed before or after a change to a run is written to its log.
 AT_CHANGE = """
 import os, runpy, signal, sys

@@ -6,7 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from discovery.families import groups_by_words
 from sources.dataset import Dataset
@@ -59,11 +62,20 @@ class TruthfulPerson:
             if not groups:
                 return {"verdict": "none"}
             return {"verdict": "feature", "name": groups[0].name, "shown": list(groups[0].members)}
+        if shown.kind == "groups":
+            name = max((one for one in self.columns if one not in question["known"]), key=partial(self._gap, question))
+            return {"verdict": "feature", "name": name, "shown": []}
         for column, name in enumerate(self.columns):
             has = [self.truth[digest][column] for digest in question["examples"]]
             if sum(has) == 2 and name not in question["known"]:
                 return {"verdict": "feature", "name": name, "shown": [n for n, one in enumerate(has) if one]}
         return {"verdict": "none"}
+
+    def _gap(self, question: dict[str, Any], name: str) -> float:
+        """By how much more of one group has it than of the other."""
+        column = self.columns.index(name)
+        shares = [np.mean([self.truth[one][column] for one in question[side]]) for side in ("examples", "without")]
+        return float(abs(shares[0] - shares[1]))
 
     def _has(self, question: dict[str, Any], name: str) -> bool:
         return name in self.columns and self.truth[question["example"]][self.columns.index(name)] == 1

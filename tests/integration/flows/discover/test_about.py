@@ -92,14 +92,14 @@ def test_runs_that_differ_in_it_share_no_answer_and_one_without_it_pays_for_noth
 
 def test_it_can_stand_in_a_file_and_goes_with_the_run_to_its_enrichment(dataset: Path, tmp_path: Path) -> None:
     file = tmp_path / "brief.txt"
-    file.write_text("Notes of\n  a shop.\n")
+    file.write_text("\nNotes of   a shop.\r\n- what is sold\n\n")
     settings = DiscoverSettings(dataset=str(dataset), oracle="openai:x", about=str(file))
-    assert settings.about == "Notes of a shop."
+    assert settings.about == "Notes of a shop.\n- what is sold"
     with FakeOpenAI(Mind(WORDS)) as server:
         outcome = discovered(server, dataset, about=str(file))
     folder = outcome.settings.out
     enriched = EnrichSettings(dataset=str(dataset), oracle="openai:x", features=str(folder))
-    assert enriched.briefed("openai:x") == "openai:x?about=Notes%20of%20a%20shop."
+    assert enriched.briefed("openai:x") == "openai:x?about=Notes%20of%20a%20shop.%0A-%20what%20is%20sold"
     assert enriched.briefed("contrastive") == "contrastive"
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(ValidationError, match="cannot be read"):
