@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DONE, WAITING = 0, 75
 WITH_PREFECT = ("discover", "enrich", "rediscover", "compare")
-WITH_ACTIONS = ("features", "review", "server", "store")
+WITH_ACTIONS = ("features", "labels", "review", "server", "store")
 interruption = Interruption()
 
 # command: (its module in flows.cli, what it does, an example unless the module has one)
@@ -50,6 +50,7 @@ COMMANDS = {
     "export": ("runs", "Write the labels of a run for other programs.", "runs/faces --to wide-parquet --out exported"),
     "tree": ("runs", "Print which features of a run lie below which.", "runs/faces --dot | dot -Tsvg > tree.svg"),
     "features": ("runs", "List, rename, merge, split, drop or define the features of a run.", ""),
+    "labels": ("runs", "Correct labels of a run by hand.", ""),
     "attributes": (
         "runs",
         "Find features that are values of one attribute, and give every example its value.",
@@ -164,7 +165,7 @@ def _action_first(app: App, argv: list[str]) -> list[str]:
         if not argv[place].startswith("-")
         and (not argv[place - 1].startswith("--") or "=" in argv[place - 1] or argv[place - 1] in flags)
     ]
-    expected = 1 if argv[0] == "features" else 0  # the run comes first
+    expected = 1 if argv[0] in ("features", "labels") else 0  # the run comes first
     for place in words[expected : expected + 1] + words[:1]:
         if argv[place] in actions:
             return [argv[0], argv[place], *argv[1:place], *argv[place + 1 :]]

@@ -25,7 +25,15 @@ from flows.discover import DiscoverSettings, Run, discover
 from flows.enrich import EnrichSettings, RediscoverSettings, enrich
 from flows.errors import UsageError
 from flows.progress import display_for_python
-from flows.runs import CurationRequest, RationaleRequest, ask_why, curate, forecast_control, forecast_reasons
+from flows.runs import (
+    CurationRequest,
+    RationaleRequest,
+    ask_why,
+    correct_labels,
+    curate,
+    forecast_control,
+    forecast_reasons,
+)
 from flows.runs import attributes as make_attributes
 from flows.runs import export as write_export
 from flows.runs import report as write_report
@@ -48,6 +56,7 @@ __all__ = [
         "estimate",
         "export",
         "features",
+        "labels",
         "rationale",
         "rediscover",
         "report",
@@ -170,6 +179,14 @@ def features(
     }
     request = CurationRequest(action, [*names], definitions=[*definitions], confirmed=yes, store=store, **about)
     return curate(_run(run), request, display_for_python()).data
+
+
+def labels(
+    run: Run | Path | str, action: str = "list", *words: str, by: str | None = None, dataset: str | None = None
+) -> Any:
+    """List or correct labels of a run, as the command line does: `labels(run, "set", "0007.png", "pointed hat", "no")`,
+    `labels(run, "import", "doubtful.csv", by="Ann")`. `Run(path)` reads it again."""
+    return correct_labels(_run(run), action, *words, by=by, dataset=dataset, display=display_for_python()).data
 
 
 def attributes(

@@ -147,6 +147,9 @@ def features(
     dataset: str | None = ...,
     store: str | None = ...,
 ) -> Any: ...
+def labels(
+    run: Run | Path | str, action: str = ..., *words: str, by: str | None = ..., dataset: str | None = ...
+) -> Any: ...
 def rationale(
     run: Run | Path | str,
     *,

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,10 @@ CHANCE, VERSION = (
     " (probability)",
     " (predicted in)",
 )  # of the columns that say which labels of a feature were predicted
+CORRECTOR = " (corrected by)"
+
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,17 @@ class Column:
 
 
 @dataclass(frozen=True)
+class CorrectedCell:
+    """A person's label of a content, which nothing overwrites; None takes back an earlier one."""
+
+    feature: str
+    digest: str
+    label: int | None
+    by: str
+    at: str
+
+
+@dataclass(frozen=True)
 class Meaning:
     """What a table is about."""
 
@@ -51,6 +66,7 @@ class Meaning:
     oracle: dict[str, Any] = field(default_factory=dict)
     votes: int = 1
     certificates: tuple[dict[str, Any], ...] = ()  # of predicted labels, by feature and version
+    corrections: tuple[CorrectedCell, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -84,6 +100,7 @@ class GrowingTable:
         self._by_digest: tuple[NDArray[np.uint64], NDArray[np.intp]] | None = None
         self._predicted: NDArray[np.void] | None = None  # made when a label is predicted
         self._replaced: dict[str, KnownRow] = {}  # contents that were overwritten
+        self._corrections = _by_digest(self.meaning)
 
     def __len__(self) -> int:
         return self._used
@@ -126,6 +143,49 @@ class GrowingTable:
         self.labels[row] = known.labels
         if known.predicted is not None:
             self._made_predicted()[row] = known.predicted
+        self._apply_corrections(row)
+
+    def correct(self, cells: Iterable[CorrectedCell]) -> None:
+        """Take over corrections, the latest of a label last; where one is taken back the label is unknown."""
+        final = {(cell.feature, cell.digest): cell for cell in cells}
+        kept = {(one.feature, one.digest): one for one in self.meaning.corrections}
+        taken_back = [one for key, one in kept.items() if key in final and final[key].label is None]
+        kept = {key: one for key, one in (kept | final).items() if one.label is not None}
+        undone = _by_digest(replace(self.meaning, corrections=tuple(taken_back)))
+        for row in self._rows_with(undone):
+            self.labels[row, list(undone[self.digest(row)])] = UNKNOWN
+        self.meaning = replace(self.meaning, corrections=tuple(kept.values()))
+        self._use_corrections()
+
+    def corrected_columns(self, digest: str) -> Collection[int]:
+        """The columns that people have corrected for a content: they are not asked."""
+        return self._corrections.get(digest, {}).keys()
+
+    def correctors(self, column: int) -> dict[int, str]:
+        """Of a column who corrected its labels, by row."""
+        rows = self._rows_with(self._corrections)
+        corrected = {row: self._corrections[self.digest(row)].get(column) for row in rows}
+        return {row: cell.by for row, cell in corrected.items() if cell is not None}
+
+    def _use_corrections(self) -> None:
+        self._corrections = _by_digest(self.meaning)
+        for row in self._rows_with(self._corrections):
+            self._apply_corrections(row)
+
+    def _apply_corrections(self, row: int) -> None:
+        if self._corrections:
+            for column, cell in self._corrections.get(self.digest(row), {}).items():
+                self.labels[row, column] = UNKNOWN if cell.label is None else cell.label
+                if self._predicted is not None:
+                    self._predicted[row, column] = np.zeros((), PREDICTED)
+
+    def _rows_with(self, digests: Collection[str]) -> list[int]:
+        if not digests:
+            return []
+        prefixes = np.ascontiguousarray(self.digests[: self._used, :8]).view(np.uint64).ravel()
+        wanted = np.array([np.frombuffer(bytes.fromhex(one)[:8], np.uint64)[0] for one in digests])
+        near = np.flatnonzero(np.isin(prefixes, wanted)).tolist()
+        return [row for row in near if self.digest(row) in digests]
 
     def is_predicted(self, row: int) -> NDArray[np.bool_]:
         """Of the columns of a row."""
@@ -134,7 +194,9 @@ class GrowingTable:
         return np.asarray(self._predicted["version"][row] > 0)
 
     def set_asked(self, row: int, columns: NDArray[np.intp], labels: Labels) -> None:
-        """Labels of the oracle, which replace predicted ones; where it gave none a predicted one stays."""
+        """Labels of the oracle, which replace predicted ones; where it gave none a predicted one stays. What a person
+        has corrected stays in any case."""
+        columns, labels = self._uncorrected(row, columns, labels)
         if self._predicted is not None:
             taken = (labels != UNKNOWN) | ~self.is_predicted(row)[columns]
             columns, labels = columns[taken], labels[taken]
@@ -142,13 +204,23 @@ class GrowingTable:
         self.labels[row, columns] = labels
 
     def set_predicted(self, row: int, columns: NDArray[np.intp], labels: Labels, chances: NDArray[np.float64]) -> None:
-        """Predicted labels, only where the oracle has given none."""
+        """Predicted labels, only where neither the oracle nor a person has given one."""
+        chances = self._uncorrected(row, columns, chances)[1]
+        columns, labels = self._uncorrected(row, columns, labels)
         if ((self.labels[row, columns] != UNKNOWN) & ~self.is_predicted(row)[columns]).any():
             raise ValueError("a predicted label must not replace the oracle's")
         self.labels[row, columns] = labels
         marks = self._made_predicted()
         marks["version"][row, columns] = self.meaning.version
         marks["chance"][row, columns] = chances
+
+    def _uncorrected(
+        self, row: int, columns: NDArray[np.intp], values: NDArray[Kind]
+    ) -> tuple[NDArray[np.intp], NDArray[Kind]]:
+        if not self._corrections:
+            return columns, values
+        free = ~np.isin(columns, list(self.corrected_columns(self.digest(row))))
+        return columns[free], values[free]
 
     def _made_predicted(self) -> NDArray[np.void]:
         if self._predicted is None:
@@ -189,10 +261,12 @@ class GrowingTable:
                 self._predicted[row] = np.zeros((), PREDICTED)
         self.digests[row] = np.frombuffer(bytes.fromhex(digest), np.uint8)
         self.versions[row] = version
+        self._apply_corrections(row)
         return row
 
     def define(self, meaning: Meaning) -> None:
-        """Take over another meaning; columns that mean the same in both keep their labels."""
+        """Take over another meaning; columns that mean the same in both keep their labels. What people corrected is
+        theirs, whoever is asked otherwise."""
         labels = np.full((len(self.labels), len(meaning.columns)), UNKNOWN, np.int8)
         predicted = None if self._predicted is None else np.zeros(labels.shape, PREDICTED)
         same_voter = (meaning.oracle, meaning.votes) == (self.meaning.oracle, self.meaning.votes)
@@ -204,6 +278,7 @@ class GrowingTable:
                 if predicted is not None and self._predicted is not None:
                     predicted[:, place] = self._predicted[:, before]
         self.labels, self.meaning, self._predicted = labels, meaning, predicted
+        self._use_corrections()
 
     def _grow(self) -> None:
         if self._used < len(self.versions):
@@ -285,14 +360,19 @@ def write_file(file: Any, table: GrowingTable, rows: Sequence[int] | None = None
 
     chosen = np.arange(len(table)) if rows is None else np.asarray(rows, np.intp)
     marked = [column for column in range(len(table.meaning.columns)) if table.marks(column) is not None]
-    schema = _schema(table.meaning, marked)
+    corrected = {column: by for column in range(len(table.meaning.columns)) if (by := table.correctors(column))}
+    schema = _schema(table.meaning, marked, list(corrected))
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in _batches(table, chosen, schema, marked):
+        for batch in _batches(table, chosen, schema, marked, list(corrected.values())):
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
 
 
 def _batches(
-    table: GrowingTable, rows: NDArray[np.intp], schema: pa.Schema, marked: Sequence[int]
+    table: GrowingTable,
+    rows: NDArray[np.intp],
+    schema: pa.Schema,
+    marked: Sequence[int],
+    correctors: Sequence[Mapping[int, str]],
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
@@ -311,10 +391,11 @@ def _batches(
                 asked = marks["version"][part] == 0
                 arrays.append(pa.array(marks["chance"][part].astype(np.float32), pa.float32(), mask=asked))
                 arrays.append(pa.array(marks["version"][part], pa.int32(), mask=asked))
+        arrays += [pa.array([by.get(row) for row in part.tolist()], pa.string()) for by in correctors]
         yield pa.record_batch(arrays, schema=schema)
 
 
-def _schema(meaning: Meaning, marked: Sequence[int]) -> pa.Schema:
+def _schema(meaning: Meaning, marked: Sequence[int], corrected: Sequence[int]) -> pa.Schema:
     import pyarrow as pa
 
     own = [pa.field("id", pa.string()), pa.field("digest", pa.string()), pa.field("version", pa.int32())]
@@ -322,6 +403,7 @@ def _schema(meaning: Meaning, marked: Sequence[int]) -> pa.Schema:
     for column in marked:
         name = column_name(meaning.names[column])
         features += [pa.field(name + CHANCE, pa.float32()), pa.field(name + VERSION, pa.int32())]
+    features += [pa.field(column_name(meaning.names[column]) + CORRECTOR, pa.string()) for column in corrected]
     return pa.schema([*own, *features], metadata={NOTE: json.dumps(asdict(meaning), ensure_ascii=False).encode()})
 
 
@@ -333,7 +415,18 @@ def _meaning(note: bytes) -> Meaning:
     said = json.loads(note)
     columns = tuple(Column(**column) for column in said["columns"])
     certificates = tuple(said.get("certificates", ()))
-    return replace(Meaning(**said), columns=columns, certificates=certificates)
+    corrections = tuple(CorrectedCell(**cell) for cell in said.get("corrections", ()))
+    return replace(Meaning(**said), columns=columns, certificates=certificates, corrections=corrections)
+
+
+def _by_digest(meaning: Meaning) -> dict[str, dict[int, CorrectedCell]]:
+    """The corrections of the columns that a table has, by content and column."""
+    places = {name: place for place, name in enumerate(meaning.names)}
+    found: dict[str, dict[int, CorrectedCell]] = {}
+    for cell in meaning.corrections:
+        if cell.feature in places:
+            found.setdefault(cell.digest, {})[places[cell.feature]] = cell
+    return found
 
 
 _Part = tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels, "NDArray[np.void] | None"]

@@ -1,4 +1,4 @@
-"""The commands about a run that exists: report, export, tree, attributes and features."""
+"""The commands about a run that exists: report, export, tree, attributes, features and labels."""
 
 from __future__ import annotations
 
@@ -237,6 +237,57 @@ def undo(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
 def log(run: RunFolder, /, *, output: Changing = CHANGING) -> None:
     """List the changes that were made."""
     _change(run, "log", (), output)
+
+
+labels = command_group(
+    "labels",
+    "labels runs/faces import doubtful.csv --by Ann",
+    usage="Usage: python -m flows labels RUN COMMAND [ARGUMENT…] [OPTIONS]",
+)
+ByOption = Annotated[str | None, option("NAME", "who corrects (default: the name of your account)")]
+
+
+@action(labels, "labels runs/faces import doubtful.csv --by Ann", name="import")
+def import_labels(
+    run: RunFolder,
+    table: Annotated[str, option("CSV", "a table with the columns id, feature and corrected")],
+    /,
+    *,
+    by: ByOption = None,
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> None:
+    """Take over the column `corrected` of doubtful.csv: yes, no or clear."""
+    _correct(run, "import", table, output=output, by=by, dataset=dataset)
+
+
+@action(labels, "labels runs/faces set 0007.png 'pointed hat' no --by Ann", name="set")
+def set_labels(
+    run: RunFolder,
+    example: Annotated[str, option("EXAMPLE", "the id of an example")],
+    feature: Annotated[str, option("FEATURE", "the name of a feature")],
+    label: Annotated[str, option("LABEL", "yes, no, or clear to take a correction back")],
+    /,
+    *,
+    by: ByOption = None,
+    dataset: DatasetOption = None,
+    output: Output = PLAIN,
+) -> None:
+    """Correct one label: RUN set EXAMPLE FEATURE yes|no|clear."""
+    _correct(run, "set", example, feature, label, output=output, by=by, dataset=dataset)
+
+
+@action(labels, "labels runs/faces list", name="list")
+def list_labels(run: RunFolder, /, *, output: Output = PLAIN) -> None:
+    """List the labels that people have corrected, and how often they left them as they were."""
+    _correct(run, "list", output=output)
+
+
+def _correct(run: str, *words: str, output: Output, **more: Any) -> None:
+    from flows.runs import correct_labels
+
+    result = correct_labels(_run_of(run), *words, display=terminal_display(), **more)
+    output.print(result.data, result.lines)
 
 
 def _change(run: str, name: str, names: tuple[str, ...], output: Changing, **more: Any) -> None:

@@ -27,7 +27,7 @@ from flows.enrich.values import ValueTable, Valuing
 from flows.oracle_specs import deciding
 from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
-from flows.runs import attributes_of
+from flows.runs import attributes_of, corrected_cells
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
@@ -54,15 +54,16 @@ def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any]
     version = old.version + 1
     if old.columns and (old.oracle, old.votes) != (identity, settings.votes):
         _require_backfill(settings, f"{old.oracle.get('kind')}:{old.oracle.get('model')}", old.votes)
-        return Meaning(version, tuple(Column(f.name, f.definition, 0) for f in features), identity, settings.votes)
+        columns = tuple(Column(f.name, f.definition, 0) for f in features)
+        return Meaning(version, columns, identity, settings.votes, corrections=old.corrections)
     given = {feature.name: feature for feature in features}
-    columns = [_continued(column, given.get(column.name), settings) for column in old.columns]
+    continued = [_continued(column, given.get(column.name), settings) for column in old.columns]
     # Rows of before count as asked for a new feature only if it is filled in for them.
     since = 0 if settings.backfill or not old.columns else version
-    columns += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
-    same = {column.name for column in columns if column.definition == (old.column(column.name) or column).definition}
+    continued += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
+    same = {column.name for column in continued if column.definition == (old.column(column.name) or column).definition}
     certificates = tuple(one for one in old.certificates if one["feature"] in same)
-    return Meaning(version, tuple(columns), identity, settings.votes, certificates)
+    return Meaning(version, tuple(continued), identity, settings.votes, certificates, old.corrections)
 
 
 def _continued(column: Column, feature: Feature | None, settings: EnrichSettings) -> Column:
@@ -191,6 +192,7 @@ class _Job:
         before = table.meaning
         asked = oracle.identity.to_json() | ({"exemplars": settings.exemplars} if settings.exemplars else {})
         table.define(next_meaning(before, self.features, asked, settings))
+        table.correct(corrected_cells(settings.features))
         # A flow that is tried again after a partial table makes the next version.
         run_id = f"{self.run_id}-{table.meaning.version}"
         scopes = self._scopes(table.meaning)

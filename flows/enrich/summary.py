@@ -50,6 +50,7 @@ class EnrichSummary(BaseModel):
     unknown_calls: int
     unknown_usd: float
     predicted_labels: int = 0  # of the whole table, earlier versions included
+    corrected_labels: int = 0  # by people, of the whole table
     predictions: list[dict[str, Any]] = []  # of this run, one per group of examples with the same features
     certificates: list[dict[str, Any]] = []  # of this run and of earlier ones, by feature and version
     attributes: dict[str, dict[str, int]] = {}  # how many rows have each value
@@ -109,6 +110,8 @@ class EnrichSummary(BaseModel):
                 lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
         lines += [*self.warnings, *(self.unusable.lines() if self.unusable else [])]
         lines += self._lines_of_predictions()
+        if self.corrected_labels:
+            lines.append(f"{plural(self.corrected_labels, 'label')} as people corrected them")
         if self.attributes:
             lines.append(f"values of {', '.join(self.attributes)}: {self.asked_values:,} asked")
         if self.message:
@@ -173,6 +176,7 @@ def summarise(
         unknown_calls=changes.unknown_calls,
         unknown_usd=changes.unknown / MICRO,
         predicted_labels=table.predicted_count,
+        corrected_labels=sum(len(table.correctors(column)) for column in range(len(table.meaning.columns))),
         predictions=[made.to_json() for made in predicted],
         certificates=[*table.meaning.certificates, *(c for made in predicted for c in made.certificates(version))],
         saved=savings.to_json(),

@@ -205,7 +205,13 @@ class Enrichment:
             return
         known = table.known_content(example.digest)
         if known is None:
-            self._enqueue(tuple(self._columns), example, ChangeKind.ADDED if row is None else ChangeKind.CHANGED)
+            corrected = table.corrected_columns(example.digest)
+            columns = tuple(column for column in self._columns if column not in corrected)
+            kind = ChangeKind.ADDED if row is None else ChangeKind.CHANGED
+            if columns:
+                self._enqueue(columns, example, kind)
+            else:
+                self._apply_row(example, kind, (), np.empty(0, np.int8))
             return
         moved = table.put(example.id, example.digest, known.version)
         table.restore(moved, known)

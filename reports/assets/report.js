@@ -139,6 +139,8 @@
   // One example with all its features and votes.
   const dialog = byId("example");
   function votesOf(feature, place) {
+    const corrector = data.corrected[feature][place];
+    if (corrector !== undefined) return `corrected by ${corrector}`;
     const chance = data.predicted[feature][place];
     if (chance !== undefined) return `predicted, ${chance} % yes`;
     const [yes, no, abstained] = data.tallies[data.votes[feature][place]];

@@ -1,4 +1,12 @@
-"""Changes to the features of a run, and their log."""
+"""Changes to the features of a run and corrections of its labels, and their logs."""
 
 from reports.curation.changes import Change, LabelRequest
+from reports.curation.corrections import (
+    LABELS,
+    Correction,
+    LabelEdit,
+    checked_by_people,
+    record_corrections,
+    unused_corrections,
+)
 from reports.curation.log import CuratedRun, Votes, effective, plan_change, read_log, record_change, undo

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from reports.drawing import plural
-from reports.run import SAME, Attribute, Findings, Found, RunError, Tally, names_of
+from reports.run import SAME, Attribute, Findings, Found, Origin, RunError, Tally, names_of
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,9 @@ class Change:
 
     def explained(self) -> list[str]:
         """Line by line: what is kept, what must be asked again, what goes."""
-        predicted = {one.name: int(one.predicted.sum()) for one in self.after.found}
+        of_them = {one.name: _of_them(one) for one in self.after.found}
         lines = [
-            f"keeps {plural(count, 'label')} of {name!r}"
-            + (f", {predicted[name]:,} of them predicted" if predicted.get(name) else "")
-            for name, count in self.kept.items()
+            f"keeps {plural(count, 'label')} of {name!r}{of_them.get(name, '')}" for name, count in self.kept.items()
         ]
         lines += [f"asks {plural(len(ask.ids), 'label')} of {ask.feature!r} again" for ask in self.asks if ask.ids]
         lines += [f"takes {name!r} out of reports, exports and enrichments" for name in self.gone]
@@ -80,7 +78,7 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
     into = arguments.get("into") or merging[0].name
     if into not in names:
         _free(findings, into)
-    known = np.stack([feature.labels for feature in merging])
+    known = np.stack([feature.uncorrected for feature in merging])
     yes, no = (known == 1).any(axis=0), (known == 0).any(axis=0)
     labels = np.select([yes & ~no, no & ~yes], [np.int8(1), np.int8(0)], np.int8(UNKNOWN)).astype(np.int8)
     base = next((feature for feature in merging if feature.name == into), merging[0])
@@ -96,6 +94,8 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
         made=f"merged with {', '.join(f'“{name}”' for name in others)}",
         chances=_merged_chances(merging),
         certificate=None,
+        origins=_origins(merging),
+        corrected={},  # they are found again by the origins
     )
     gone = others
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {place: [] for place in places}
@@ -120,6 +120,9 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
                 consistent=True,
                 made=f"split from “{old.name}”",
                 certificate=None,
+                origins=tuple((*one, part) for one in old.origins),
+                labels=old.uncorrected,
+                corrected={},
             ),
             asked,
         )
@@ -152,11 +155,13 @@ def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
     new: dict[int, list[Found]] = {place_of(findings, name): [] for name in gone}
     for first, others in into.items():
         base = findings.found[place_of(findings, first)]
-        labels = base.labels.copy()
-        for name in others:
-            labels = np.where(labels == UNKNOWN, findings.found[place_of(findings, name)].labels, labels)
+        joined = [findings.found[place_of(findings, name)] for name in others]
+        labels = base.uncorrected
+        for one in joined:
+            labels = np.where(labels == UNKNOWN, one.uncorrected, labels)
         made = f"merged with {', '.join(f'“{name}”' for name in others)}"
-        new[place_of(findings, first)] = [replace(base, labels=labels, made=made)]
+        whole = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
+        new[place_of(findings, first)] = [whole]
     kept = {feature.name: _known(feature) for features in new.values() for feature in features}
     return Change("duplicates", {"into": into}, _with(findings, new), kept, [], gone)
 
@@ -238,6 +243,7 @@ def _asking(
                 labels=np.where(asked, np.int8(UNKNOWN), feature.labels),
                 tally=_without(feature.tally, asked),
                 chances=None if feature.chances is None else np.where(asked, np.nan, feature.chances),
+                corrected={row: one for row, one in feature.corrected.items() if not asked[row]},
             )
             cleared[place].append(blank)
             kept[feature.name] = _known(blank)
@@ -257,9 +263,18 @@ def _known(feature: Found) -> int:
     return int((feature.labels != UNKNOWN).sum())
 
 
+def _of_them(feature: Found) -> str:
+    counts = {"predicted": int(feature.predicted.sum()), "corrected by people": len(feature.corrected)}
+    return "".join(f", {count:,} of them {source}" for source, count in counts.items() if count)
+
+
 def _labelled(feature: Found) -> NDArray[np.bool_]:
     labelled: NDArray[np.bool_] = (feature.labels != UNKNOWN) | (feature.tally.votes > 0)
     return labelled
+
+
+def _origins(merging: Sequence[Found]) -> tuple[Origin, ...]:
+    return tuple(sorted({origin for feature in merging for origin in feature.origins}))
 
 
 def _sum(tallies: Sequence[Tally]) -> Tally:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +12,8 @@ import numpy as np
 
 from discovery import majority_labels
 from reports.curation.changes import Change, plan
+from reports.curation.corrections import CORRECTIONS, Correction, corrected, read_corrections
+from reports.curation.events import Event, StaleEdit, append_events, now, read_events
 from reports.run import (
     COMPLEMENT,
     CURATION,
@@ -25,7 +25,6 @@ from reports.run import (
     names_of,
     read_findings,
     relinked,
-    replace_file,
     twins_of,
 )
 
@@ -46,11 +45,15 @@ class Entry:
     asked: dict[str, dict[str, Votes]] = field(default_factory=dict)
     cost_usd: float = 0.0
     values: dict[str, dict[str, int]] = field(default_factory=dict)  # by attribute and example the place of its value
+    by: str = ""  # who, where that is known
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.arguments or ''}".strip() + (f", by {self.by}" if self.by else "")
 
 
 @dataclass(frozen=True, repr=False)
 class CuratedRun(RunFolder):
-    """A run with the changes of its log applied."""
+    """A run with the changes of its log and the corrections of its labels applied."""
 
     @cached_property
     def features(self) -> pd.DataFrame:
@@ -70,19 +73,35 @@ class CuratedRun(RunFolder):
     @cached_property
     def findings(self) -> Findings:
         """The features with their labels, votes and questions."""
-        return _applied(read_findings(self), read_log(self.folder), self.folder)
+        changes, corrections = effective(read_log(self.folder)), self.corrections
+        findings = _applied(corrected(read_findings(self), corrections), changes, corrections, self.folder)
+        return _with_twins(findings) if changes or corrections else findings
+
+    @cached_property
+    def corrections(self) -> list[Correction]:
+        """All that were ever made, in their order."""
+        return read_corrections(self.folder)
 
     @property
     def _is_curated(self) -> bool:
-        return (self.folder / CURATION).exists()
+        return any((self.folder / name).exists() for name in (CURATION, CORRECTIONS))
 
 
 Curated = TypeVar("Curated", bound=CuratedRun)
 
 
 def plan_change(run: CuratedRun, action: str, arguments: dict[str, Any]) -> Change:
-    """What the change would keep, ask and take away; nothing is written."""
-    return plan(run.findings, action, arguments)
+    """What the change would keep, ask and take away; nothing is written. What a person has corrected stays."""
+    change = plan(run.findings, action, arguments)
+    after = corrected(change.after, run.corrections)
+    rows = {name: row for row, name in enumerate(after.ids)}
+    labels_of = {one.name: one for one in after.found}
+    asks = [
+        replace(ask, ids=[name for name in ask.ids if rows[name] not in labels_of[ask.feature].corrected])
+        for ask in change.asks
+    ]
+    kept = {name: labels_of[name].labelled for name in change.kept}
+    return replace(change, after=after, asks=asks, kept=kept)
 
 
 def record_change(
@@ -91,20 +110,30 @@ def record_change(
     asked: VotesByFeature | None = None,
     cost_usd: float = 0.0,
     values: dict[str, dict[str, int]] | None = None,
+    *,
+    by: str = "",
+    seen: int | None = None,
 ) -> Curated:
-    """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown."""
+    """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown. Raises
+    StaleEdit if the log holds more than the `seen` entries that the change was planned on."""
     votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
-    _append(run.folder, Entry(_now(), change.action, change.arguments, votes, cost_usd, values or {}))
+    entry = Entry(now(), change.action, change.arguments, votes, cost_usd, values or {}, by)
+    _append(run.folder, lambda _: entry, seen)
     return replace(run)
 
 
-def undo(run: RunFolder) -> Entry:
+def undo(run: RunFolder, *, by: str = "", seen: int | None = None) -> Entry:
     """Take the last change back; the log keeps both."""
-    entries = effective(read_log(run.folder))
-    if not entries:
-        raise RunError(f"{run.folder} has no change to undo: `features RUN log` shows what was changed")
-    _append(run.folder, Entry(_now(), "undo", {}))
-    return entries[-1]
+    undone: list[Entry] = []
+
+    def take_back(log: list[Entry]) -> Entry:
+        if not effective(log):
+            raise RunError(f"{run.folder} has no change to undo: `features RUN log` shows what was changed")
+        undone.append(effective(log)[-1])
+        return Entry(now(), "undo", {}, by=by)
+
+    _append(run.folder, take_back, seen)
+    return undone[0]
 
 
 def effective(log: list[Entry]) -> list[Entry]:
@@ -119,17 +148,19 @@ def effective(log: list[Entry]) -> list[Entry]:
 
 
 def read_log(folder: Path) -> list[Entry]:
-    path = folder / CURATION
-    if not path.exists():
-        return []
+    return _entries(folder, read_events(folder / CURATION))
+
+
+def _entries(folder: Path, events: list[Event]) -> list[Entry]:
     try:
-        return [Entry(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        return [Entry(**event) for event in events]
+    except TypeError as error:
+        path = folder / CURATION
         raise RunError(f"{path} cannot be read ({error}): correct the line, or move the file away") from None
 
 
-def _applied(findings: Findings, log: list[Entry], folder: Path) -> Findings:
-    for entry in effective(log):
+def _applied(findings: Findings, changes: list[Entry], corrections: list[Correction], folder: Path) -> Findings:
+    for entry in changes:
         try:
             chosen = {"codes": entry.values} if entry.values else {}
             after = plan(findings, entry.action, entry.arguments | chosen).after
@@ -141,8 +172,8 @@ def _applied(findings: Findings, log: list[Entry], folder: Path) -> Findings:
         found = [_filled(feature, entry.asked.get(feature.name, {}), rows) for feature in after.found]
         renamed = {entry.arguments["name"]: entry.arguments["to"]} if entry.action == "rename" else {}
         attributes = relinked(after.attributes, names_of(found), renamed)
-        findings = replace(after, found=found, attributes=attributes)
-    return _with_twins(findings) if effective(log) else findings
+        findings = corrected(replace(after, found=found, attributes=attributes), corrections)
+    return findings
 
 
 def _with_twins(findings: Findings) -> Findings:
@@ -169,15 +200,16 @@ def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int])
     chances = None if feature.chances is None else feature.chances.copy()
     if chances is not None:
         chances[places] = np.nan
-    return replace(feature, labels=labels, tally=replace(feature.tally, cast=cast), chances=chances)
+    others = {row: one for row, one in feature.corrected.items() if row not in set(places)}
+    tally = replace(feature.tally, cast=cast)
+    return replace(feature, labels=labels, tally=tally, chances=chances, corrected=others)
 
 
-def _append(folder: Path, entry: Entry) -> None:
-    path = folder / CURATION
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    line = json.dumps(entry.__dict__, ensure_ascii=False) + "\n"
-    replace_file(path, lambda file: file.write(before + line))
+def _append(folder: Path, make: Callable[[list[Entry]], Entry], seen: int | None) -> None:
+    def checked(events: list[Event]) -> list[Event]:
+        log = _entries(folder, events)
+        if seen is not None and len(log) > seen:
+            raise StaleEdit([str(entry) for entry in log[seen:]])
+        return [asdict(make(log))]
 
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    append_events(folder / CURATION, checked)

@@ -10,9 +10,10 @@ from xml.sax.saxutils import quoteattr
 from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.content import ExportContent, untaken
-from reports.export.tables import attributes_of, predicted_of
+from reports.export.tables import attributes_of, corrected_of, predicted_of
 from reports.run import PREDICTED, replaced_folder, write_csv
 
+CORRECTED = "corrected.csv"
 CONTROL, ITEM = "features", "item"
 LOCAL_FILES = "/data/local-files/?d="  # under Label Studio's LOCAL_FILES_DOCUMENT_ROOT
 UNKNOWN_MARK, PREDICTED_MARK = " (unknown)", " (predicted)"
@@ -33,13 +34,15 @@ def write_label_studio(content: ExportContent, folder: Path) -> Path:
                 data["text"] = text
             if content.probability_columns:
                 data[untaken("predicted labels", data)] = predicted_of(content, row)
+            if content.corrector_columns:
+                data[untaken("corrected labels", data)] = corrected_of(content, row)
             values = attributes_of(content, row)
             data |= {content.attribute_columns[name]: value for name, value in values.items()}
             tasks.append({"data": data, "predictions": [_prediction(content, row)]})
         written = json.dumps(tasks, ensure_ascii=False, indent=1)
         (building / "tasks.json").write_text(written + "\n", encoding="utf-8")
         (building / "config.xml").write_text(_config(content, pictured), encoding="utf-8")
-        _mark_predicted(content, building)
+        _mark_sources(content, building)
         (building / "README.md").write_text(card_of(content), encoding="utf-8")
     return folder
 
@@ -83,18 +86,23 @@ def write_fiftyone(content: ExportContent, folder: Path) -> Path:
         names = [one.name for one in content.findings.found]
         classes = names + [name + UNKNOWN_MARK for name in names]
         classes += [name + PREDICTED_MARK for name in content.probability_columns]
-        _mark_predicted(content, building)
+        _mark_sources(content, building)
         written = json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False, indent=1)
         (building / "labels.json").write_text(written + "\n", encoding="utf-8")
         (building / "README.md").write_text(card_of(content), encoding="utf-8")
     return folder
 
 
-def _mark_predicted(content: ExportContent, folder: Path) -> None:
-    """A file that lists the predicted labels, those that are no among them."""
+def _mark_sources(content: ExportContent, folder: Path) -> None:
+    """Files that list the predicted and the corrected labels, those that are no among them."""
+    tables = {}
     if content.probability_columns:
-        with (folder / PREDICTED).open("w", encoding="utf-8", newline="") as file:
-            write_csv(file, content.findings.predicted_table())
+        tables[PREDICTED] = content.findings.predicted_table()
+    if content.corrector_columns:
+        tables[CORRECTED] = content.findings.corrected_table()
+    for name, table in tables.items():
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            write_csv(file, table)
 
 
 def _save(path: Path, content: bytes) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reports.curation import effective, read_log
+from reports.curation import checked_by_people, effective, read_log
 from reports.drawing import percent, plural, usd
 from reports.export.content import ExportContent
 from reports.finished_run import Run
@@ -45,6 +45,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         "## Where the labels come from",
         _provenance(run),
         *(["## Changes by hand", _curation(run)] if read_log(run.folder) else []),
+        *(["## Labels corrected by people", _corrected(findings)] if any(f.corrected for f in findings.found) else []),
         "## Limits",
         _limits(run, findings),
     ]
@@ -120,6 +121,14 @@ def _curation(run: Run) -> str:
         f"- {entry.at[:10]} {entry.action}: {plain(json.dumps(entry.arguments, ensure_ascii=False))}"
         for entry in effective(read_log(run.folder))
     )
+
+
+def _corrected(findings: Findings) -> str:
+    lines = checked_by_people(findings.found).sentences()
+    for one in findings.found:
+        if people := sorted({correction.by for correction in one.corrected.values()}):
+            lines.append(f"{plain(one.name)}: {len(one.corrected):,}, by {plain(', '.join(people))}")
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _doubt(findings: Findings) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -63,9 +63,17 @@ class ExportContent:
         return {name: untaken(column, taken) for name, column in marked.items()}
 
     @cached_property
+    def corrector_columns(self) -> dict[str, str]:
+        """By feature with corrected labels: the column that says who corrected them."""
+        taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *self.probability_columns.values()}
+        marked = {one.name: f"{one.name} (corrected by)" for one in self.findings.found if one.corrected}
+        return {name: untaken(column, taken) for name, column in marked.items()}
+
+    @cached_property
     def attribute_columns(self) -> dict[str, str]:
         """The column of each attribute, which holds one of its values as a text."""
-        taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *self.probability_columns.values()}
+        marks = (*self.probability_columns.values(), *self.corrector_columns.values())
+        taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *marks}
         columns: dict[str, str] = {}
         for one in self.findings.attributes:
             column = one.name
@@ -87,6 +95,10 @@ class ExportContent:
         for one in self.findings.found:
             if one.chances is not None:
                 whole.update(one.chances.tobytes())
+            if one.corrected:
+                whole.update(
+                    json.dumps([one.name, [[row, *astuple(of)] for row, of in one.corrected.items()]]).encode()
+                )
         for attribute in self.findings.attributes:
             whole.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
         return whole.hexdigest()[:FINGERPRINT_DIGITS]

@@ -63,6 +63,9 @@ def write_croissant(content: ExportContent, folder: Path, table: str, schema: pa
         for name, column in content.probability_columns.items()
     }
     meanings |= {
+        column: f"Who corrected {name!r}; empty where nobody did." for name, column in content.corrector_columns.items()
+    }
+    meanings |= {
         content.attribute_columns[one.name]: one.definition or f"One of {', '.join(one.categories)}."
         for one in content.findings.attributes
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discovery import UNKNOWN
 from reports.export.card import card_of
 from reports.export.content import ExportContent
-from reports.export.tables import marked_probability, wide_table
+from reports.export.tables import correctors, marked_probability, wide_table
 from reports.run import replaced_folder, write_csv
 from sources import Example
 
@@ -63,7 +63,8 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
     contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
     own = pa.Table.from_pandas(content.own, preserve_index=False)
     marked = {column: name for name, column in content.probability_columns.items()}
-    valued = {content.attribute_columns[one.name]: one.texts() for one in findings.attributes}
+    valued = {content.corrector_columns[one.name]: correctors(one) for one in findings.found if one.corrected}
+    valued |= {content.attribute_columns[one.name]: one.texts() for one in findings.attributes}
     schema = _schema(contents, own.schema, list(content.columns.values()), list(marked), list(valued))
     chances = {one.name: marked_probability(one) for one in findings.found if one.name in marked.values()}
     split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"

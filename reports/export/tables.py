@@ -20,14 +20,16 @@ LABEL_COLUMNS = ("id", "feature", "label", "source", "yes", "no", "abstained", "
 
 def wide_table(content: ExportContent) -> pd.DataFrame:
     """One row per example: `id`, the data set's own columns, then a nullable 0/1 column per feature; after that of a
-    feature with predicted labels their probability, which is null where the oracle was asked. Attributes come last, a
-    column of categories each."""
+    feature with predicted labels their probability, which is null where the oracle was asked, and of one with corrected
+    labels who corrected them. Attributes come last, a column of categories each."""
     import pandas as pd
 
     labels = content.findings.label_table().rename(columns=content.columns)
     for one in content.findings.found:
+        place = list(labels.columns).index(content.columns[one.name]) + 1
+        if column := content.corrector_columns.get(one.name):
+            labels.insert(place, column, pd.Series(correctors(one), index=labels.index, dtype="string"))
         if column := content.probability_columns.get(one.name):
-            place = list(labels.columns).index(content.columns[one.name]) + 1
             labels.insert(place, column, pd.Series(marked_probability(one), index=labels.index))
     for attribute in content.findings.attributes:
         labels[content.attribute_columns[attribute.name]] = attribute.column(labels.index)
@@ -35,13 +37,17 @@ def wide_table(content: ExportContent) -> pd.DataFrame:
 
 
 def tidy_table(findings: Findings) -> pd.DataFrame:
-    """One row per label, unknown ones included, with the votes behind it."""
+    """One row per label, unknown ones included, with the votes behind it, and who corrected it if somebody did."""
     import pandas as pd
 
     parts = [_label_rows(findings.ids, feature) for feature in findings.found]
     if not parts:
         return pd.DataFrame(columns=[*LABEL_COLUMNS])
-    return pd.concat(parts, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
+    if any(feature.corrected for feature in findings.found):
+        made = findings.corrected_table().drop(columns="label")
+        table = table.merge(made, on=["id", "feature"], how="left", validate="one_to_one")
+    return table
 
 
 def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataFrame:
@@ -50,7 +56,8 @@ def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataF
 
     rows: list[dict[str, Any]] = []
     for feature in findings.found:
-        for row in np.flatnonzero(feature.doubtful | _contradicting(feature, findings.ids)):
+        worth_a_look = feature.doubtful | (_contradicting(feature, findings.ids) & ~feature.is_corrected)
+        for row in np.flatnonzero(worth_a_look):
             rows.append(_doubt(feature, int(row), findings.ids[row], examples))
     rows.sort(key=lambda row: -row["against"])
     columns = ["id", "feature", "definition", "label", "source", "why", "yes", "no", "abstained"]
@@ -70,6 +77,7 @@ def json_rows(content: ExportContent) -> list[dict[str, Any]]:
         | ({"columns": content.own_values(name)} if own else {})
         | {"labels": {key: None if value == UNKNOWN else value for key, value in zip(names, values, strict=True)}}
         | ({"predicted": predicted_of(content, row)} if content.probability_columns else {})
+        | ({"corrected": corrected_of(content, row)} if content.corrector_columns else {})
         | ({"attributes": attributes_of(content, row)} if findings.attributes else {})
         for row, (name, values) in enumerate(zip(findings.ids, matrix, strict=True))
     ]
@@ -86,6 +94,20 @@ def predicted_of(content: ExportContent, row: int) -> dict[str, float]:
     return {one.name: round(float(one.probability[row]), 4) for one in marked}
 
 
+def corrected_of(content: ExportContent, row: int) -> dict[str, dict[str, Any]]:
+    """Of an example's corrected labels who corrected them, when, and what they were before, by feature."""
+    marked = {one.name: one.corrected[row] for one in content.findings.found if row in one.corrected}
+    return {
+        name: {"by": one.by, "at": one.at, "before": None if one.before == UNKNOWN else one.before}
+        for name, one in marked.items()
+    }
+
+
+def correctors(feature: Found) -> list[str | None]:
+    """Of each label who corrected it."""
+    return [feature.corrected[row].by if row in feature.corrected else None for row in range(len(feature.labels))]
+
+
 def marked_probability(feature: Found) -> pd.arrays.FloatingArray:
     """Of yes where a label is predicted; null where it was asked."""
     import pandas as pd
@@ -96,7 +118,8 @@ def marked_probability(feature: Found) -> pd.arrays.FloatingArray:
 def sources_of(feature: Found) -> list[str]:
     """Of each label where it comes from; empty where nobody was asked."""
     asked = (feature.tally.votes > 0) | (feature.labels != UNKNOWN)
-    return [str(one) for one in np.select([feature.predicted, asked], ["predicted", "asked"], "")]
+    known = [feature.is_corrected, feature.predicted, asked]
+    return [str(one) for one in np.select(known, ["corrected", "predicted", "asked"], "")]
 
 
 def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:

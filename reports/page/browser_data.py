@@ -73,6 +73,7 @@ def browser_data(
         "votes": votes,
         "tallies": {code: list(one) for one, code in codes.items()},
         "doubtful": [np.flatnonzero(feature.doubtful[rows]).tolist() for feature in findings.found],
+        "corrected": [_correctors(feature, rows) for feature in findings.found],
         "predicted": [_percents(feature, rows) for feature in findings.found],
         "mime": MIME,
         "pictured": any(pictures),
@@ -84,6 +85,11 @@ def _percents(feature: Found, rows: NDArray[np.intp]) -> dict[int, int]:
     places = np.flatnonzero(feature.predicted[rows])
     percents = (100 * feature.probability[rows[places]]).round().astype(int)
     return dict(zip(places.tolist(), percents.tolist(), strict=True))
+
+
+def _correctors(feature: Found, rows: NDArray[np.intp]) -> dict[int, str]:
+    """Of the corrected labels who corrected them, by place in the page."""
+    return {place: feature.corrected[row].by for place, row in enumerate(rows.tolist()) if row in feature.corrected}
 
 
 def script_json(value: Any) -> Markup:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Kind
-from reports.drawing import percent, share_bar
+from reports.drawing import percent, plural, share_bar
 from reports.page.truth import AgainstTruth, MatchedAttribute
 from reports.run import COMPLEMENT, GIVEN, MICRO, SAME, AnsweredComparison, Findings, Found
 from sources import Example
@@ -263,6 +263,8 @@ def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, s
         marks.append(("plain", f"not labelled in full: {found.look}"))
     if predicted := int(found.predicted.sum()):
         marks.append(("plain", f"{percent(predicted / max(found.labelled, 1))} of the labels predicted"))
+    if found.corrected:
+        marks.append(("good", f"{plural(len(found.corrected), 'label')} checked by people"))
     if found.made:
         marks.append(("plain", found.made))
     return marks

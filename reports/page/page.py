@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
-from reports.curation import CuratedRun, effective, read_log
+from reports.curation import CuratedRun, checked_by_people, effective, read_log
 from reports.drawing import render_template
 from reports.page.aim import aim_of
 from reports.page.browser_data import browser_data, script_json, thumbnails
@@ -249,6 +249,8 @@ def _notices(
             f"{predicted:,} of {known:,} labels are predicted and were not put to the oracle. They are counted in all "
             "figures; in the cards their examples have a dashed frame, and an example that is opened names them."
         )
+    if checked := checked_by_people(findings.found).sentences():
+        notices.append(" ".join(checked))
     if len(carried) < len(findings.ids):
         notices.append(
             f"This page carries {len(carried):,} of the {len(findings.ids):,} examples: those of the questions and "

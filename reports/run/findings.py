@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,18 @@ MICRO = 1_000_000
 GIVEN = "given"  # in place of the question, of a feature that the run started with
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
+Origin = tuple[str, ...]  # the name of a feature as discovered, and of the parts that splits have made of it
 DOUBTFUL_SHARE = 0.2  # of a feature's labels in doubt, from which the feature is
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedLabel:
+    """A person's label, which outranks all votes."""
+
+    label: int
+    by: str
+    at: str
+    before: int  # what the votes or a classifier said: 1, 0 or UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +58,23 @@ class Found:
     repeats: bool = False  # its twin means the same, whatever the labels say: it does not count beside it
     chances: Chances | None = None  # of yes where a label is predicted, NaN where it was asked; None: nowhere
     certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
+    origins: tuple[Origin, ...] = ()  # what it was made of: corrections are kept by these
+    corrected: Mapping[int, CorrectedLabel] = field(default_factory=dict)  # by row
+
+    @property
+    def is_corrected(self) -> NDArray[np.bool_]:
+        """Labels that a person has put right or confirmed."""
+        rows = np.zeros(len(self.labels), np.bool_)
+        rows[list(self.corrected)] = True
+        return rows
+
+    @property
+    def uncorrected(self) -> Labels:
+        """The labels as they were before any correction."""
+        labels = self.labels.copy()
+        for row, one in self.corrected.items():
+            labels[row] = one.before
+        return labels
 
     @property
     def predicted(self) -> NDArray[np.bool_]:
@@ -77,7 +105,8 @@ class Found:
 
     @property
     def doubtful(self) -> NDArray[np.bool_]:
-        """Labels that were nearly otherwise: unknown after votes, narrowly voted, or an undecided probability."""
+        """Labels that were nearly otherwise: unknown after votes, narrowly voted, or an undecided probability. What a
+        person has corrected is not."""
         tally = self.tally
         cast = tally.yes + tally.no
         against = np.minimum(tally.yes, tally.no) / np.maximum(cast, 1)
@@ -85,7 +114,7 @@ class Found:
         undecided = (self.probability > low) & (self.probability < high)
         asked = tally.votes > 0
         doubtful: NDArray[np.bool_] = ((self.labels == UNKNOWN) & asked) | (against >= UNSURE_SHARE) | undecided
-        return doubtful
+        return doubtful & ~self.is_corrected
 
     @property
     def doubt_is_known(self) -> bool:
@@ -129,15 +158,20 @@ class Findings:
         return interest_and_distinctness(self.matrix[:, self.working], repeats=repeats)
 
     def exemplars(self, feature: Found) -> tuple[list[str], list[str]]:
-        """Examples that have the feature and some that lack it: those that it was found by, unless their labels say
-        otherwise, and then those whose label people decided."""
+        """Examples that have the feature and some that lack it: those whose label was corrected (the latest first),
+        those that it was found by, unless their labels say otherwise, and then those whose label people decided."""
         asked = feature.asked
         claims = (asked.having, asked.lacking) if asked and asked.having else ([], [])
         said = [{self.ids[row] for row in np.flatnonzero(feature.labels == value)} for value in (0, 1)]
         reviewed = [self.ids[row] for row in sorted(feature.tally.reviewed)]
-        having = [name for name in claims[0] if name not in said[0]] + [name for name in reviewed if name in said[1]]
-        lacking = [name for name in claims[1] if name not in said[1]] + [name for name in reviewed if name in said[0]]
-        return list(dict.fromkeys(having)), list(dict.fromkeys(lacking))
+        latest = sorted(feature.corrected.items(), key=lambda item: item[1].at, reverse=True)
+        sides = []
+        for claimed, value in ((claims[0], 1), (claims[1], 0)):
+            corrected = [self.ids[row] for row, one in latest if one.label == value]
+            found_by = [name for name in claimed if name not in said[1 - value]]
+            sides.append([*corrected, *found_by, *(name for name in reviewed if name in said[value])])
+        having, lacking = (list(dict.fromkeys(side)) for side in sides)
+        return having, lacking
 
     def tree(self, *, tolerance: float = 0.1, support: int = 4) -> FeatureTree:
         """Which features lie below which. `tolerance` is the share of exceptions allowed because labels err, `support`
@@ -188,6 +222,18 @@ class Findings:
         index = pd.Index(self.ids, name="id")
         return pd.DataFrame({one.name: one.column(index) for one in self.attributes}, index=index)
 
+    def corrected_table(self) -> pd.DataFrame:
+        """The columns of corrected.csv: one row per label that a person has put right or confirmed."""
+        import pandas as pd
+
+        rows = [
+            (self.ids[row], feature.name, one.label, None if one.before == UNKNOWN else one.before, one.by, one.at)
+            for feature in self.found
+            for row, one in sorted(feature.corrected.items())
+        ]
+        columns = ["id", "feature", "label", "before", "corrected_by", "corrected_at"]
+        return pd.DataFrame(rows, columns=columns).astype({"label": "Int8", "before": "Int8"})
+
     def predicted_table(self) -> pd.DataFrame:
         """The columns of predicted.csv: one row per predicted label."""
         import pandas as pd
@@ -234,6 +280,7 @@ def _read_findings(run: RunFolder) -> Findings:
             look=str(row.look),
             chances=chances.get(str(row.name)),
             certificate=certificates.get(str(row.name)),
+            origins=((str(row.name),),),
         )
         for row in table.itertuples(index=False)
     ]

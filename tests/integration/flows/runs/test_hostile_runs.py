@@ -78,6 +78,7 @@ def test_a_value_of_another_kind_anywhere_is_one_line(run: Run, capsys: pytest.C
         *(("answers.jsonl", content) for content in (DEEP, "1\n2\n", '{"question": {}, "answer": {}}')),
         *(("features.csv", content) for content in ("", "order,name\n1,x\n", "\x00\xff", "a,a\n1,2,3\n")),
         *(("labels.parquet", content) for content in ("", "PAR1")),
+        *(("corrections.jsonl", content) for content in ("{}", "[]", '{"label": 7, "origins": [[7]]}', DEEP)),
         *(("curation.jsonl", content) for content in ("{}", "[]", '{"action": "rename", "arguments": 7}', DEEP)),
     ],
 )

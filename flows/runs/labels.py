@@ -1,0 +1,154 @@
+"""Labels that a person puts right: one by one, or all of a table that people have filled in; and what tables that
+`enrich` keeps take over of them."""
+
+from __future__ import annotations
+
+import csv
+import getpass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.errors import UsageError
+from flows.progress import SILENT, Display
+from reports import CorrectedCell, Run
+from reports.curation import LABELS, Correction, LabelEdit, checked_by_people, record_corrections, unused_corrections
+from reports.drawing import plural
+from reports.page import dataset_of
+from reports.run import restore
+
+COLUMNS = ("id", "feature", "corrected")
+SPELLED = {"1": 1, "true": 1, "y": 1, "0": 0, "false": 0, "n": 0, **LABELS}
+MOST_CHARACTERS = 200  # of the name of a person
+
+
+@dataclass(frozen=True)
+class LabelResult:
+    data: Any
+    lines: list[str]
+
+
+def correct_labels(
+    run: Run,
+    action: str,
+    *words: str,
+    by: str | None = None,
+    dataset: str | None = None,
+    display: Display = SILENT,
+) -> LabelResult:
+    """list; set EXAMPLE FEATURE yes|no|clear; import CSV, which takes over its column `corrected`, all or nothing."""
+    if action == "list" and not words:
+        return _listed(run)
+    if action == "set" and len(words) == 3:
+        example, feature, label = words
+        if label.casefold() not in SPELLED:
+            raise UsageError(f"{label!r} is no label: give yes, no, or clear to take a correction back")
+        return _recorded(run, [LabelEdit(example, feature, SPELLED[label.casefold()])], by, dataset, display)
+    if action == "import" and len(words) == 1:
+        edits, left = read_edits(Path(words[0]))
+        if not edits:
+            raise UsageError(f"{words[0]} has nothing in its column 'corrected': write yes, no or clear there")
+        return _recorded(run, edits, by, dataset, display, left)
+    raise UsageError(
+        f"labels cannot do {' '.join((action, *words))!r}: give list, set EXAMPLE FEATURE LABEL or import CSV"
+    )
+
+
+def _listed(run: Run) -> LabelResult:
+    """Those in force, then those that concern nothing that the run has now."""
+    findings = run.findings
+    rows: list[dict[str, Any]] = [
+        {str(key): None if value != value else value for key, value in row.items()}
+        for row in findings.corrected_table().astype(object).to_dict("records")
+    ]
+    lines = [
+        f"{row['corrected_at']} {row['id']} {row['feature']}: {_word(row['label'])}"
+        + (f", was {_word(row['before'])}" if row["label"] != row["before"] else ", as it was")
+        + f", by {row['corrected_by']}"
+        for row in rows
+    ]
+    unused = unused_corrections(findings, run.corrections)
+    if unused:
+        names = ", ".join(sorted({one.feature for one in unused}))
+        lines.append(f"{plural(len(unused), 'correction')} of what the run does not have now are kept: {names}")
+    lines += checked_by_people(findings.found).sentences()
+    return LabelResult(rows, lines or ["no label was corrected"])
+
+
+def read_edits(table: Path) -> tuple[list[LabelEdit], int]:
+    """What a table says, and how many of its lines say nothing. Raises UsageError that names the line."""
+    edits, left = [], 0
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file)
+            if missing := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
+                raise UsageError(f"{table} has no column {missing[0]!r}: give what `export --to doubtful` writes")
+            for row in rows:
+                said = str(row["corrected"] or "").strip().casefold().removesuffix(".0")
+                if not said:
+                    left += 1
+                elif said not in SPELLED:
+                    where = f"line {rows.line_num} of {table}"
+                    raise UsageError(f"{where} says {row['corrected']!r} in 'corrected': write yes, no or clear")
+                else:
+                    edits.append(LabelEdit(restore(row["id"]), restore(row["feature"]), SPELLED[said]))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "it is not a CSV table in UTF-8"
+        raise UsageError(f"{table} cannot be read ({reason}): give what `export --to doubtful` writes") from None
+    return edits, left
+
+
+def corrected_cells(features: str) -> list[CorrectedCell]:
+    """What a table takes over of the corrections of a run whose features it has; nothing of other features."""
+    if not os.path.isdir(features):
+        return []
+    run = Run(Path(features))
+    log = [one for one in run.corrections if one.digest]
+    found = [(one.name, correction, *correction.effect_on(one)) for correction in log for one in run.findings.found]
+    return [CorrectedCell(name, one.digest, label, one.by, one.at) for name, one, concerns, label in found if concerns]
+
+
+def _recorded(
+    run: Run, edits: Sequence[LabelEdit], by: str | None, dataset: str | None, display: Display, left: int = 0
+) -> LabelResult:
+    who = " ".join((by or _account()).split())[:MOST_CHARACTERS]
+    wanted = {edit.example for edit in edits}
+    with display.waiting("reading the data set"):
+        read, problem = dataset_of(run, dataset)
+    digests = {example.id: example.digest for example in read.examples if example.id in wanted} if read else {}
+    made = record_corrections(run, run.findings, edits, who, digests)
+    data = {
+        "by": who,
+        "corrected": [_described(one) for one in made],
+        "repeated": len(edits) - len(made),
+        "empty": left,
+    }
+    lines = [f"{plural(len(made), 'correction')} by {who}"]
+    if len(edits) > len(made):
+        lines.append(f"{plural(len(edits) - len(made), 'label')} were as that already")
+    if left:
+        lines.append(f"{plural(left, 'line')} without a correction")
+    if problem and made:
+        lines.append("tables that enrich keeps will not use them, because the data set cannot be read: give --dataset")
+    if made:
+        lines.append(
+            "done: `report`, `export` and `enrich` use them; `labels RUN set EXAMPLE FEATURE clear` takes one back"
+        )
+    return LabelResult(data, lines)
+
+
+def _described(one: Correction) -> dict[str, Any]:
+    return {"example": one.example, "feature": one.feature, "label": one.label, "at": one.at}
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        raise UsageError("whose corrections these are is not known: give a name with --by") from None
+
+
+def _word(label: int | None) -> str:
+    return "unknown" if label is None else "yes" if label else "no"
