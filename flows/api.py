@@ -87,7 +87,7 @@ def rediscover(dataset: Any, **settings: Any) -> pd.DataFrame:
 
     given, display = RediscoverSettings(dataset=dataset, **settings), display_for_python()
     check_oracles(given, display)
-    return pd.DataFrame(run_rediscover_flow(given, display))
+    return pd.DataFrame(run_rediscover_flow(given, display).rows)
 
 
 def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunForecast:

@@ -108,6 +108,9 @@ class Display:
     def note(self, detail: str) -> None:
         """Say what is being waited for while nothing is counted."""
 
+    def log(self, *lines: str) -> None:
+        """For the log of the run alone, where it has one."""
+
 
 SILENT = Display()
 

@@ -1,7 +1,7 @@
 """Where examples come from: a folder of images, a table, a URL."""
 
 from sources.dataset import TEXT_LIMIT, Dataset, Example, Quarantined, Truth, picture_at
-from sources.errors import DatasetError, Unreadable, Vanished
+from sources.errors import DatasetError, DatasetMissing, Unreadable, Vanished
 from sources.files import RemoteFolder
 from sources.find import find_rows, find_truth, name_of
 from sources.load import iter_examples, load_dataset, read_metadata, vanished

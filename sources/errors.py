@@ -7,6 +7,10 @@ class DatasetError(Exception):
     """The data set cannot be used; the message is one line that names the value and the remedy."""
 
 
+class DatasetMissing(DatasetError):
+    """Nothing is where the data set should be, or it cannot be reached: it may come back."""
+
+
 class Vanished(DatasetError):
     """The content of an example is gone or has changed since the data set was read."""
 

@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from sources.errors import DatasetError, Unreadable
+from sources.errors import DatasetError, DatasetMissing, Unreadable
 from sources.files import (
     PrivateAddress,
     absolute,
@@ -85,15 +85,15 @@ def _resolve(spec: str) -> Place:
             return _of_file(spec, location)
         if is_pattern(location) and (found := expanded(location)):
             return _of_parts(spec, found)
-        raise DatasetError(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
+        raise DatasetMissing(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
     except DatasetError:
         raise
     except PrivateAddress as problem:
         raise DatasetError(f"data set {quoted(spec)} cannot be read: {problem}") from None
     except Unreadable as problem:
-        raise DatasetError(f"data set {quoted(spec)} cannot be read ({problem}): {ACCEPTED}") from None
+        raise DatasetMissing(f"data set {quoted(spec)} cannot be read ({problem}): {ACCEPTED}") from None
     except Exception as error:  # remote file systems raise any exception
-        raise DatasetError(f"data set {quoted(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
+        raise DatasetMissing(f"data set {quoted(spec)} cannot be read ({reason_of(error)}): {ACCEPTED}") from None
 
 
 def _is_folder(location: str) -> bool:
@@ -143,6 +143,8 @@ def _of_parts(spec: str, parts: list[str]) -> Place:
 
 def _of_folder(spec: str, folder: str) -> Place:
     files = list_files(folder)
+    if not files:  # such as a disk that is not mounted
+        raise DatasetMissing(f"folder {quoted(spec)} is empty: {ACCEPTED}")
     if saved := parts_of_saved(spec, folder, files):
         return Place(tables=tuple(saved))
     if is_image_folder(files):

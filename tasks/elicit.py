@@ -7,6 +7,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 
 from models import Compare, Elicited, Panel, Same
+from tasks.run_log import log, stopped_by
 
 
 def _run_name() -> str:
@@ -18,4 +19,9 @@ def _run_name() -> str:
 
 @task(name="elicit", task_run_name=_run_name, cache_policy=NO_CACHE, persist_result=False)
 def elicit(panel: Panel, questions: list[Compare] | list[Same]) -> Elicited:
-    return panel.compare(questions)
+    elicited = panel.compare(questions)
+    answered = [answer for answer in elicited.answers if answer is not None]
+    kept, named = sum(one.cached for one in answered), sum(len(one.features) for one in answered)
+    log(f"{len(answered)} of {len(questions)} answered ({kept} kept from before), {named} features named")
+    stopped_by(elicited.stopped)
+    return elicited

@@ -10,9 +10,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.runtime import task_run
 
-from models import Feature, Labelled, OracleUnavailable, Panel
-from sources import Example
+from models import Feature, Labelled, OracleError, OracleUnavailable, Panel, in_usd
+from sources import Example, Quarantined
 from store import StoreError
+from tasks.run_log import log, stopped_by, without_tracebacks
 
 NAME_CHARS = 80  # of the name of a task run
 
@@ -24,7 +25,14 @@ def _label_run_name() -> str:
 
 @task(name="label", task_run_name=_label_run_name, cache_policy=NO_CACHE, persist_result=False)
 def label(panel: Panel, features: list[Feature]) -> Labelled:
-    return panel.label(features)
+    labelled = panel.label(features)
+    votes, unusable = (
+        sum(int(one.cast.sum()) for one in labelled.ballots),
+        sum(int(one.abstained.sum()) for one in labelled.ballots),
+    )
+    log(f"{votes:,} votes on {len(panel.examples):,} examples, of which {unusable:,} unusable")
+    stopped_by(labelled.stopped)
+    return labelled
 
 
 class ExampleBatch(Protocol):
@@ -32,8 +40,18 @@ class ExampleBatch(Protocol):
     features: Sequence[Feature]
 
 
+class CountedBatch(Protocol):
+    """What came of a batch."""
+
+    paid_calls: int
+    cached_calls: int
+    cost: int
+    left_out: list[Quarantined]
+    stopped: OracleError | None
+
+
 Batch = TypeVar("Batch", bound=ExampleBatch)
-Marks = TypeVar("Marks")
+Marks = TypeVar("Marks", bound=CountedBatch)
 
 
 def _batch_run_name() -> str:
@@ -56,4 +74,10 @@ def _is_transient(_task: Any, _run: TaskRun, state: State[Any]) -> bool:
     retry_condition_fn=_is_transient,
 )
 def label_batch(labeller: Callable[[Batch], Marks], batch: Batch) -> Marks:
-    return labeller(batch)
+    without_tracebacks()  # in this process, which may be a worker of a cluster
+    found = labeller(batch)
+    log(f"{found.paid_calls:,} labels asked, {found.cached_calls:,} kept from before, {in_usd(found.cost)}")
+    for one in found.left_out:
+        log(f"skipped {one.id}: {one.reason}")
+    stopped_by(found.stopped)
+    return found

@@ -6,11 +6,13 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from models import Connects, Oracle
+from tasks.run_log import log
 
 
 @task(name="probe", task_run_name="probe {oracle}", cache_policy=NO_CACHE, persist_result=False)
 def probe(oracle: Connects) -> None:
     oracle.connect()
+    log(f"{oracle} answers")
 
 
 def probed(oracle: Oracle) -> None:

@@ -1,4 +1,4 @@
-"""What a run publishes to Prefect: artifacts, and events for a feature that was found and a budget that is used up."""
+"""What a run publishes to Prefect: artifacts, and an event for each feature that was found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
 UPDATE_SECONDS = 5.0  # between two updates of a progress artifact
-BUDGET_EVENT = "twothirds.budget.exhausted"
 
 
 @task(name="publish", task_run_name="publish {key}", cache_policy=NO_CACHE, persist_result=False)
@@ -59,9 +58,7 @@ def _resource(dataset: str) -> dict[str, str]:
 
 @task(name="publish enrichment", task_run_name="publish enrichment {key}", cache_policy=NO_CACHE, persist_result=False)
 def publish_enrichment(key: str, dataset: str, summary: dict[str, Any], lines: list[str]) -> None:
-    """What changed, how the shares of features drifted, and an event if the budget is used up."""
+    """What changed, and how the shares of features drifted."""
     text = "\n".join(f"- {line}" for line in lines)
     create_markdown_artifact(markdown=f"### {dataset}, version {summary['version']}\n\n{text}", key=key)
     create_table_artifact(table=summary["drift"], key=f"{key}-drift", description=f"Shares of features of {dataset}")
-    if summary["stopped_because"] == "budget":
-        emit_event(BUDGET_EVENT, resource=_resource(dataset), payload={"message": summary["message"]})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 
+from flows.cli.errors import status_of
 from flows.cli.money import agreed_budget
 from flows.cli.options import PLAIN, Output, Paying, action, command_group, option, takes
 from flows.cli.terminal import as_json, messages, results, terminal_display
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @takes(DiscoverSettings, positional="dataset", output=Paying)
-def discover(settings: DiscoverSettings, output: Paying) -> None:
+def discover(settings: DiscoverSettings, output: Paying) -> int:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
@@ -44,10 +45,11 @@ def discover(settings: DiscoverSettings, output: Paying) -> None:
         print(as_json(run.summary.to_json()))
     else:
         _print_features(run)
+    return status_of(run.summary.stopped_because)
 
 
 @takes(CompareSettings, positional="dataset", output=Paying)
-def compare(settings: CompareSettings, output: Paying) -> None:
+def compare(settings: CompareSettings, output: Paying) -> int:
     from flows.prefect_api import starting_prefect
 
     with starting_prefect():
@@ -66,6 +68,7 @@ def compare(settings: CompareSettings, output: Paying) -> None:
         print(as_json(json.loads((prepared.folder / "comparison.json").read_text(encoding="utf-8"))))
     else:
         _print_comparison(result)
+    return status_of(result["stopped_because"])
 
 
 server = command_group("server", "server --port 4200")

@@ -124,7 +124,7 @@ def group_of(name: str) -> Group:
 
 def takes(
     model: type[Settings], positional: str = "", output: type[Output] = Output
-) -> Callable[[Callable[[Settings, Any], None]], Callable[..., None]]:
+) -> Callable[[Callable[[Settings, Any], int | None]], Callable[..., int | None]]:
     """A command whose options are the fields of a settings model, and --config."""
     order = [positional, *(name for names in GROUPS.values() for name in names), *model.model_fields]
     named = sorted(model.model_fields.items(), key=lambda item: order.index(item[0]))
@@ -136,10 +136,10 @@ def takes(
     parameters.append(inspect.Parameter("output", keyword, annotation=output, default=output()))
     signature = inspect.Signature(parameters)
 
-    def decorate(run: Callable[[Settings, Any], None]) -> Callable[..., None]:
-        def command(*words: Any, **options: Any) -> None:
+    def decorate(run: Callable[[Settings, Any], int | None]) -> Callable[..., int | None]:
+        def command(*words: Any, **options: Any) -> int | None:
             given = signature.bind(*words, **options).arguments
-            run(read_options(given, model, positional), given.get("output", output()))
+            return run(read_options(given, model, positional), given.get("output", output()))
 
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__doc__, command.__name__ = run.__doc__, run.__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -14,12 +15,15 @@ from prefect.client.schemas.objects import State
 from flows.compare.ask_oracles import Asking, CompareTask, LabelTask, plain_compare, plain_label, waits_for
 from flows.compare.preparation import PreparedComparison, prepare_comparison
 from flows.compare.settings import CompareSettings
-from flows.discover import as_rows
+from flows.discover import StopReason, as_rows
 from flows.oracle_specs import OracleSpec
-from flows.prefect_api import History, artifact_key, run_as_flow
-from flows.reviewing import suspended
-from models import AnswersPending, OracleLost, connect
+from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
+from flows.reviewing import suspend
+from flows.settings import micro_of
+from models import AnswersPending, OracleLost, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
+from reports.drawing import plural
+from sources import name_of
 from tasks import elicit, label, probed, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
@@ -28,30 +32,48 @@ VERSIONS = ("numpy", "scipy", "prefect")
 @flow(name="compare", flow_run_name="{settings.run_name}", persist_result=False)
 def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     """Put the same questions to several oracles and say where they differ, who is right, and what each costs."""
-    return _compare(prepare_comparison(settings), History())
+
+    def work(history: History) -> dict[str, Any]:
+        return _compare(prepare_comparison(settings, history.display), history)
+
+    return run_in_flow(work, name_of(settings.dataset))
 
 
-def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any] | State[Any]:
+def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
+    prepared, name = replace(prepared, display=history.display), prepared.dataset.name
     run_id, kept = history.run_id, prepared.settings.model_dump(mode="json")
+    history.log(
+        f"starts: {prepared.settings.dataset} with {', '.join(prepared.settings.oracles)}",
+        f"plan: the same questions to each about {plural(len(prepared.examples), 'example')}",
+    )
     for oracle in prepared.built:
         history.attempt(partial(probed, oracle), partial(connect, oracle))
     try:
         comparison = run_comparison(prepared, run_id=run_id, compare=history.task(elicit), label=history.task(label))
     except AnswersPending as pending:
-        return suspended(prepared.store, run_id, pending, history)
+        suspend(history, name, prepared.store, run_id, pending)
+        raise
     with prepared.display.waiting("writing the page"):
         page = write_comparison(comparison, prepared.folder, prepared.dataset, kept)
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.display)
-    name = prepared.dataset.name
     rows = summary_rows(comparison)
     link = page.resolve().as_uri()
     history.tell(publish, artifact_key("comparison", name), rows, f"Oracles compared on {name}", link=link)
     for one in comparison.study.contenders:
         if one.lost:
             raise OracleLost.leaving(prepared.folder, one.stopped)
-    return {"page": str(page), "summary": rows, "verdict": verdict_of(comparison)}
+    history.log(*(f"cost: {one.name} {in_usd(micro_of(one.paid_usd))}" for one in comparison.study.contenders))
+    stopped = next((one.stopped for one in comparison.study.contenders if one.stopped), "")
+    if stopped:  # no oracle is lost: a budget is used up
+        history.end(BUDGET, stopped, name)
+    return {
+        "page": str(page),
+        "summary": rows,
+        "verdict": verdict_of(comparison),
+        "stopped_because": str(StopReason.BUDGET) if stopped else "done",
+    }
 
 
 def run_comparison(

@@ -17,13 +17,14 @@ from flows.discover.loop import Limits, Loop
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.predict import PredictedRest, predict_rest
 from flows.discover.preparation import Prepared, prepare
-from flows.discover.price import what_is_kept
+from flows.discover.price import forecast_discovery, what_is_kept
 from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
-from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
+from flows.oracle_specs import may_cost
+from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import display_for_python, recorded_run, recording
-from flows.reviewing import suspended, wait_for_people
-from flows.settings import shows_settings
+from flows.reviewing import suspend, wait_for_people
+from flows.settings import micro_of, shows_settings
 from models import (
     AnswersPending,
     Elicited,
@@ -41,6 +42,7 @@ from reports import Run
 from reports.drawing import plural
 from reports.page import picture_of
 from reports.run import RunSummary
+from sources import name_of
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -49,12 +51,20 @@ __all__ = ["Run", "discover", "discover_flow"]
 @flow(name="discover", flow_run_name="{settings.run_name}", persist_result=False)
 def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
     """Discover named features in a data set and label every example with them."""
-    return _discover(prepare(settings), History())
+
+    def work(history: History) -> dict[str, Any]:
+        prepared = prepare(settings, history.display)
+        history.log(*estimate_of(prepared))
+        return _discover(prepared, history)
+
+    return run_in_flow(work, name_of(settings.dataset))
 
 
-def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[Any]:
+def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     """Within a flow run, or after it was lost."""
+    prepared = prepared.showing(history.display)
     name, queries = prepared.dataset.name, prepared.settings.queries
+    history.log(f"starts: {prepared.settings.dataset} with {prepared.settings.oracle}", plan_of(prepared))
     artifact: ProgressArtifact | None = history.tell(ProgressArtifact, f"{queries} queries on {name}")
 
     def show(share: float, progress: Progress) -> None:
@@ -73,7 +83,8 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[An
     try:
         outcome = run_discovery(prepared, run_id=run_id, compare=compare, label=labelled, on_round=publish_round)
     except AnswersPending as pending:
-        return suspended(prepared.store, run_id, pending, history)
+        suspend(history, name, prepared.store, run_id, pending)
+        raise
     show(1.0, outcome.progress)
     with prepared.display.waiting("writing the report"):
         run = Run(prepared.folder)
@@ -85,7 +96,41 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any] | State[An
     history.tell(publish, key, outcome.features(), f"Features of {name}", picture=picture, link=link)
     outcome.progress.raise_if_lost(prepared.folder)
     outcome.raise_if_unusable(prepared.folder)
-    return outcome.summary().to_json()
+    summary = outcome.summary()
+    history.log(_detail(outcome.progress), *(summary.unusable.lines() if summary.unusable else []), _paid(summary))
+    if outcome.progress.stopped is StopReason.BUDGET:
+        history.end(BUDGET, outcome.progress.message, name)
+    return summary.to_json()
+
+
+def plan_of(prepared: Prepared) -> str:
+    """What the discovery is about to do."""
+    settings, compared = prepared.settings, len(prepared.compared)
+    plan = f"plan: {settings.queries} queries by {settings.strategy} on {plural(compared, 'example')}, "
+    plan += f"{plural(settings.votes, 'vote')} per label"
+    if rest := len(prepared.rest):
+        what = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
+        plan += f"; {plural(rest, 'example')} more {what or 'left out'}"
+    budget = settings.budget_micro
+    return plan + ("; no budget" if budget is None else f"; budget {in_usd(budget)}, earlier attempts included")
+
+
+def estimate_of(prepared: Prepared) -> list[str]:
+    """What the discovery may cost; whoever starts it on the command line is told before."""
+    settings = prepared.settings
+    if not any(
+        text and may_cost(text) for text in (settings.oracle, settings.labeller, settings.people, settings.cheap)
+    ):
+        return []
+    price = forecast_discovery(prepared)
+    return [f"estimate: likely {in_usd(price.left)}, at most {in_usd(price.most_left, at_most=True)}"]
+
+
+def _paid(summary: RunSummary) -> str:
+    return (
+        f"cost: {plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "
+        f"{in_usd(micro_of(summary.cost_usd))}"
+    )
 
 
 def run_discovery(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,13 @@ class Prepared:
         return "mixed" if isinstance(self.oracle, MixedCrowd) else OracleSpec.parse(self.settings.oracle).kind
 
     def with_budget(self, budget: Decimal | None) -> Prepared:
-        made = replace(self, settings=self.settings.with_budget(budget))
+        return self._with(settings=self.settings.with_budget(budget))
+
+    def showing(self, display: Display) -> Prepared:
+        return self._with(display=display)
+
+    def _with(self, **changed: Any) -> Prepared:
+        made = replace(self, **changed)
         vars(made)["given"] = self.given  # the cached property: it is read and remarked on once
         return made
 

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from prefect import flow
+from prefect.client.schemas.objects import State
 
-from flows.discover import Savings
+from flows.discover import Savings, StopReason
 from flows.enrich.batches import Labeller, Resources
-from flows.enrich.checks import check, check_oracles
+from flows.enrich.checks import LOOKED_AT, check, check_oracles
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
 from flows.enrich.update import Changes, Enrichment, Submit
 from flows.enrich.values import ValueTable, Valuing
-from flows.oracle_specs import deciding
-from flows.prefect_api import History, artifact_key, run_as_flow, starting_prefect
+from flows.oracle_specs import deciding, may_cost
+from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
+from flows.reviewing import suspend
 from flows.runs import attributes_of, corrected_cells
 from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
     AnswersUnusable,
     Feature,
+    Label,
     Oracle,
     OracleLost,
     OracleUnavailable,
@@ -43,9 +50,9 @@ from models import (
 )
 from reports import Column, Meaning, read_table, table_version, write_table
 from reports.drawing import plural
-from reports.run import RunError
-from sources import find_rows, name_of
-from store import StoreError
+from reports.run import RunError, TableBusy
+from sources import Example, find_rows, iter_examples, name_of, printable
+from store import Store, StoreError
 from tasks import probed, publish_enrichment
 
 
@@ -111,25 +118,37 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
 
 
 RETRIES, RETRY_SECONDS = 2, 300
+MAX_HOLDER_CHARS = 200  # of the line that says who holds a table
 VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are looked for
 
 
 @flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
-def enrich_flow(settings: EnrichSettings) -> dict[str, Any]:
+def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
-    return _enrich(settings, SILENT, History()).to_json()
+    return run_in_flow(lambda history: _enrich(settings, history).to_json(), name_of(settings.dataset))
 
 
-def _enrich(settings: EnrichSettings, display: Display, history: History) -> EnrichSummary:
+def _enrich(settings: EnrichSettings, history: History) -> EnrichSummary:
     """Within a flow run, or after it was lost."""
 
     def probe(oracle: Oracle) -> None:
         history.attempt(partial(probed, oracle), partial(connect, oracle))
 
-    with prefect_submit(settings, history) as submit:
-        summary = enrich_with(settings, run_id=history.run_id, submit=submit, connect=probe, display=display)
     name = name_of(settings.dataset)
+    history.log(f"starts: {settings.dataset} with {settings.oracle}")
+    with prefect_submit(settings, history) as submit:
+        summary = enrich_with(
+            settings,
+            run_id=history.run_id,
+            submit=submit,
+            connect=probe,
+            display=history.display,
+            on_pending=partial(suspend, history, name),
+        )
+    history.log(*(f"skipped {one.id}: {one.reason}" for one in summary.left_out), *summary.lines())
     history.tell(publish_enrichment, artifact_key("enriched", name), name, summary.to_json(), summary.lines())
+    if summary.stopped_because == StopReason.BUDGET:
+        history.end(BUDGET, summary.message, name)
     return summary
 
 
@@ -143,6 +162,7 @@ def enrich_with(
     submit: Submit | None = None,
     connect: Callable[[Oracle], None] = connect,
     display: Display = SILENT,
+    on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
 ) -> EnrichSummary:
     """The whole enrichment as plain Python; the flow passes tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
@@ -160,6 +180,8 @@ def enrich_with(
         job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place)
         summary, changes = job.run()
         out.deliver(display)
+        if isinstance(changes.stopped, AnswersPending):
+            on_pending(resources.oracle_and_store(settings)[1], changes.run_id, changes.stopped)
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
         raise OracleLost.leaving(folder, str(changes.failure))
     if changes.failure is not None:
@@ -220,10 +242,12 @@ class _Job:
                 cheap=self._cheap(labeller),
             )
             run.spending = changes = work.changes
+            changes.run_id = run_id
             changes.tried_again = was_unusable(store, run_id, scopes)
             changes.cost = take_over_probe(oracle, store, run_id)
             listed = find_rows(settings.dataset, settings.columns).total  # a text table says so only when read
             total = listed or len(table) or None
+            self.display.log(*self._plan(oracle, listed, len(table)))
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset, settings.columns)
             valuing = Valuing(labeller, self.display)
@@ -245,6 +269,20 @@ class _Job:
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 
+    def _plan(self, oracle: Oracle, listed: int | None, rows: int) -> list[str]:
+        """What is about to be asked, and what it costs at most; the data set is not read for it."""
+        settings, new = self.settings, None if listed is None else max(listed - rows, 0)
+        asked = f"{plural(len(self.features), 'feature')} with {plural(settings.votes, 'vote')} each"
+        about = "what is new" if new is None else f"about {plural(new, 'new example')}"
+        lines = [f"plan: {asked} for {about}; the table has {plural(rows, 'row')}"]
+        if new is not None and may_cost(settings.oracle):
+            found = islice(iter_examples(settings.dataset, settings.columns), LOOKED_AT)
+            first = next((one for one in found if isinstance(one, Example)), None)
+            each = sum(oracle.estimate([Label(one, first) for one in self.features])) if first else 0
+            most = in_usd(new * settings.votes * each, at_most=True)
+            lines.append(f"estimate: at most {most} if all examples are like the first")
+        return lines
+
     def _predictor(self, identity: dict[str, Any]) -> Predictor | None:
         if self.settings.agree is None:
             return None
@@ -265,13 +303,21 @@ class _Job:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One writer per table. Raises RunError where another process holds the lock."""
+    """One writer per table. Raises TableBusy at once where another process holds the lock."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
+    with (folder / ".lock").open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise RunError(f"another enrichment is writing {folder}: wait for it, or give another --out") from None
+            file.seek(0)
+            who = printable(file.read(MAX_HOLDER_CHARS).strip()) or "it does not say which"
+            raise TableBusy(
+                f"another enrichment is writing {folder} ({who}): wait for it, or give another --out"
+            ) from None
+        file.truncate(0)
+        began = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {began}")
+        file.flush()
         yield
 
 
@@ -299,7 +345,7 @@ def _write(folder: Path, work: Enrichment, before: Meaning, summary: EnrichSumma
 
 def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:
     """An enrichment as a flow run."""
-    work, last, name = partial(_enrich, settings, display), publish_enrichment.name, name_of(settings.dataset)
+    work, last, name = partial(_enrich, settings), publish_enrichment.name, name_of(settings.dataset)
     summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)
     return summary
 

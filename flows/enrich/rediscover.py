@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from prefect import flow
+from prefect.client.schemas.objects import State
 
 from discovery import Labels, find_twin
 from discovery.strategies import adaptive_triple
@@ -18,12 +19,14 @@ from flows.enrich.batches import open_oracle
 from flows.enrich.flow import table_folder
 from flows.enrich.settings import RediscoverSettings
 from flows.oracle_specs import deciding
-from flows.prefect_api import History, artifact_key, run_as_flow
+from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
 from flows.progress import SILENT, Display, recorded_run, recording
-from models import Oracle, Panel, connect, digest_of, in_usd
+from flows.reviewing import suspend
+from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd
 from reports import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
+from store import Store
 from tasks import elicit, label, probed, publish
 
 PROPOSALS = "proposals.csv"
@@ -31,24 +34,34 @@ COLUMNS = ("name", "definition", "share", "question", "examples")
 
 
 @flow(name="rediscover", flow_run_name="{settings.run_name}", persist_result=False)
-def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]]:
+def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]] | State[Any]:
     """Propose features that tell apart what the known ones do not."""
-    return _rediscover(settings, SILENT, History())
+    return run_in_flow(lambda history: _rediscover(settings, history).rows, name_of(settings.dataset))
 
 
-def _rediscover(settings: RediscoverSettings, display: Display, history: History) -> list[dict[str, Any]]:
+class Rediscovered(NamedTuple):
+    rows: list[dict[str, Any]]
+    stopped_because: str
+    message: str
+
+
+def _rediscover(settings: RediscoverSettings, history: History) -> Rediscovered:
     """Within a flow run, or after it was lost."""
-    rows = rediscover_with(
+    name = name_of(settings.dataset)
+    history.log(f"starts: {settings.dataset} with {settings.oracle}", f"plan: {settings.queries} queries")
+    found = rediscover_with(
         settings,
         run_id=history.run_id,
         compare=history.task(elicit),
         label=history.task(label),
         connect=lambda oracle: history.attempt(partial(probed, oracle), partial(connect, oracle)),
-        display=display,
+        display=history.display,
+        on_pending=partial(suspend, history, name),
     )
-    name = name_of(settings.dataset)
-    history.tell(publish, artifact_key("proposals", name), rows, f"Proposed features of {name}")
-    return rows
+    history.tell(publish, artifact_key("proposals", name), found.rows, f"Proposed features of {name}")
+    if found.stopped_because == StopReason.BUDGET:
+        history.end(BUDGET, found.message, name)
+    return found
 
 
 def rediscover_with(
@@ -59,7 +72,8 @@ def rediscover_with(
     label: Any = Panel.label,
     connect: Callable[[Oracle], None] = connect,
     display: Display = SILENT,
-) -> list[dict[str, Any]]:
+    on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
+) -> Rediscovered:
     """The proposals, which proposals.csv beside the table holds too: nothing else is changed."""
     out = table_folder(settings.table)
     folder = out.path
@@ -81,7 +95,11 @@ def rediscover_with(
             strategy.know(feature, labels)
         loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
         with display.counting(settings.queries, "queries"):
-            progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))
+            try:
+                progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))
+            except AnswersPending as pending:
+                on_pending(store, run_id, pending)
+                raise
         run.status = f"stopped: {progress.stopped}"
     if progress.message and progress.stopped is not StopReason.UNAVAILABLE:
         display.say(progress.message)
@@ -90,7 +108,7 @@ def rediscover_with(
     replace_file(folder / PROPOSALS, lambda file: _write(file, rows))
     out.deliver(display, PROPOSALS)
     progress.raise_if_lost(folder / PROPOSALS)
-    return rows
+    return Rediscovered(rows, str(progress.stopped), progress.message)
 
 
 def sample_of(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Example], dict[str, Labels]]:
@@ -144,8 +162,8 @@ def _write(file: Any, rows: list[dict[str, Any]]) -> None:
     writer.writerows({key: defuse(value) for key, value in row.items()} for row in rows)
 
 
-def run_rediscover_flow(settings: RediscoverSettings, display: Display = SILENT) -> list[dict[str, Any]]:
+def run_rediscover_flow(settings: RediscoverSettings, display: Display = SILENT) -> Rediscovered:
     """A rediscovery as a flow run."""
-    work, name = partial(_rediscover, settings, display), name_of(settings.dataset)
-    rows: list[dict[str, Any]] = run_as_flow(rediscover_flow, settings, work, publish.name, name, display=display)
-    return rows
+    work, name = partial(_rediscover, settings), name_of(settings.dataset)
+    found: Rediscovered = run_as_flow(rediscover_flow, settings, work, publish.name, name, display=display)
+    return found

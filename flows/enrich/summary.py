@@ -15,7 +15,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.update import ChangeKind, Changes, Enrichment
 from flows.enrich.values import ValueTable
 from flows.settings import micro_of
-from models import MICRO, Feature, OracleUnavailable, in_usd
+from models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
 from reports import Meaning
 from reports.analysis import Share, drift_of
 from reports.drawing import plural
@@ -193,4 +193,8 @@ def summarise(
 def _why_stopped(changes: Changes) -> str:
     if isinstance(changes.failure, OracleUnavailable):
         return str(StopReason.UNAVAILABLE)
-    return "failed" if changes.failure else "budget" if changes.stopped else "done"
+    if changes.failure:
+        return "failed"
+    if isinstance(changes.stopped, AnswersPending):
+        return "waiting"
+    return str(StopReason.BUDGET) if changes.stopped else "done"

@@ -59,6 +59,7 @@ class Changes:
     new_unknown: int = 0  # of these, without a usable answer
     stopped: OracleError | None = None
     failure: Exception | None = None
+    run_id: str = ""  # of the store
     tried_again: bool = False  # most answers were unusable in an earlier attempt of the same flow run
 
     @property

@@ -13,11 +13,14 @@ import httpx
 from prefect import Task
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL
 
+from flows.prefect_api.endings import Ending, clean
+from flows.prefect_api.run_log import RunLog
 from flows.progress import SILENT, Display
 
 _log = logging.getLogger(__name__)
@@ -34,6 +37,16 @@ class History:
     def __init__(self, display: Display = SILENT) -> None:
         self._display = display
         self.lost = False
+        self._ended: tuple[Ending, str] | None = None
+
+    @cached_property
+    def display(self) -> Display:
+        """Shows to whoever started the run what it says, and writes it to the log of the flow run. First used by the
+        thread that runs the flow."""
+        return RunLog(self._display, lambda: self.lost)
+
+    def log(self, *lines: str) -> None:
+        self.display.log(*lines)
 
     @cached_property
     def run_id(self) -> str:
@@ -64,6 +77,20 @@ class History:
                     raise
                 self.lose(error)
         return without()
+
+    def end(self, ending: Ending, message: str, dataset: str) -> Ending:
+        """Note how the run ends, tell it in the log and as an event; once, for what is noted first counts."""
+        if self._ended is None:
+            self._ended = ending, clean(message)
+            self.log(f"ends as {ending.name}{f': {self.message}' if self.message else ''}")
+            told = {"message": self.message, "state": ending.name, "status": ending.status, "run": self.run_id}
+            resource = {"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset}
+            self.tell(emit_event, ending.event, resource=resource, payload=told)
+        return self._ended[0]
+
+    @property
+    def message(self) -> str:
+        return self._ended[1] if self._ended else ""
 
     def lose(self, error: BaseException) -> None:
         """Go on without Prefect, and say so once."""

@@ -9,16 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from prefect import Flow, tags
-from prefect.client.schemas.objects import State
-from prefect.context import TagsContext
+from prefect import Flow, get_client, tags
+from prefect.client.schemas.objects import State, StateType
+from prefect.context import FlowRunContext, TagsContext
 from prefect.exceptions import Abort
 from prefect.settings import get_current_settings
 from pydantic import BaseModel
 
 from flows.prefect_api.connection import prefect_api
+from flows.prefect_api.endings import DONE, FAILED, Ending, ending_of, line_of
 from flows.prefect_api.environment import server_idle_seconds, state_folder
 from flows.prefect_api.history import (
     History,
@@ -29,9 +30,7 @@ from flows.prefect_api.history import (
 )
 from flows.prefect_api.servers import HURRIED_SECONDS, answers
 from flows.progress import SILENT, Display
-from models import AnswersPending
-
-WAITING = "Waiting"  # the name of the state of a run that ends because answers are pending: it is to be run again
+from tasks import without_tracebacks
 
 
 def run_with_api(
@@ -61,6 +60,9 @@ def run_with_api(
                 send_history(HURRIED_SECONDS)
             raise
     return state
+
+
+Result = TypeVar("Result")
 
 
 class PreparedFlow(Flow[..., Any]):
@@ -98,21 +100,36 @@ def start_prepared(template: Flow[..., Any], settings: BaseModel, work: Callable
 class _Attempt:
     """The work of a flow run, whose outcome is known even if Prefect is lost."""
 
-    def __init__(self, work: Callable[[History], Any], history: History) -> None:
-        self._work, self._history = work, history
+    def __init__(self, work: Callable[[History], Any], history: History, dataset: str) -> None:
+        self._work, self._history, self._dataset = work, history, dataset
         self._results: list[Any] = []
         self._error: Exception | None = None
 
     def __call__(self) -> Any:
-        """Within the flow run."""
+        """Within the flow run: its result, or the state that says how it has ended. A defect is raised, and what may
+        get better while the flow is to be tried again."""
+        without_tracebacks()
         try:
             self._results.append(self._work(self._history))
         except Exception as error:
             self._error = error
+            if is_failure_of_prefect(error):
+                self._leave_if_lost()
+                raise
+            tries_left, ending = _tries_left(), ending_of(error)
+            if ending.again and tries_left:
+                self._history.log(f"{ending.name}, to be tried again: {line_of(error)}")
+                raise
+            self._history.end(ending, line_of(error), self._dataset)
             self._leave_if_lost()
-            raise
+            if ending is FAILED:
+                raise
+            if ending.type == "FAILED" and tries_left:
+                self._history.tell(_try_no_more)
+            return _state(ending, self._history.message, error)
+        ending = self._history.end(DONE, "", self._dataset)
         self._leave_if_lost()
-        return self._results[0]
+        return self._results[0] if ending is DONE else _state(ending, self._history.message, self._results[0])
 
     def _leave_if_lost(self) -> None:
         """Prefect would retry for minutes to report the end of the run to its server."""
@@ -121,10 +138,40 @@ class _Attempt:
             raise Abort("the Prefect server is lost")
 
     def outcome(self) -> Any:
-        """After the flow run was lost: what the work has returned or raised, or does now without Prefect."""
+        """What the work has returned or raised; if the flow run was lost before it, it is done now without Prefect."""
         if self._error is not None and not is_failure_of_prefect(self._error):
             raise self._error
         return self._results[0] if self._results else self._work(self._history)
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._results) or self._error is not None
+
+
+def _state(ending: Ending, message: str, data: Any) -> State[Any]:
+    return State(type=StateType[ending.type], name=ending.name, message=message, data=data)
+
+
+def _tries_left() -> bool:
+    """Whether Prefect would try a flow run again that fails now."""
+    context = FlowRunContext.get()
+    run, flow = (context.flow_run, context.flow) if context else (None, None)
+    return run is not None and flow is not None and run.run_count <= (flow.retries or 0)
+
+
+def _try_no_more() -> None:
+    """What was given wrongly is not better in five minutes."""
+    context = FlowRunContext.get()
+    if context is not None and context.flow_run is not None:
+        with get_client(sync_client=True) as client:
+            policy = context.flow_run.empirical_policy.model_copy(update={"retries": 0})
+            client.update_flow_run(context.flow_run.id, empirical_policy=policy)
+
+
+def run_in_flow(work: Callable[[History], Result], dataset: str) -> Result | State[Any]:
+    """For the function of a flow that a deployment starts: the result of `work`, or the state it has ended in."""
+    result: Result | State[Any] = _Attempt(work, History(), dataset)()
+    return result
 
 
 def run_as_flow(
@@ -135,7 +182,7 @@ def run_as_flow(
     *labels: str,
     display: Display = SILENT,
 ) -> Any:
-    """Do `work` as a run of a flow, and return its result. Raises AnswersPending where the run waits for people."""
+    """Do `work` as a run of a flow, and return its result. `labels` are tags of the run, the first the data set."""
     run = partial(_run_here, template, settings, work, last_task, *labels, display=display)
     try:
         asyncio.get_running_loop()
@@ -154,20 +201,15 @@ def _run_here(
     display: Display,
 ) -> Any:
     history = History(display)
-    attempt = _Attempt(work, history)
+    attempt = _Attempt(work, history, labels[0])
     start = partial(start_prepared, template, settings, attempt)
     try:
         state = run_with_api(start, last_task, *labels, display=display, history=history)
     except (Abort, Exception):
         if not history.lost:
             raise
-        result = attempt.outcome()
-        if not isinstance(result, State):
-            return result
-        state = result
-    if state.name == WAITING:
-        raise AnswersPending(state.message or "")
-    return state.result()
+        return attempt.outcome()
+    return attempt.outcome() if attempt.is_over else state.result()
 
 
 def artifact_key(kind: str, dataset: str) -> str:

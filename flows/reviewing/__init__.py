@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from flows import on_first_use
-from flows.reviewing.suspension import suspended, wait_for_people
+from flows.reviewing.suspension import suspend, wait_for_people
 
 if TYPE_CHECKING:
     from flows.reviewing.page import (

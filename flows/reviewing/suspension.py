@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from prefect.client.schemas.objects import State, StateType
 from prefect.flow_runs import suspend_flow_run
 from prefect.runtime import deployment
 
@@ -16,6 +14,7 @@ from store import Store
 from store.review import Queue
 
 POLL_SECONDS = 1.0
+UUID_CHARS = 36
 REGRET_SECONDS = 5.0  # after the last answer, in which it can be undone before the discovery goes on
 
 
@@ -33,15 +32,16 @@ def wait_for_people(queue: Queue, display: Display, pending: AnswersPending) -> 
         time.sleep(min(left, POLL_SECONDS))
 
 
-def suspended(store: Store, run_id: str, pending: AnswersPending, history: History) -> State[Any]:
-    """In a deployment, end this process until the page resumes the run; elsewhere the state that says what to do."""
+def suspend(history: History, dataset: str, store: Store, run_id: str, pending: AnswersPending) -> None:
+    """In a deployment, end this process until the page resumes the run. Elsewhere return: the run ends, and waits to be
+    started again. `run_id` is that of the store, and begins with that of the flow run."""
     in_deployment = bool(pending.items) and history.tell(lambda: deployment.id) is not None
     store.queue.waits.begin(run_id, pending.items, suspended=in_deployment)
+    history.end(WAITING, str(pending), dataset)
     if in_deployment:
         key = f"{digest_of(sorted(pending.items))[:16]}-{time.time_ns()}"  # never taken for an earlier one
         history.tell(suspend_flow_run, key=key)
         store.queue.waits.begin(run_id, pending.items)  # not suspended, since Prefect is lost: to be run again
-    return State(type=StateType.CANCELLED, name=WAITING, message=str(pending))
 
 
 def resume_ready_runs(queue: Queue) -> list[str]:
@@ -54,7 +54,7 @@ def resume_ready_runs(queue: Queue) -> list[str]:
     resumed = []
     for run_id in queue.waits.ready_runs():
         try:
-            resume_flow_run(UUID(run_id))
+            resume_flow_run(UUID(run_id[:UUID_CHARS]))
         except NotPausedError:  # it is just about to suspend, or someone has resumed it
             continue
         except (FlowPauseTimeout, ObjectNotFound):

@@ -28,6 +28,10 @@ class RunError(Exception):
     """A run folder that cannot be read or written; the message is one line with the remedy."""
 
 
+class TableBusy(RunError):
+    """Another run is writing it; the message says which."""
+
+
 def check_writable(folder: Path) -> None:
     """Raises RunError if the folder cannot be written, before anything is spent."""
     try:

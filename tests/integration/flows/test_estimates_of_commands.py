@@ -40,7 +40,7 @@ def test_a_rediscovery_costs_about_what_was_estimated(tmp_path: Path, capsys: py
     options = [part for name in ("table", "oracle", "store", "queries") for part in (f"--{name}", str(given[name]))]
     expected = estimated(capsys, "rediscover", world.spec, *options)
     assert expected["examples"] == 150
-    proposals = rediscover_with(RediscoverSettings.model_validate(given), run_id="again")
+    proposals = rediscover_with(RediscoverSettings.model_validate(given), run_id="again").rows
     with Store.open(f"sqlite:///{store}") as opened:
         booked = opened.costs.totals("again").paid / 1_000_000
     assert booked <= expected["usd"]

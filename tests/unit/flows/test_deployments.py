@@ -12,7 +12,7 @@ import yaml
 from prefect.events.schemas.automations import AutomationCore, EventTrigger
 from prefect.flows import load_flow_from_entrypoint
 
-from tasks.publish import BUDGET_EVENT
+from flows.prefect_api import BUDGET
 
 ROOT = Path(__file__).parents[3]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
@@ -24,7 +24,7 @@ def test_the_automations_are_those_that_prefect_reads_and_name_our_event() -> No
     read = [AutomationCore.model_validate(one) for one in yaml.safe_load(text)["automations"]]
     assert [one.name for one in read] == ["twothirds: a run failed", "twothirds: a budget is used up"]
     assert isinstance(read[1].trigger, EventTrigger)
-    assert read[1].trigger.expect == {BUDGET_EVENT}
+    assert read[1].trigger.expect == {BUDGET.event}
 
 
 def test_there_is_a_deployment_for_each_kind_of_work() -> None:

@@ -147,7 +147,7 @@ def test_a_server_that_dies_in_an_enrichment_leaves_a_table_of_what_it_answered(
     command = ["enrich", str(dataset), *wanted, *places(tmp_path / "table"), "--yes"]
     answered = len(WORDS) - 1  # so that no example has all its labels, whichever come first
     server.answers_left = 3 + answered  # whether it is there, what it can do, then labels of four examples each
-    assert main(command) == 1
+    assert main(command) == 6
     line = the_only_error(capsys)
     assert f"what was found so far is in {tmp_path / 'table'}, and the same command goes on from there" in line
     summary = json.loads((tmp_path / "table" / "enrich.json").read_text())
@@ -182,7 +182,7 @@ def test_a_server_that_dies_in_a_comparison_leaves_a_page_that_says_what_is_miss
     command = ["compare", str(dataset), "--oracles", openai(server.base_url), people, "--votes", "1,3", "--yes"]
     command += ["--comparisons", "2", "--draws", "100", *places(tmp_path / "compared")]
     server.answers_left = 3 + 2 + 5  # whether it is there, what it can do, comparisons, labels of four examples each
-    assert main(command) == 1
+    assert main(command) == 6
     line = the_only_error(capsys)
     assert f"what was found so far is in {tmp_path / 'compared'}, and the same command goes on from there" in line
     content = json.loads((tmp_path / "compared" / "comparison.json").read_text())

@@ -43,7 +43,7 @@ def enriched(folder: Path, features: str) -> World:
 def test_what_is_proposed_is_what_the_table_lacks(tmp_path: Path) -> None:
     world = enriched(tmp_path / "world", "red; round")
     before = (world.folder / "out" / "labels.parquet").read_bytes()
-    rows = rediscover_with(settings_of(world))
+    rows = rediscover_with(settings_of(world)).rows
     assert {str(row["name"]) for row in rows} <= {"heavy", "shiny", "old"}
     assert len(rows) >= 2
     assert pd.read_csv(world.folder / "out" / "proposals.csv")["name"].tolist() == [row["name"] for row in rows]
@@ -68,7 +68,7 @@ def test_proposals_can_be_enriched_as_they_are(tmp_path: Path) -> None:
 
 def test_a_smaller_sample_is_drawn_from_the_whole(tmp_path: Path) -> None:
     world = enriched(tmp_path / "world", "red")
-    rows = rediscover_with(settings_of(world, examples=10, queries=3))
+    rows = rediscover_with(settings_of(world, examples=10, queries=3)).rows
     assert rows
     assert len({name for row in rows for name in str(row["examples"]).split()}) >= 3
 

@@ -1,4 +1,4 @@
-"""The exit status tells what was given wrongly (2) from what is wrong with the machine or a server (1)."""
+"""The exit status tells what was given wrongly (2) from what is wrong with the machine (1) or a server (4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wrapped(error: Callable[[str], Exception], cause: Exception) -> Exception:
         (wrapped(StoreError, FULL), 1, "cannot write to runs/faces"),
         (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "give another path"),
         (wrapped(RunError, PermissionError(errno.EACCES, "Permission denied", "x")), 2, "cannot write"),
-        (ServerAway("host cannot be reached: start it"), 1, "cannot be reached"),
+        (ServerAway("host cannot be reached: start it"), 4, "cannot be reached"),
         (OracleUnavailable("host does not accept the API key: set it"), 2, "API key"),
         (StoreUnavailable("store x cannot be reached: start it"), 1, "cannot be reached"),
         (StoreError("store x is of an unknown kind: give a path"), 2, "unknown kind"),

@@ -1,0 +1,104 @@
+"""How a run ends: the state that Prefect shows, the exit status of the command, and the event for automations.
+
+docs/operations.md has the same table."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flows.errors import UsageError
+
+MAX_PATH_CHARS = 200  # of a path that an error line repeats
+# Of the machine, not of what was given: no space, no quota, a broken disk, too many open files, no memory.
+_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+
+
+@dataclass(frozen=True)
+class Ending:
+    type: str  # of the state in Prefect
+    name: str  # of the state; Prefect's own event is prefect.flow-run.NAME
+    status: int
+    event: str
+    again: bool = False  # a scheduled run is tried again, for it may get better by itself
+
+
+DONE = Ending("COMPLETED", "Completed", 0, "twothirds.run.completed")
+BUDGET = Ending("COMPLETED", "BudgetUsedUp", 3, "twothirds.budget.exhausted")
+WAITING = Ending("PAUSED", "Paused", 75, "twothirds.run.waiting")  # of a deployment: Suspended, until it is resumed
+PARTIAL = Ending("FAILED", "Partial", 6, "twothirds.run.partial", again=True)
+SERVER_DOWN = Ending("FAILED", "ServerDown", 4, "twothirds.server.down", again=True)
+STORE_DOWN = Ending("FAILED", "StoreUnavailable", 1, "twothirds.store.unavailable", again=True)
+DATASET_MISSING = Ending("FAILED", "DatasetMissing", 5, "twothirds.dataset.missing", again=True)
+TABLE_BUSY = Ending("FAILED", "TableBusy", 8, "twothirds.table.busy", again=True)
+UNUSABLE = Ending("FAILED", "AnswersUnusable", 9, "twothirds.answers.unusable")
+BAD_INPUT = Ending("FAILED", "BadInput", 2, "twothirds.input.refused")
+MACHINE = Ending("FAILED", "MachineFull", 1, "twothirds.machine.full")
+FAILED = Ending("FAILED", "Failed", 1, "twothirds.run.failed", again=True)  # a defect: only this has a traceback
+ENDINGS = (
+    *(DONE, BUDGET, WAITING, PARTIAL, SERVER_DOWN, STORE_DOWN, DATASET_MISSING, TABLE_BUSY, UNUSABLE, BAD_INPUT),
+    *(MACHINE, FAILED),
+)
+
+
+def ending_of(error: BaseException) -> Ending:
+    """Of a run, or a command, that ends by this error."""
+    if any(isinstance(one, OSError) and one.errno in _OF_THE_MACHINE for one in _causes(error)):
+        return MACHINE
+    if isinstance(error, UsageError):
+        return BAD_INPUT
+    from discovery import StrategyError
+    from flows.prefect_api.servers import ServerError
+    from models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
+    from reports.run import RunError, TableBusy
+    from sources import DatasetError, DatasetMissing
+    from store import StoreError, StoreUnavailable
+
+    endings: dict[type[BaseException], Ending] = {  # the first that fits: what is special comes before what is general
+        AnswersPending: WAITING,
+        AnswersUnusable: UNUSABLE,
+        OracleLost: PARTIAL,
+        ServerAway: SERVER_DOWN,
+        ServerError: SERVER_DOWN,
+        StoreUnavailable: STORE_DOWN,
+        DatasetMissing: DATASET_MISSING,
+        TableBusy: TABLE_BUSY,
+        **dict.fromkeys((StrategyError, OracleError, RunError, DatasetError, StoreError), BAD_INPUT),
+    }
+    for kind, ending in endings.items():
+        if isinstance(error, kind):
+            return ending
+    return BAD_INPUT if isinstance(error, OSError) and error.filename is not None and error.strerror else FAILED
+
+
+def line_of(error: Exception) -> str:
+    """What is said of it: one line, without secrets and without what a terminal would obey."""
+    line, ending = clean(str(error)) or type(error).__name__, ending_of(error)
+    if ending is MACHINE and isinstance(error, OSError):
+        what = f"cannot use {_path(error)!r}" if error.filename is not None else "cannot read or write a file"
+        return f"{what} ({(error.strerror or line).lower()}): free some of it and run again; what was answered is kept"
+    if ending is BAD_INPUT and isinstance(error, OSError):
+        return f"cannot use {_path(error)!r} ({str(error.strerror).lower()}): give another path"
+    return f"{type(error).__name__}: {line} (add --debug for the traceback)" if ending is FAILED else line
+
+
+def clean(text: str) -> str:
+    """As one line that shows no secret."""
+    from flows.settings import Environment
+    from sources import printable, redacted, without_secrets
+
+    return printable(without_secrets(redacted(" ".join(text.split()), Environment.read().secrets)))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _path(error: OSError) -> str:
+    from sources import printable
+
+    path = printable(str(error.filename))
+    return path if len(path) <= MAX_PATH_CHARS else f"{path[:MAX_PATH_CHARS]}…"

@@ -1,0 +1,176 @@
+"""How runs end, as an operator sees it in Prefect: states, events and log lines of deployments' flows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
+from prefect.client.schemas.objects import State
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+from flows.__main__ import main
+from flows.discover.flow import discover_flow
+from flows.discover.settings import DiscoverSettings
+from flows.enrich.flow import enrich_flow, locked, nightly_flow
+from flows.enrich.rediscover import rediscover_flow
+from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from flows.prefect_api.endings import BUDGET, DATASET_MISSING, SERVER_DOWN, TABLE_BUSY, WAITING
+from flows.prefect_api.history import send_history
+from store import Store
+from tests.support.growing_worlds import World
+
+
+@pytest.fixture
+def client(prefect_url: str) -> Iterator[SyncPrefectClient]:
+    password = os.environ["PREFECT_API_AUTH_STRING"]
+    settings = {PREFECT_API_URL: prefect_url, PREFECT_API_AUTH_STRING: password}
+    with temporary_settings(settings), SyncPrefectClient(prefect_url, auth_string=password) as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "world", 12)
+
+
+def of_table(world: World, **changed: Any) -> EnrichSettings:
+    given = {"dataset": world.spec, "features": world.features, "oracle": "simulated"}
+    places = {"store": str(world.folder / "store.sqlite"), "out": str(world.folder / "out")}
+    return EnrichSettings.model_validate(given | places | changed)
+
+
+def ended(flow: Any, settings: Any) -> State[Any]:
+    state: State[Any] = flow(settings, return_state=True)
+    send_history()
+    return state
+
+
+def run_of(state: State[Any]) -> UUID:
+    assert state.state_details.flow_run_id is not None
+    return state.state_details.flow_run_id
+
+
+def logged(client: SyncPrefectClient, run: UUID, wanted: str) -> str:
+    """The log of a flow run and its tasks, once this line has arrived."""
+    of_run = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run]))
+    for _ in range(100):
+        lines = "\n".join(line.message for line in client.read_logs(of_run))
+        if wanted in lines:
+            return lines
+        time.sleep(0.1)
+    raise AssertionError(f"{wanted!r} is not in the log: {lines}")
+
+
+def events(client: SyncPrefectClient, name: str, run: UUID) -> list[dict[str, Any]]:
+    wanted = {"filter": {"event": {"name": [name]}}, "limit": 50}
+    for _ in range(100):
+        found = client._client.post("/events/filter", json=wanted).json()["events"]
+        if mine := [one for one in found if one["payload"].get("run") == str(run)]:
+            return mine
+        time.sleep(0.1)
+    return []
+
+
+def test_a_run_logs_start_plan_skipped_cost_and_end(client: SyncPrefectClient, world: World) -> None:
+    world.texts["e000005"] = ""  # cannot be labelled
+    world.write()
+    state = ended(enrich_flow, of_table(world, oracle="simulated?price=0.001"))
+    log = logged(client, run_of(state), "ends as Completed")
+    for wanted in ("starts: ", "plan: 3 features", "skipped e000005: ", "33 labels asked", "33 questions paid"):
+        assert wanted in log, log
+    assert events(client, "twothirds.run.completed", run_of(state))
+    settings = {"dataset": world.spec, "oracle": "simulated?price=0.001", "queries": 2, "votes": 1}
+    places = {"store": str(world.folder / "store.sqlite"), "out": str(world.folder / "run")}
+    state = ended(discover_flow, DiscoverSettings.model_validate(settings | places))
+    log = logged(client, run_of(state), "ends as Completed")
+    for wanted in ("plan: 2 queries", "estimate: likely", "1 of 1 answered", " votes on ", "cost: "):
+        assert wanted in log, log
+
+
+def test_a_used_up_budget_is_its_own_state_status_and_event(
+    client: SyncPrefectClient, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dear = {"oracle": "simulated?price=0.01", "budget": "0.05"}
+    state = ended(nightly_flow, of_table(world, **dear))
+    assert (state.type.value, state.name) == (BUDGET.type, BUDGET.name)
+    assert "raise --budget" in (state.message or "")
+    [event] = events(client, BUDGET.event, run_of(state))
+    assert "raise --budget" in event["payload"]["message"]
+    assert any(one["id"] == f"prefect.flow-run.{run_of(state)}" for one in map(_resource, event["related"]))
+    words = ["enrich", world.spec, "--features", world.features, "--oracle", dear["oracle"], "--budget", "0.05"]
+    places = ["--store", str(world.folder / "other.sqlite"), "--out", str(world.folder / "other")]
+    assert main([*words, *places]) == BUDGET.status
+    assert "raise --budget" in capsys.readouterr().out
+
+
+def _resource(related: dict[str, str]) -> dict[str, str]:
+    return {"id": related["prefect.resource.id"]}
+
+
+def test_waiting_for_people_pauses_every_kind_of_run(
+    client: SyncPrefectClient, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not cancelled, not failed, not tried again."""
+    asked = of_table(world, oracle="human:q", features="red: It is red.")
+    state = ended(nightly_flow.with_options(retry_delay_seconds=1), asked)
+    assert (state.type.value, state.name) == (WAITING.type, WAITING.name)
+    assert [one.name for one in client.read_flow_run_states(run_of(state))] == ["Pending", "Running", "Paused"]
+    assert events(client, WAITING.event, run_of(state))
+    assert (world.folder / "out" / "enrich.json").read_text().count('"stopped_because": "waiting"') == 1
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        [run] = store.runs.overview()
+        assert run["status"] == "waiting"
+        assert run["run_id"].startswith(str(run_of(state)))
+    table = of_table(world, features="red: It is red.", out=str(world.folder / "table"))
+    assert ended(enrich_flow, table).is_completed()
+    again = {"dataset": world.spec, "table": table.out, "oracle": "human:q", "queries": 1, "store": table.store}
+    state = ended(rediscover_flow, RediscoverSettings.model_validate(again))
+    assert (state.type.value, state.name) == (WAITING.type, WAITING.name)
+    words = ["rediscover", world.spec, "--table", str(table.out), "--oracle", "human:q", "--queries", "1"]
+    assert main([*words, "--store", str(table.store)]) == WAITING.status
+    assert "error" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("client")
+def test_what_is_a_state_of_the_world_has_its_state_and_no_traceback(
+    client: SyncPrefectClient, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = of_table(world, dataset=str(world.folder / "gone.csv"))
+    state = ended(enrich_flow, gone)
+    assert (state.type.value, state.name) == (DATASET_MISSING.type, DATASET_MISSING.name)
+    assert "Traceback" not in logged(client, run_of(state), "ends as DatasetMissing")
+    assert events(client, DATASET_MISSING.event, run_of(state))
+    words = ["enrich", str(gone.dataset), "--features", "red", "--oracle", "simulated"]
+    assert main([*words, "--out", str(gone.out)]) == DATASET_MISSING.status
+    assert capsys.readouterr().err.startswith("error: there is no data set")
+    nobody = "openai:gpt-4o-mini?base_url=http://127.0.0.1:9/v1&price=1,1&attempts=1"
+    state = ended(enrich_flow, of_table(world, oracle=nobody))
+    assert (state.type.value, state.name) == (SERVER_DOWN.type, SERVER_DOWN.name)
+    assert "Traceback" not in logged(client, run_of(state), "ends as ServerDown")
+    with locked(world.folder / "out"):
+        state = ended(enrich_flow, of_table(world))
+    assert (state.type.value, state.name) == (TABLE_BUSY.type, TABLE_BUSY.name)
+    assert f"process {os.getpid()} on " in (state.message or "")
+
+
+def test_only_what_may_get_better_is_tried_again(client: SyncPrefectClient, world: World) -> None:
+    flow = nightly_flow.with_options(retry_delay_seconds=0.1)
+    with locked(world.folder / "out"):
+        state = ended(flow, of_table(world))
+    assert state.name == TABLE_BUSY.name
+    states = [one.name for one in client.read_flow_run_states(run_of(state))]
+    assert (states.count("AwaitingRetry"), states[-1]) == (2, TABLE_BUSY.name)
+    log = logged(client, run_of(state), "ends as TableBusy")
+    assert "Traceback" not in log
+    assert log.count("to be tried again") == 2
+    assert len(events(client, TABLE_BUSY.event, run_of(state))) == 1
+    state = ended(flow, of_table(world, features="red: It is red.; red: It is blue."))
+    assert state.name == "BadInput"
+    assert "AwaitingRetry" not in [one.name for one in client.read_flow_run_states(run_of(state))]
