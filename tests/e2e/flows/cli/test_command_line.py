@@ -49,7 +49,6 @@ def fresh(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["discover", "no/such/folder", *CROWD], "no/such/folder"),
         (["discover", FACES, "--oracle", "nobody"], "'nobody'"),
         (["discover", FACES, "--oracle", "simulated:mob"], "'mob'"),
         (["discover", FACES, "--oracle", "simulated?flip=often"], "'often'"),
@@ -76,9 +75,15 @@ def test_bad_input_is_one_line_that_names_the_value(
     assert said in bad_input(capsys, *arguments, *extra)
 
 
-def test_an_empty_folder_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]) -> None:
+def test_a_folder_that_is_gone_or_empty_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]
+) -> None:
     (tmp_path / "empty").mkdir()
-    assert "empty" in bad_input(capsys, "discover", str(tmp_path / "empty"), *CROWD, *fresh)
+    for name in ("gone", "empty"):
+        assert main(["discover", str(tmp_path / name), *CROWD, *fresh]) == 5
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert line.startswith("error: ")
+        assert name in line
     assert not (tmp_path / "run").exists()
 
 
@@ -178,7 +183,7 @@ def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
 def test_a_budget_stops_a_run_with_partial_results_and_a_higher_one_goes_on(prefect_url: str, fresh: list[str]) -> None:
     options = ["--oracle", "simulated?price=0.01", "--queries", "4", "--json", *fresh]
     first = run("discover", FACES, *options, "--budget", "1.50", PREFECT_API_URL=prefect_url)
-    assert first.returncode == 0, first.stderr
+    assert first.returncode == 3, first.stderr
     stopped = json.loads(first.stdout)
     assert stopped["stopped_because"] == "budget"
     assert stopped["cost_usd"] == pytest.approx(1.50)
@@ -193,6 +198,6 @@ def test_a_prefect_api_that_does_not_answer_is_one_line(fresh: list[str]) -> Non
     done = run(
         "discover", FACES, "--oracle", "simulated", *fresh, PREFECT_API_URL="http://127.0.0.1:9/api"
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "http://127.0.0.1:9/api does not answer" in done.stderr
     assert "Traceback" not in done.stderr

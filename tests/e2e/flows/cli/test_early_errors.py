@@ -74,7 +74,7 @@ def test_an_oracle_that_looks_at_pictures_is_given_texts(tmp_path: Path, command
 @each("rediscover")
 def test_a_model_server_is_away(tmp_path: Path, command: str) -> None:
     status, [line] = failed(tmp_path, command, FACES, AWAY)
-    assert status == 1
+    assert status == 4
     assert "127.0.0.1:9 cannot be reached" in line
     assert line.endswith("check that the server runs and the base URL is right")
 

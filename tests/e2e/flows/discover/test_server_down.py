@@ -62,7 +62,7 @@ def test_a_server_that_is_down_from_the_start_is_one_line_and_leaves_an_older_ru
     with socket.socket() as deaf:  # it has a port, and nobody listens
         deaf.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        assert discover(dataset, url, folder) == 1
+        assert discover(dataset, url, folder) == 4
     assert "cannot be reached" in (line := the_only_error(capsys))
     assert "check that the server runs" in line
     assert [path.name for path in folder.iterdir()] == ["run.json"]
@@ -83,7 +83,7 @@ def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
     server.book.clear()
     server.batches.made.clear()
     server.answers_left = enough
-    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 1
+    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 6
     line = the_only_error(capsys)
     assert "check that the server runs" in line
     assert f"what was found so far is in {tmp_path / 'run'}, and the same command goes on from there" in line
@@ -94,7 +94,7 @@ def test_a_server_that_dies_leaves_what_was_found_and_the_same_command_goes_on(
     assert len(labels.columns) == 1 + found["features"]
     assert "the oracle could not be asked any more" in (tmp_path / "run" / "report.html").read_text()
     down = server.count(CHAT) + server.count(DECISIONS) + server.count(BATCHES)
-    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 1
+    assert discover(dataset, server.base_url, tmp_path / "run", *more) == 6
     assert server.count(CHAT) + server.count(DECISIONS) + server.count(BATCHES) <= down + 40
     assert json.loads((tmp_path / "run" / "run.json").read_text())["features"] == found["features"]
     server.answers_left = None
