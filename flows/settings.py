@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -315,6 +315,12 @@ def local_folder(out: str) -> Path:
     if "://" not in out:
         return Path(out)
     return Path(platformdirs.user_data_dir(APP)) / "copies" / digest_of(out.rstrip("/"))[:12] / name_of(out)
+
+
+def served_at(folder: Path) -> str | None:
+    """Where a browser finds a run folder: in the studio at TWOTHIRDS_STUDIO_URL; None where there is none."""
+    studio = os.environ.get("TWOTHIRDS_STUDIO_URL", "").rstrip("/")
+    return f"{studio}/runs/{quote(folder.name)}" if studio.startswith(("http://", "https://")) else None
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,22 @@ UPDATE_SECONDS = 5.0  # between two updates of a progress artifact
 
 @task(name="publish", task_run_name="publish {key}", cache_policy=NO_CACHE, persist_result=False)
 def publish(
-    key: str, rows: list[dict[str, Any]], description: str, *, picture: str | None = None, link: str | None = None
+    key: str,
+    rows: list[dict[str, Any]],
+    description: str,
+    *,
+    picture: str | None = None,
+    link: str | None = None,
+    report: str | None = None,
 ) -> None:
-    """The table of features, the curves as an image, and a link to the report."""
+    """The table of features, the curves as an image, and the report: a link to where it is served, or as Markdown."""
     create_table_artifact(table=rows, key=key, description=description)
     if picture:
         create_image_artifact(image_url=picture, key=f"{key}-curves", description=f"{description}: how they were found")
     if link:
-        create_link_artifact(link=link, link_text="report.html", key=f"{key}-report", description=description)
+        create_link_artifact(link=link, link_text="report", key=f"{key}-report", description=description)
+    elif report:
+        create_markdown_artifact(markdown=report, key=f"{key}-report", description=description)
 
 
 class ProgressArtifact:

@@ -19,7 +19,7 @@ from flows.discover import StopReason, as_rows
 from flows.oracle_specs import OracleSpec
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
 from flows.reviewing import suspend
-from flows.settings import micro_of
+from flows.settings import micro_of, served_at
 from models import AnswersPending, OracleLost, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
 from reports.drawing import plural
@@ -59,8 +59,10 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.display)
     rows = summary_rows(comparison)
-    link = page.resolve().as_uri()
-    history.tell(publish, artifact_key("comparison", name), rows, f"Oracles compared on {name}", link=link)
+    verdict = verdict_of(comparison)
+    link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
+    key, about = artifact_key("comparison", name), f"Oracles compared on {name}"
+    history.tell(publish, key, rows, about, link=link, report=report)
     for one in comparison.study.contenders:
         if one.lost:
             raise OracleLost.leaving(prepared.folder, one.stopped)
@@ -71,7 +73,7 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     return {
         "page": str(page),
         "summary": rows,
-        "verdict": verdict_of(comparison),
+        "verdict": verdict,
         "stopped_because": str(StopReason.BUDGET) if stopped else "done",
     }
 

@@ -24,7 +24,7 @@ from flows.oracle_specs import may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import display_for_python, recorded_run, recording
 from flows.reviewing import suspend, wait_for_people
-from flows.settings import micro_of, shows_settings
+from flows.settings import micro_of, served_at, shows_settings
 from models import (
     AnswersPending,
     Elicited,
@@ -40,7 +40,7 @@ from models.people import WaitingOracle, recorded_by
 from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
-from reports.page import picture_of
+from reports.page import markdown_of, picture_of
 from reports.run import RunSummary
 from sources import name_of
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
@@ -88,12 +88,14 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     show(1.0, outcome.progress)
     with prepared.display.waiting("writing the report"):
         run = Run(prepared.folder)
-        page = run.report(dataset=prepared.dataset)
+        run.report(dataset=prepared.dataset)
     if prepared.upload is not None:
         prepared.upload.deliver(prepared.display)
-    key, link = artifact_key("features", name), page.path.resolve().as_uri()
-    picture = picture_of(run, run.findings)
-    history.tell(publish, key, outcome.features(), f"Features of {name}", picture=picture, link=link)
+    key, link, picture = artifact_key("features", name), served_at(prepared.folder), picture_of(run, run.findings)
+    lines = [_detail(outcome.progress), _paid(run.summary)]
+    report = None if link else markdown_of(run.findings, prepared.dataset, lines, picture)
+    about = f"Features of {name}"
+    history.tell(publish, key, outcome.features(), about, picture=picture, link=link, report=report)
     outcome.progress.raise_if_lost(prepared.folder)
     outcome.raise_if_unusable(prepared.folder)
     summary = outcome.summary()

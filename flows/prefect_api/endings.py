@@ -32,13 +32,14 @@ SERVER_DOWN = Ending("FAILED", "ServerDown", 4, "twothirds.server.down", again=T
 STORE_DOWN = Ending("FAILED", "StoreUnavailable", 1, "twothirds.store.unavailable", again=True)
 DATASET_MISSING = Ending("FAILED", "DatasetMissing", 5, "twothirds.dataset.missing", again=True)
 TABLE_BUSY = Ending("FAILED", "TableBusy", 8, "twothirds.table.busy", again=True)
+CONTRACT = Ending("FAILED", "ContractViolated", 7, "twothirds.contract.violated")
 UNUSABLE = Ending("FAILED", "AnswersUnusable", 9, "twothirds.answers.unusable")
 BAD_INPUT = Ending("FAILED", "BadInput", 2, "twothirds.input.refused")
 MACHINE = Ending("FAILED", "MachineFull", 1, "twothirds.machine.full")
 FAILED = Ending("FAILED", "Failed", 1, "twothirds.run.failed", again=True)  # a defect: only this has a traceback
 ENDINGS = (
-    *(DONE, BUDGET, WAITING, PARTIAL, SERVER_DOWN, STORE_DOWN, DATASET_MISSING, TABLE_BUSY, UNUSABLE, BAD_INPUT),
-    *(MACHINE, FAILED),
+    *(DONE, BUDGET, WAITING, PARTIAL, SERVER_DOWN, STORE_DOWN, DATASET_MISSING, CONTRACT, TABLE_BUSY, UNUSABLE),
+    *(BAD_INPUT, MACHINE, FAILED),
 )
 
 

@@ -28,9 +28,9 @@ def side_for(count: int) -> int:
     return next((side for limit, side in THUMBNAIL_SIDES if count <= limit), SMALLEST_SIDE)
 
 
-def thumbnails(examples: Sequence[Example | None]) -> list[str]:
+def thumbnails(examples: Sequence[Example | None], side: int | None = None) -> list[str]:
     """One WebP picture each, in base64; empty where there is none or it cannot be read any more."""
-    side = side_for(len(examples))
+    side = side or side_for(len(examples))
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         return list(pool.map(lambda example: _thumbnail(example, side), examples))
 

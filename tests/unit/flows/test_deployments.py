@@ -12,7 +12,7 @@ import yaml
 from prefect.events.schemas.automations import AutomationCore, EventTrigger
 from prefect.flows import load_flow_from_entrypoint
 
-from flows.prefect_api import BUDGET
+from flows.prefect_api.endings import BUDGET, ENDINGS
 
 ROOT = Path(__file__).parents[3]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
@@ -23,6 +23,9 @@ def test_the_automations_are_those_that_prefect_reads_and_name_our_event() -> No
     text = (ROOT / "automations.yaml").read_text(encoding="utf-8").replace("BLOCK_ID", str(uuid4()))
     read = [AutomationCore.model_validate(one) for one in yaml.safe_load(text)["automations"]]
     assert [one.name for one in read] == ["twothirds: a run failed", "twothirds: a budget is used up"]
+    failures = {f"prefect.flow-run.{one.name}" for one in ENDINGS if one.type == "FAILED"}
+    assert isinstance(read[0].trigger, EventTrigger)
+    assert read[0].trigger.expect == failures | {"prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     assert isinstance(read[1].trigger, EventTrigger)
     assert read[1].trigger.expect == {BUDGET.event}
 

@@ -1,4 +1,4 @@
-"""A run read in Prefect's own page: table, progress, picture and link."""
+"""A run read in Prefect's own page: table, progress, picture and report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
@@ -41,8 +40,9 @@ def test_discover_ends_with_its_report_and_prefect_shows_the_same_numbers(prefec
         of_zoo = ArtifactFilter(key=ArtifactFilterKey(like_="features-zoo%"))  # other tests have made hundreds
         made = {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=of_zoo)}
     assert made["features-zoo"].type == "table"
-    picture, link = str(made["features-zoo-curves"].data), str(made["features-zoo-report"].data)
+    picture, report = str(made["features-zoo-curves"].data), made["features-zoo-report"]
     content = picture.removeprefix("data:image/svg+xml;base64,")
     assert base64.b64decode(content).startswith(b"<svg")
-    address = link[link.index("(") + 1 : link.rindex(")")]
-    assert Path(unquote(urlparse(address).path)) == (tmp_path / "run" / "report.html").resolve()
+    assert report.type == "markdown"
+    assert f"![how they were found]({picture})" in str(report.data)
+    assert "file:" not in str(report.data)

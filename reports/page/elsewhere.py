@@ -1,0 +1,44 @@
+"""A run on pages that are not ours, which have room for Markdown alone: what was found, with pictures in the text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+import numpy as np
+
+from reports.page.browser_data import MIME, thumbnails
+from reports.run import Findings, Found
+from sources import Dataset, Example
+
+MOST_FEATURES, PICTURES, SIDE = 20, 4, 72  # features that are shown, pictures of each, pixels of a picture
+
+
+def markdown_of(findings: Findings, dataset: Dataset, lines: Iterable[str], curves: str = "") -> str:
+    """`curves` is the data URL of a drawing. No text of an example is in it: other people may read the page."""
+    by_id = {example.id: example for example in dataset.examples}
+    shown = findings.found[:MOST_FEATURES]
+    examples = [[by_id.get(findings.ids[row]) for row in np.flatnonzero(one.labels == 1)[:PICTURES]] for one in shown]
+    parts = [*(f"- {_plain(line)}" for line in lines), ""]
+    parts += [f"![how they were found]({curves})", ""] if curves else []
+    parts += ["| feature | definition | has it | examples |", "|---|---|---|---|"]
+    parts += [_row(one, those) for one, those in zip(shown, examples, strict=True)]
+    if len(findings.found) > MOST_FEATURES:
+        parts.append(f"\nand {len(findings.found) - MOST_FEATURES} more")
+    return "\n".join(parts)
+
+
+def _row(found: Found, examples: list[Example | None]) -> str:
+    pictures = [f"![]({_data_url(one)})" for one in thumbnails(examples, SIDE) if one] if examples else []
+    share = f"{found.positives:,} of {found.labelled:,}"
+    return f"| {_plain(found.name)} | {_plain(found.definition)} | {share} | {' '.join(pictures)} |"
+
+
+def _data_url(picture: str) -> str:
+    return f"data:{MIME};base64,{picture}"
+
+
+def _plain(text: str) -> str:
+    """What Markdown or HTML would take for a mark is shown as it is."""
+    escaped = html.escape(" ".join(text.split()))
+    return "".join(f"\\{letter}" if letter in "\\`*_{}[]()#+!|~" else letter for letter in escaped)
