@@ -37,6 +37,7 @@ UNUSABLE = Ending("FAILED", "AnswersUnusable", 9, "twothirds.answers.unusable")
 BAD_INPUT = Ending("FAILED", "BadInput", 2, "twothirds.input.refused")
 MACHINE = Ending("FAILED", "MachineFull", 1, "twothirds.machine.full")
 FAILED = Ending("FAILED", "Failed", 1, "twothirds.run.failed", again=True)  # a defect: only this has a traceback
+_NO_PREFECT = Ending("FAILED", "Failed", 1, "")  # there is no flow run that could show it
 ENDINGS = (
     *(DONE, BUDGET, WAITING, PARTIAL, SERVER_DOWN, STORE_DOWN, DATASET_MISSING, CONTRACT, TABLE_BUSY, UNUSABLE),
     *(BAD_INPUT, MACHINE, FAILED),
@@ -61,7 +62,7 @@ def ending_of(error: BaseException) -> Ending:
         AnswersUnusable: UNUSABLE,
         OracleLost: PARTIAL,
         ServerAway: SERVER_DOWN,
-        ServerError: SERVER_DOWN,
+        ServerError: _NO_PREFECT,
         StoreUnavailable: STORE_DOWN,
         DatasetMissing: DATASET_MISSING,
         TableBusy: TABLE_BUSY,
