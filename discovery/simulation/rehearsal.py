@@ -12,6 +12,8 @@ from discovery.look import TooLittle, judge, looks, order_to_tell
 from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
 from discovery.questions import UNKNOWN, Comparison, Labels, Strategy
 from discovery.simulation.crowds import Crowd, Matrix
+from discovery.simulation.errors import VoteErrors
+from discovery.votes import majority_labels
 
 
 @dataclass
@@ -62,14 +64,22 @@ class Rehearsal:
 
 @dataclass(frozen=True)
 class Labelling:
-    """How a feature is labelled: the majority of `votes` votes per example, each wrong with probability `flip`."""
+    """How a feature is labelled: the majority of `votes` votes per example, each wrong with probability `flip`, or as
+    `errors` say, which are those of all voters together; `seed` decides which examples are hard then."""
 
     flip: float = 0.0
     votes: int = 1
     missing: float = 0.0  # share of labels that stay unknown
+    errors: VoteErrors | None = None
+    seed: int = 0
 
-    def __call__(self, truth: Labels, rng: np.random.Generator) -> Labels:
+    def __call__(self, matrix: Matrix, column: int, rng: np.random.Generator) -> Labels:
+        truth = matrix[:, column]
         labels = truth.copy()
+        if self.errors is not None:
+            of_example = np.random.default_rng([self.seed, len(matrix)]).standard_normal(len(matrix))
+            said = self.errors.votes(matrix, column, self.votes, rng, of_example)
+            labels = majority_labels((said == 1).sum(1), (said == 0).sum(1))
         if self.flip:
             wrong = rng.binomial(self.votes, self.flip, size=truth.shape)
             known = truth != UNKNOWN
@@ -113,7 +123,7 @@ def rehearse(
         known = tuple(found)  # all questions of a round list the same features
         for question in [question for question in asked for _ in range(voters)]:
             columns = crowd.answers(question, rng, known, most)
-            new = {column: labelling(truth[:, column], rng) for column in columns if column not in found}
+            new = {column: labelling(truth, column, rng) for column in columns if column not in found}
             if look:
                 new = {column: _looked_at(column, labels, found, history, rng, of) for column, labels in new.items()}
             found |= new

@@ -3,7 +3,16 @@
 from discovery.statistics.agreement import OF_PAIRS, OF_VOTES, krippendorff_alpha, pair_columns, vote_columns
 from discovery.statistics.alt_test import EPSILON, FEWEST_EXAMPLES, LEVEL, AltTest, alt_test
 from discovery.statistics.certificate import Audit, Certificate, Promise, shared_cut
-from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, UNSCORED, Calibration, brier_columns, calibration
+from discovery.statistics.correctness import (
+    BRIER,
+    ERRORS_ALIKE,
+    OF_CORRECTNESS,
+    UNSCORED,
+    Calibration,
+    brier_columns,
+    calibration,
+    error_columns,
+)
 from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
 from discovery.statistics.escalation import (
     Setting,

@@ -50,6 +50,24 @@ NO_CHANCES = "it gives no probabilities"
 BRIER = Statistic("Brier score", lambda totals: ratio(totals[..., 0], totals[..., 1]), NO_CHANCES, NO_CHANCES)
 
 
+def error_columns(said: NDArray[np.int8], true: Labels) -> Floats:
+    """Of an example's votes, which are the last axis: pairs that are both wrong, pairs whose first is, and pairs."""
+    cast = (said != UNKNOWN) & (true[..., None] != UNKNOWN)
+    votes = cast.sum(-1).astype(np.float64)
+    wrong = (cast & (said != true[..., None])).sum(-1).astype(np.float64)
+    return np.stack([wrong * (wrong - 1), wrong * (votes - 1), votes * (votes - 1)], axis=-1)
+
+
+def error_correlation(totals: Floats) -> Floats:
+    """Of two votes on one label: 0 where they err independently, 1 where a second vote repeats the first."""
+    both, first = ratio(totals[..., 0], totals[..., 2]), ratio(totals[..., 1], totals[..., 2])
+    return ratio(both - first**2, first * (1 - first))
+
+
+NO_ERRORS = "its votes are never, or always, wrong"
+ERRORS_ALIKE = Statistic("errors in common", error_correlation, NO_ERRORS, "no label has two votes")
+
+
 @dataclass(frozen=True, slots=True)
 class Bin:
     low: float

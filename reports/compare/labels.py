@@ -13,6 +13,7 @@ from discovery import UNKNOWN
 from discovery.statistics import (
     BRIER,
     ENOUGH_TO_LABEL,
+    ERRORS_ALIKE,
     OF_CORRECTNESS,
     OF_PAIRS,
     OF_VOTES,
@@ -25,6 +26,7 @@ from discovery.statistics import (
     chance_of_right,
     dawid_skene,
     enough,
+    error_columns,
     estimates,
     odd_numbers,
     pair_columns,
@@ -113,7 +115,7 @@ def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
     if reason or reference.labels is None:
         absent = Estimate.undefined(reason)
         each = [absent] * len(study.features)
-        nothing = dict.fromkeys((*(statistic.name for statistic in OF_CORRECTNESS), BRIER.name), absent)
+        nothing = dict.fromkeys((statistic.name for statistic in (*OF_CORRECTNESS, BRIER, ERRORS_ALIKE)), absent)
         empty = Calibration((), None, reason)
         right_of = nothing, [nothing for _ in each], empty
         return Quality(one.name, among, among_each, *right_of, absent, each, absent, each, absent, each, {}, None)
@@ -121,14 +123,16 @@ def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
     right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
     chances = np.moveaxis(brier_columns(one.sheet.chances, reference.labels), 0, 1)
     brier_each, brier = estimates([BRIER], chances, study.resamples)
+    pairs = np.moveaxis(error_columns(one.sheet.said, reference.labels), 0, 1)
+    alike_each, alike = estimates([ERRORS_ALIKE], pairs, study.resamples)
     curve = votes_curve(one, reference.labels)
     single_each, single = _accuracy(study, chances_of_right(one, reference.labels, 1))
     majority_each, majority = _accuracy(study, chances_of_right(one, reference.labels, max(curve, default=1)))
     consensus_each, consensus = _consensus(study, one, reference.labels)
-    both = [a | b for a, b in zip(right_each, brier_each, strict=True)]
+    both = [a | b | c for a, b, c in zip(right_each, brier_each, alike_each, strict=True)]
     calibrated = calibration(one.sheet.chances.ravel(), reference.labels.ravel())
     scores = single, single_each, majority, majority_each, consensus, consensus_each
-    return Quality(one.name, among, among_each, right | brier, both, calibrated, *scores, curve, enough(curve))
+    return Quality(one.name, among, among_each, right | brier | alike, both, calibrated, *scores, curve, enough(curve))
 
 
 def _why_no_score(reference: Reference, one: Contender) -> str:

@@ -20,6 +20,7 @@ MOST_CARDS = 1_200  # disagreements in the page; the table beside it has all
 FEWEST_CARDS = 12  # of each feature, if there are so many
 TEXT_LIMIT = 600
 MAX_LISTED_TRIPLES = 12
+SCORES = ("precision", "recall", "specificity", "Brier score", "errors in common")
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def _ways(quality: Quality) -> dict[str, Any]:
             ("majority of all votes", quality.majority),
             ("Dawid–Skene", quality.consensus),
         ],
-        "scores": [(name, quality.right[name]) for name in ("precision", "recall", "specificity", "Brier score")],
+        "scores": [(name, quality.right[name]) for name in SCORES],
         "among": list(quality.among.items()),
     }
 

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from discovery.statistics.agreement import pair_columns
-from discovery.statistics.correctness import BRIER, OF_CORRECTNESS, brier_columns, calibration
+from discovery.statistics.correctness import (
+    BRIER,
+    ERRORS_ALIKE,
+    OF_CORRECTNESS,
+    brier_columns,
+    calibration,
+    error_columns,
+)
 from discovery.statistics.intervals import Resamples, estimates
 from tests.support.made_votes import annotated, made_truth
 
@@ -44,6 +51,32 @@ def test_intervals_hold_the_true_rates_as_often_as_they_say(place: int) -> None:
         assert found.high is not None
         held += found.low <= wanted <= found.high
     assert 0.91 <= held / 300 <= 0.99
+
+
+def test_errors_in_common_are_the_correlation_of_the_errors_of_two_votes() -> None:
+    from discovery.simulation import VoteErrors
+
+    rng = np.random.default_rng(0)
+    truth = (rng.random((20_000, 1)) < 0.5).astype(np.int8)
+
+    def found(shared: float, votes: int) -> tuple[float, float]:
+        said = VoteErrors(0.2, shared).votes(truth, 0, votes, rng, np.zeros(20_000))
+        wrong = (said != truth).astype(float)
+        by_numpy = float(np.corrcoef(wrong[:, 0], wrong[:, 1])[0, 1])
+        return float(ERRORS_ALIKE.of(error_columns(said, truth[:, 0]).sum(0))), by_numpy
+
+    assert abs(found(0.0, 5)[0]) < 0.02
+    assert found(1.0, 3)[0] == pytest.approx(1.0)
+    ours, by_numpy = found(0.6, 2)
+    assert ours == pytest.approx(by_numpy, abs=0.01)
+
+
+def test_errors_in_common_are_not_defined_without_two_votes_or_without_errors() -> None:
+    truth = np.array([1, 0, 1], np.int8)
+    assert np.isnan(ERRORS_ALIKE.of(error_columns(truth[:, None], truth).sum(0)))  # one vote each
+    assert np.isnan(ERRORS_ALIKE.of(error_columns(np.stack([truth, truth], 1), truth).sum(0)))  # never wrong
+    unknown = np.full((3, 2), -1, np.int8)
+    assert not error_columns(unknown, truth).any()
 
 
 def test_calibration_tells_honest_from_boasting_probabilities() -> None:
