@@ -23,6 +23,7 @@ from flows.discover import (
     RehearsedOracle,
     RunForecast,
     draw,
+    forecast_of,
     is_known,
     is_paid,
     label_cells,
@@ -38,11 +39,14 @@ from flows.enrich.rediscover import sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
+from flows.enrich.values import value_question
+from flows.oracle_specs import OracleSpec
 from flows.progress import SILENT, Display
+from flows.runs import USUAL_VOTES, attributes_of, votes_on_values
 from flows.settings import OutFolder
-from models import Feature, Oracle, Panel
+from models import Feature, Oracle, Panel, Question
 from reports import read_table
-from reports.run import RunError
+from reports.run import Attribute, RunError
 from sources import Example, name_of
 from store import Store
 
@@ -100,7 +104,8 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
         if (failure := work.run(settings.dataset, settings.columns).failure) is not None:
             raise failure
         parts = list(submit.counted.values())
-        pricing = _Pricing(settings, folder, oracle, store, parts, display)
+        made = attributes_of(settings.features)
+        pricing = _Pricing(settings, folder, oracle, store, parts, made, display)
         price, assumed = pricing.price(settings.agree)
         others = tuple(pricing.plans()) if plans else ()
     known = is_known(oracle)
@@ -127,6 +132,7 @@ class _Pricing:
     oracle: Oracle
     store: Store
     pools: list[_Counted]
+    attributes: tuple[Attribute, ...]
     display: Display
 
     def price(self, agree: float | None) -> tuple[PriceRange, str]:
@@ -134,13 +140,29 @@ class _Pricing:
         settings, total, words = self.settings, PriceRange(), []
         for pool in self.pools:
             shares = self._shares(pool, agree) if agree is not None else None
-            total += self._of(pool, settings.votes, self.oracle, shares)
+            total += self._of(pool, settings.votes, self.oracle, shares) + self._of_values(pool)
             words += [shares.words(agree)] if shares and agree is not None else []
         if settings.cheap is not None:
             first, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", self.display)
             total += sum((self._of(pool, 1, first, None) for pool in self.pools), PriceRange())
             words += [f"{settings.cheap.partition('?')[0]} labels everything first"] if self.pools else []
         return total, "; ".join(words)
+
+    def _of_values(self, pool: _Counted) -> PriceRange:
+        """Of values of attributes, as far as labels leave them open: as often as in the run that has the attributes."""
+        total, named, sample = PriceRange(), {feature.name for feature in pool.features}, pool.examples
+        votes = votes_on_values(self.settings.votes, OracleSpec.parse(self.settings.oracle).kind)
+        for one in self.attributes:
+            if one.scale or named.isdisjoint(value.feature for value in one.values):
+                continue
+            questions: list[Question] = [value_question(one, example, 0) for example in sample]
+            unknown = unanswered_by(self.oracle, self.store)(questions)
+            each = forecast_of(self.oracle, unknown, Measuring(sample), doubtful=0.0)
+            everyone, share = pool.count / len(sample), one.asked / max(len(one.codes), 1)
+            likely, most = each.times(everyone * share * USUAL_VOTES), each.times(everyone * votes).most
+            calls = round(pool.count * share * USUAL_VOTES)
+            total += PriceRange(likely, likely.cost // 2, min(2 * likely.cost, most), most, calls=calls)
+        return total
 
     def plans(self) -> Iterator[PricedPlan]:
         if not any(is_paid(self.oracle, pool.examples) for pool in self.pools):

@@ -128,7 +128,7 @@ class _OpenValue:
     votes: list[int] = field(default_factory=list)
 
     def question(self, example: Example) -> Choose:
-        return _question(self.attribute, example, len(self.votes))
+        return value_question(self.attribute, example, len(self.votes))
 
     def decide(self) -> bool:
         """Take the likeliest; whether labels and votes settle it."""
@@ -182,7 +182,7 @@ class Valuing:
     def _choose(self, left: list[tuple[Example, _OpenValue]]) -> None:
         """Votes on each value until labels and votes settle it."""
         recorded = self._labeller.recorded()
-        for _ in range(votes_on_values(self._labeller.settings.votes, recorded.identity)):
+        for _ in range(votes_on_values(self._labeller.settings.votes, recorded.identity.kind)):
             if not left:
                 return
             asked = {what.question(example): (example, what) for example, what in left}
@@ -193,7 +193,7 @@ class Valuing:
             left = [one for one in left if not one[1].decide()]
 
 
-def _question(attribute: Attribute, example: Example, voter: int) -> Choose:
+def value_question(attribute: Attribute, example: Example, voter: int) -> Choose:
     values = tuple(Feature(value.name, value.definition) for value in attribute.values)
     return Choose(Feature(attribute.name, attribute.definition), values, example, voter)
 

@@ -19,7 +19,7 @@ from discovery.families import Candidate, best_family, exclusive, fit, groups_by
 from flows.discover import Measuring, Prepared, forecast_of
 from flows.progress import SILENT, Display
 from flows.runs.curate import CurationRequest, CurationResult, asking
-from flows.runs.families import Families, MadeFamily, votes_on_values
+from flows.runs.families import USUAL_VOTES, Families, MadeFamily, votes_on_values
 from models import MICRO, Answer, Choose, Family, Feature, Money, Question, Recorded, in_usd
 from models.people import RecordedCrowd
 from reports import Run
@@ -33,7 +33,6 @@ ROUNDS = 3  # of questions for names: what one leaves over is put together anew
 SHOWN = 3  # examples that seem to have none of a family's features
 FEW_WITHOUT = 0.1  # share of the examples below which no value is looked for
 SAMPLE = 100  # examples whose question is priced
-USUAL_VOTES = 1.3  # of a value that is asked
 
 
 def attributes(
@@ -125,7 +124,7 @@ class _Making:
     def _votes(self) -> int:
         """At most, of a value that votes and labels leave open."""
         who = self.recorded.labels if isinstance(self.recorded, RecordedCrowd) else self.recorded
-        return votes_on_values(self.prepared.settings.votes, who.identity)
+        return votes_on_values(self.prepared.settings.votes, who.identity.kind)
 
     def _example(self, row: int) -> Example:
         name = self.run.findings.ids[row]

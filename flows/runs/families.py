@@ -22,18 +22,19 @@ from discovery.families import (
     open_rows,
     values_of,
 )
-from models import SEVERAL, Answer, Feature, OracleIdentity, Verdict
+from models import SEVERAL, Answer, Feature, Verdict
 from reports import Run
 from reports.run import SAME, Attribute, Findings, Value
 
 MOST_SEVERAL, FEWEST_SEVERAL = 0.05, 3  # of the examples that may have several values, and how many say anything
+USUAL_VOTES = 1.3  # of a value that is asked
 LEAST_VOTES = 3  # of a model on a value that stays open, whatever the votes on a label
 
 
-def votes_on_values(votes: int, who: OracleIdentity) -> int:
-    """At most so many votes on a value, where a label takes `votes`. People are not asked for more: every vote takes
-    another person."""
-    return votes if who.kind == "human" else max(votes, LEAST_VOTES)
+def votes_on_values(votes: int, kind: str) -> int:
+    """At most so many votes of a kind of oracle on a value, where a label takes `votes`. People are not asked for more:
+    every vote takes another person."""
+    return votes if kind == "human" else max(votes, LEAST_VOTES)
 
 
 def attributes_of(text: str) -> tuple[Attribute, ...]:
