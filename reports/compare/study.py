@@ -117,6 +117,13 @@ class Reference:
     kind: str  # truth, people or none
     words: str
 
+    @property
+    def without_looking(self) -> float | None:
+        """How often who gives each feature's more frequent label to all examples is right, as a mean over features."""
+        rows = [] if self.labels is None else [row[row != UNKNOWN] for row in self.labels]
+        shares = [float((row == 1).mean()) for row in rows if len(row)]
+        return float(np.mean([max(share, 1 - share) for share in shares])) if shares else None
+
 
 def reference_of(study: Study) -> Reference:
     """The truth where it is known of every feature, else the people's majority, else what truth there is."""

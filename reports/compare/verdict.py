@@ -5,6 +5,7 @@ from __future__ import annotations
 from discovery.statistics import Estimate
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
+from reports.compare.study import Reference
 from reports.compare.versus import Versus
 from reports.drawing import percent, plural, usd
 
@@ -26,11 +27,20 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
         if quality.majority.defined:
             sentences.append(
                 f"{quality.name} is right in {_share(quality.majority)} of its labels, measured against "
-                f"{comparison.reference.words}."
+                f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
             )
     sentences += [_replacement(one) for one in comparison.versus]
     sentences += [_advised(one) for one in comparison.advice]
     return sentences
+
+
+def _no_better(right: Estimate, reference: Reference) -> str:
+    """Most features are rare: who says no to everything is right most of the time."""
+    blind = reference.without_looking
+    if blind is None or right.value is None or right.value > blind:
+        return ""
+    never_looks = "giving each feature's more frequent label to every example"
+    return f": no better than {never_looks}, which is right in {percent(blind)}"
 
 
 def _replacement(one: Versus) -> str:

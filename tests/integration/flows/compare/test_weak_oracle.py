@@ -1,0 +1,49 @@
+"""What a comparison says of an oracle that is no good: its share of right labels is not left to impress by itself."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from reports.compare.study import Reference
+from reports.compare.verdict import verdict_of
+from tests.support.comparisons import FEATURES, compared, make_world, write_votes
+
+
+def truth_of(world: str) -> list[dict[str, str]]:
+    with (Path(world).parent / "truth.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_who_says_no_to_everything_is_told_to_be_no_better_than_that(tmp_path: Path) -> None:
+    world = make_world(tmp_path, n=60)
+    never = [(row["id"], feature, "w", 0) for row in truth_of(world) for feature in FEATURES]
+    found = compared(tmp_path, world, write_votes(tmp_path / "never.csv", never), votes=1, comparisons=0)
+    (said,) = [line for line in verdict_of(found) if "is right in" in line]
+    assert "no better than giving each feature's more frequent label to every example" in said
+    assert found.reference.without_looking == pytest.approx(found.qualities[0].majority.value)
+
+
+def test_who_knows_is_not(tmp_path: Path) -> None:
+    found = compared(tmp_path, make_world(tmp_path), "simulated?flip=0.05", features="hat; glasses", votes=1)
+    assert not [line for line in verdict_of(found) if "no better" in line]
+
+
+def test_votes_that_err_alike_are_told(tmp_path: Path) -> None:
+    """Errors in common are 1 where every vote repeats the first, and about 0 where votes are coins."""
+    world = make_world(tmp_path, n=200)
+    oracles = ("simulated?flip=0.2&shared=1", "simulated?flip=0.2")
+    found = compared(tmp_path, world, *oracles, features="hat; glasses; beard", votes=5, comparisons=0)
+    alike, alone = (one.right["errors in common"] for one in found.qualities)
+    assert alike.value == pytest.approx(1.0)
+    assert alone.value is not None
+    assert alone.low is not None
+    assert alone.high is not None
+    assert alone.low < 0.1
+    assert abs(alone.value) < 0.15
+
+
+def test_without_labels_there_is_nothing_to_compare_with() -> None:
+    assert Reference(None, "none", "nothing").without_looking is None
