@@ -10,7 +10,19 @@ import json
 from typing import Any
 
 import orjson
-from sqlalchemy import BigInteger, Column, Dialect, Double, ForeignKey, MetaData, Table, Text, TypeDecorator
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Dialect,
+    Double,
+    ForeignKey,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    TypeDecorator,
+)
 
 from store.errors import DamagedStore
 
@@ -200,6 +212,64 @@ uses = Table(
     metadata,
     Column("run", BigInteger, ForeignKey("runs.id"), primary_key=True),
     Column("answer", BigInteger, ForeignKey("answers.id"), primary_key=True),
+)
+
+# Labels of one example that are claimed together, and then answered together, are one row; see packed/.
+packed_keys = Table(
+    "packed_keys",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("pack", BigInteger, nullable=False),  # of packed_claims while it is asked, then of packs
+    Column("place", SmallInteger, nullable=False),
+)
+
+packed_claims = Table(
+    "packed_claims",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
+    Column("oracle", EscapedText, nullable=False),
+    Column("kind", EscapedText, nullable=False),
+    Column("owner", EscapedText, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("lease_seconds", Double, nullable=False),
+    Column("lease_until", Double, nullable=False),
+    Column("claimed_at", Double, nullable=False),
+    Column("keys", LargeBinary, nullable=False),  # by place, one after the other
+    Column("reserved", Json, nullable=False),  # by place
+    Column("in_doubt", Json, nullable=False),  # by place; null where it was not sent
+)
+
+packs = Table(
+    "packs",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("run", BigInteger, ForeignKey("runs.id"), nullable=False),
+    Column("identity", BigInteger, ForeignKey("identities.id"), nullable=False),
+    Column("kind", EscapedText, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("gone", BigInteger, nullable=False),  # places, as bits, whose answers are kept in rows of their own by now
+    Column("cost", BigInteger, nullable=False),  # of all that are not
+    Column("answered_at", Double, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("checksum", LargeBinary, nullable=False),  # of the content
+)
+
+packed_uses = Table(
+    "packed_uses",
+    metadata,
+    Column("pack", BigInteger, ForeignKey("packs.id"), primary_key=True),
+    Column("run", BigInteger, primary_key=True),
+    Column("places", BigInteger, nullable=False),  # as bits
+)
+
+# What the labels of a feature ask, without the example.
+question_forms = Table(
+    "question_forms",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("form", Json, nullable=False),
 )
 
 review_secrets = Table(

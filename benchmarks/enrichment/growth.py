@@ -24,8 +24,6 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert, select, update
-
 from benchmarks.enrichment.__main__ import SEED, traits, write_texts, write_truth
 from benchmarks.machine import heading
 from flows.cli.store_check import check
@@ -38,9 +36,6 @@ from models.recorded import record_of
 from sources import Example
 from sources.load import digest_of_text
 from store import Request, Store
-from store.ledger.books import COUNTED
-from store.schema import answer_checksum, charges, cost_totals, json_text, scopes, uses
-from store.schema import answers as kept_answers
 
 SCOPE, PAYER, USER = "the same run", "run-1", "run-2"
 FEATURES = 20
@@ -132,43 +127,22 @@ def questions(first: int, last: int) -> list[Question]:
 
 
 def fill(url: str, answers: int) -> None:
-    """The first batch is claimed, answered and used as runs do it; the others are rows like those."""
-    keys = QuestionKeys(IDENTITY)
+    """Claimed, answered and used as runs do it, many at a time."""
     with Store.open(url) as store:
-        answer_first(store, min(answers, BATCH))
-        with store.engine.execution_options(writes=True).begin() as connection:
-            charge = dict(connection.execute(select(charges).limit(1)).mappings().one())
-            answer = dict(connection.execute(select(kept_answers).limit(1)).mappings().one())
-            user = connection.execute(select(uses.c.run).limit(1)).scalar_one()
-            for start in range(BATCH, answers, BATCH):
-                asked = questions(start, min(start + BATCH, answers))
-                named = [(start + place + 1, keys.of(one), one.content) for place, one in enumerate(asked)]
-                said = json_text(answer["answer"])
-                sums = (answer_checksum(json_text(content), said, PRICE) for _, _, content in named)
-                connection.execute(insert(charges), [charge | {"key": key} for _, key, _ in named])
-                connection.execute(
-                    insert(kept_answers),
-                    [
-                        answer | {"id": number, "key": key, "question": content, "checksum": checksum}
-                        for (number, key, content), checksum in zip(named, sums, strict=True)
-                    ],
-                )
-                connection.execute(insert(uses), [{"run": user, "answer": number} for number, _, _ in named])
-            more = {name: cost_totals.c[name] * answers / min(answers, BATCH) for name in COUNTED}
-            connection.execute(update(cost_totals).values(more))
-            connection.execute(update(scopes).values(spent=PRICE * answers, kept=answers))
+        for run in (PAYER, USER):
+            store.runs.begin(run, SCOPE, name=run, flow="enrich", dataset="d", oracle=str(IDENTITY), settings={})
+        for start in range(0, answers, BATCH):
+            answer(store, start, min(start + BATCH, answers))
         if store.engine.dialect.name == "postgresql":  # as its autovacuum does a little later
             with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.exec_driver_sql("VACUUM ANALYZE")
 
 
-def answer_first(store: Store, answers: int) -> None:
+def answer(store: Store, first: int, last: int) -> None:
     keys, by, identity = QuestionKeys(IDENTITY), str(IDENTITY), IDENTITY.to_json()
-    for run in (PAYER, USER):
-        store.runs.begin(run, SCOPE, name=run, flow="enrich", dataset="d", oracle=by, settings={})
-    asked = {keys.of(one): one for one in questions(0, answers)}
+    asked = {keys.of(one): one for one in questions(first, last)}
     requests = [Request(key, PRICE, by, "label") for key in asked]
-    granted = store.claims.claim(PAYER, SCOPE, requests, **_TERMS, sending=answers).granted
+    granted = store.claims.claim(PAYER, SCOPE, requests, **_TERMS, sending=len(asked)).granted
     said = {key: Answer(one, Verdict.YES, by, cost=PRICE) for key, one in asked.items()}
     records = [record_of(one, key, granted[key], one.question.content, by, identity) for key, one in said.items()]
     store.answers.record(PAYER, records)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -20,9 +21,19 @@ import orjson
 from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, insert, select, type_coerce, update
 
 from store.errors import StoreError
-from store.ledger.balances import locked_balance
-from store.ledger.books import CHARGE, Change, Charge, book, count_answers, count_computed, count_uses
-from store.ledger.runs import RunRepository
+from store.ledger.balances import Balance, locked_balance
+from store.ledger.books import CHARGE, Change, Charge, Line, book, book_sums, count_answers, count_computed, count_uses
+from store.ledger.runs import RunRepository, Runs
+from store.packed import (
+    Booking,
+    count_packed,
+    find_packed,
+    lookup_packed,
+    note_packed_uses,
+    packed_members,
+    packed_times,
+    settle_packed,
+)
 from store.schema import (
     PAID,
     answer_checksum,
@@ -38,7 +49,7 @@ from store.schema import (
     uses,
 )
 from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
-from store.transactions import reads, writes
+from store.transactions import Clock, Transactions, reads, writes
 
 KEY_LENGTH, PREFIX_LENGTH = 64, 16  # hexadecimal digits in all, and those that digest the example
 
@@ -63,6 +74,7 @@ class AnswerRecord:
     replaces: float | None = None  # an answer that was kept before this time, if there is one
 
 
+_COUNT = select(func.count()).select_from(answers)
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
 _TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(listed()))
 _KEPT = given(key=Text, identity=BigInteger, kind=Text, question=Text, answer=Text, cost=BigInteger, checksum=Text)
@@ -124,22 +136,29 @@ _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(ans
 
 
 class KeptAnswers(RunRepository):
+    def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
+        super().__init__(transactions, clock, runs)
+        self._forms: dict[str, int] = {}  # of questions in packs, as they were read
+
     @reads
     def lookup(self, connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
         """The answers that are kept, by key."""
-        return dict(connection.execute(_LOOKUP, {"keys": list(keys)}).tuples().all()) if keys else {}
+        return _lookup(connection, keys)
 
     @reads
     def member(self, connection: Connection, name: str, keys: Collection[str]) -> dict[str, Any]:
         """One member of each of these answers, at a fifth of the cost of all."""
-        rows = connection.execute(_TEXTS, {"keys": list(keys)}).tuples().all() if keys else ()
-        return {key: _member(name, text) for key, text in rows}
+        found = packed_members(connection, name, keys)
+        others = [key for key in keys if key not in found]
+        rows = connection.execute(_TEXTS, {"keys": others}).tuples().all() if others else ()
+        return found | {key: _member(name, text) for key, text in rows}
 
     @reads
     def older(self, connection: Connection, keys: Collection[str], than: float) -> set[str]:
         """Those of the keys whose answer was kept before this time."""
         rows = connection.execute(_OLDER, {"keys": list(keys)}).all() if keys else ()
-        return {row.key for row in rows if row.answered_at < than}
+        kept = packed_times(connection, find_packed(connection, keys)) | {row.key: row.answered_at for row in rows}
+        return {key for key, at in kept.items() if at < than}
 
     @writes
     def record(
@@ -151,27 +170,26 @@ class KeptAnswers(RunRepository):
         run, now = self._runs.find(connection, run_id), self._clock()
         ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
         locked_balance(connection, run.scope)
-        known = _charges_of(connection, ordered)
-        changes = _settle(connection, ordered, known, now)
         digests = _Digests()
         numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
-        rows = {one.key: _answer_row(one, numbers[digests.of(one)]) for one in reversed(ordered)}
-        values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
-        first = set(connection.execute(_KEEP, values).scalars().all())
-        before = [key for key in rows if key not in first]
-        count_answers(connection, changes, known.values(), before)
-        replaced = _replace(connection, [one for one in ordered if one.key not in first], now)
-        repeated = [key for key in before if key not in replaced]
-        return dict(connection.execute(_LOOKUP, {"keys": repeated}).tuples().all()) if repeated else {}
+        settled, rest = settle_packed(connection, ordered, lambda one: numbers[digests.of(one)], self._forms, now)
+        _book_packs(connection, settled.bookings)
+        repeated = [*settled.repeated, *_record_rows(connection, rest, lambda one: numbers[digests.of(one)], now)]
+        return _lookup(connection, repeated)
 
     @writes
     def note_uses(self, connection: Connection, run_id: str, keys: Collection[str]) -> None:
         """Note that the run used these answers from the store, without paying for them."""
         run = self._runs.find(connection, run_id)
         locked_balance(connection, run.scope)  # no answer is paid for meanwhile
-        used = sorted(set(keys))
-        count_uses(connection, run.run, run.scope, used)
-        connection.execute(_USE, {"of_run": run.run, "keys": used})
+        found = find_packed(connection, keys)
+        for one in note_packed_uses(connection, run.run, run.scope, found):
+            cached = {"cached_calls": one.calls, "cached_worth": one.worth}
+            book_sums(connection, {run.scope: Balance(kept=one.new)}, {(run.run, one.oracle, one.kind): cached})
+        used = sorted({key for key in keys if key not in found})
+        if used:
+            count_uses(connection, run.run, run.scope, used)
+            connection.execute(_USE, {"of_run": run.run, "keys": used})
 
     @writes
     def note_computed(self, connection: Connection, run_id: str, oracle: str, labels: int) -> None:
@@ -184,8 +202,43 @@ class KeptAnswers(RunRepository):
     def count(self, connection: Connection, scope: str | None = None) -> int:
         """How many answers are kept, or how many of them the runs of a scope have paid for or used."""
         if scope is None:
-            return connection.execute(select(func.count()).select_from(answers)).scalar_one()
+            return connection.execute(_COUNT).scalar_one() + count_packed(connection)
         return connection.execute(select(scopes.c.kept).where(scopes.c.scope == scope)).scalar() or 0
+
+
+def _lookup(connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+    found = lookup_packed(connection, keys)
+    others = [key for key in keys if key not in found]
+    return found | dict(connection.execute(_LOOKUP, {"keys": others}).tuples().all()) if others else found
+
+
+def _book_packs(connection: Connection, bookings: Iterable[Booking]) -> None:
+    balances: dict[int, Balance] = {}
+    totals: dict[Line, Counter[str]] = {}
+    for one in bookings:
+        change = Balance(one.cost, -one.reserved, one.answers)
+        balances[one.scope] = balances.get(one.scope, Balance()) + change
+        sums = {"paid_calls": one.answers, "paid": one.cost, "requests": one.requests}
+        sums |= {"input_tokens": one.input_tokens, "output_tokens": one.output_tokens}
+        totals.setdefault((one.run, one.oracle, one.kind), Counter()).update(sums)
+    book_sums(connection, balances, totals)
+
+
+def _record_rows(
+    connection: Connection, ordered: Sequence[AnswerRecord], number_of: Callable[[AnswerRecord], int], now: float
+) -> list[str]:
+    """Keep and book answers in rows of their own; returns the keys of those that had been answered before."""
+    if not ordered:
+        return []
+    known = _charges_of(connection, ordered)
+    changes = _settle(connection, ordered, known, now)
+    rows = {one.key: _answer_row(one, number_of(one)) for one in reversed(ordered)}
+    values = {"rows": [rows[key] for key in sorted(rows)], "at": now}
+    first = set(connection.execute(_KEEP, values).scalars().all())
+    before = [key for key in rows if key not in first]
+    count_answers(connection, changes, known.values(), before)
+    replaced = _replace(connection, [one for one in ordered if one.key not in first], now)
+    return [key for key in before if key not in replaced]
 
 
 def _member(name: str, text: str) -> Any:

@@ -42,7 +42,7 @@ class InBatch(NamedTuple):
 
 
 def unclaimed_in_batches(
-    connection: Connection, latest: Iterable[Row[Any]], ended: Collection[tuple[str, int]], scope: int, now: float
+    connection: Connection, latest: Iterable[Row[Any] | Any], ended: Collection[tuple[str, int]], scope: int, now: float
 ) -> dict[str, InBatch]:
     """The questions that nobody has claimed and a batch holds."""
     found = []

@@ -84,18 +84,25 @@ def book(connection: Connection, changes: Iterable[Change]) -> dict[int, Balance
                 sums = totals.setdefault(charge.line, dict(_NOTHING))
                 for name, amount in part.items():
                     sums[name] += sign * amount
-    add_to_balances(connection, balances)
-    _add_to_totals(connection, totals)
+    book_sums(connection, balances, totals)
     return balances
 
 
-def _add_to_totals(connection: Connection, changes: Mapping[Line, dict[str, int]]) -> None:
+def book_sums(
+    connection: Connection, balances: Mapping[int, Balance], totals: Mapping[Line, Mapping[str, int]]
+) -> None:
+    """Book changes that were added up already."""
+    add_to_balances(connection, balances)
+    _add_to_totals(connection, totals)
+
+
+def _add_to_totals(connection: Connection, changes: Mapping[Line, Mapping[str, int]]) -> None:
     for line, change in sorted(changes.items()):
         if not any(change.values()):
             continue
         of_line = dict(zip(("run", "oracle", "kind"), line, strict=True))
         values = {f"of_{name}": value for name, value in of_line.items()}
-        values |= {f"more_{name}": amount for name, amount in (_NOTHING | change).items()}
+        values |= {f"more_{name}": amount for name, amount in {**_NOTHING, **change}.items()}
         if connection.execute(_ADD, values).rowcount == 0:
             insert_new(connection, cost_totals, [of_line | _NOTHING])
             connection.execute(_ADD, values)

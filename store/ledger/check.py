@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Text, and_, case, exists, func, or_, sel
 
 from store.ledger.books import COUNTED, used
 from store.ledger.owners import is_dead
+from store.packed import add_up_packs, all_packed_claims, packed_page
 from store.schema import (
     COMPUTED,
     LIVE,
@@ -127,6 +128,15 @@ class Check(Repository):
         while found := self._page(after):
             yield found
             after = found[-1].id
+        last = "00"
+        while last:
+            some, last = self._packed_page(last)
+            yield some
+
+    @reads
+    def _packed_page(self, connection: Connection, after: str) -> tuple[list[StoredAnswer], str]:
+        found, last = packed_page(connection, after)
+        return [StoredAnswer(0, *one) for one in found], last
 
     @reads
     def _page(self, connection: Connection, after: int) -> list[StoredAnswer]:
@@ -139,6 +149,9 @@ class Check(Repository):
         rows, now = connection.execute(live).all(), self._clock()
         dead = {owner for owner in {row.owner for row in rows} if is_dead(owner)}
         left = [row.reserved for row in rows if row.owner in dead or row.lease_until <= now]
+        for claim in all_packed_claims(connection):
+            if claim.lease_until <= now or is_dead(claim.owner):
+                left += claim.reserved
         return Orphans(len(left), sum(left))
 
     @reads
@@ -165,10 +178,14 @@ def _book_problems(connection: Connection) -> list[str]:
     }
     for row in connection.execute(used()):
         totals.setdefault((row.run, row.oracle, row.kind), {})["cached_calls"] = row.cached_calls
+    packs = add_up_packs(connection)
+    for line, sums in packs.totals.items():
+        for name, more in sums.items():
+            totals.setdefault(line, {})[name] = totals.get(line, {}).get(name, 0) + more
     kept = select(cost_totals).where(cost_totals.c.kind != COMPUTED)
     booked = {tuple(row[:3]): row for row in connection.execute(kept)}
     names = {row.id: row for row in connection.execute(select(runs.c.id, runs.c.run_id, runs.c.scope))}
-    found = _balance_problems(connection, names, totals)
+    found = [*packs.problems, *_balance_problems(connection, names, totals, packs.kept)]
     for at in sorted({*totals, *booked}, key=str):
         for name in _BOOKED_SUMS:
             is_booked, adds_up = getattr(booked.get(at), name, 0), totals.get(at, {}).get(name, 0)
@@ -182,6 +199,7 @@ def _balance_problems(
     connection: Connection,
     names: Mapping[int, Row[Any]],
     totals: Mapping[tuple[Any, ...], Mapping[str, int]],
+    packed_answers: Mapping[int, int],
 ) -> list[str]:
     """Spent must be what was paid plus what is in doubt, and reserved what is in flight."""
     charged, claimed = Counter[int](), Counter[int]()
@@ -189,14 +207,14 @@ def _balance_problems(
         if run in names:  # else the file refers to a row that is not there, which is told
             charged[names[run].scope] += sums.get("paid", 0) + sums.get("unknown", 0)
             claimed[names[run].scope] += sums.get("reserved", 0)
-    found, kept = [], dict(connection.execute(_KEPT).tuples().all())
+    found, kept = [], Counter(dict(connection.execute(_KEPT).tuples().all())) + Counter(packed_answers)
     for row in connection.execute(select(scopes).order_by(scopes.c.id)):
         if row.spent != charged[row.id]:
             found.append(f"scope {row.scope}: {row.spent} micro-dollars spent, but {charged[row.id]} charged")
         if row.reserved != claimed[row.id]:
             found.append(f"scope {row.scope}: {row.reserved} micro-dollars reserved, but {claimed[row.id]} claimed")
-        if row.kept != kept.get(row.id, 0):
-            found.append(f"scope {row.scope}: {row.kept} answers booked, but {kept.get(row.id, 0)} paid or used")
+        if row.kept != kept[row.id]:
+            found.append(f"scope {row.scope}: {row.kept} answers booked, but {kept[row.id]} paid or used")
     return found
 
 

@@ -45,7 +45,20 @@ from store.ledger.batches import InBatch, move_reservations, unclaimed_in_batche
 from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners, shorten_leases
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, RunRow
-from store.schema import CLAIMED, LIVE, SENT, answers, charges, runs, storable
+from store.packed import (
+    PACKED_FENCE,
+    NewClaim,
+    PackTerms,
+    claim_packs,
+    find_packed,
+    group_labels,
+    mark_packed,
+    packed_claims_of,
+    packed_times,
+    take_out_keys,
+    unpack,
+)
+from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
 from store.sql import given, insert_or_nothing, listed
 from store.transactions import reads, writes
 
@@ -150,7 +163,8 @@ class Claims(RunRepository):
         The first `sending` of those granted are marked as sent too: the caller sends them next. Expired claims are
         ended first. Once one request exceeds the budget, nothing after it that costs anything is granted."""
         terms = ClaimTerms(owner, uuid.uuid4().hex, lease_seconds, budget, self._clock(), sending)
-        return self._claim(run_id, scope, [Request(*one) for one in requests], terms) if requests else Claimed()
+        asked = [one if isinstance(one, Request) else Request(*one) for one in requests]
+        return self._claim(run_id, scope, asked, terms) if asked else Claimed()
 
     @writes
     def _claim(
@@ -158,8 +172,8 @@ class Claims(RunRepository):
     ) -> Claimed:
         run = self._runs.find(connection, run_id, scope)
         balance = locked_balance(connection, run.scope)
-        keys = sorted({request.key for request in requests})
-        latest = {row.key: row for row in connection.execute(_CHARGES, {"keys": keys}).all()}
+        unpack(connection, [request.key for request in requests if request.replaces is not None])
+        latest = _latest(connection, sorted({request.key for request in requests}))
         holders = {row.owner for row in latest.values() if row.state in LIVE}
         ended, freed = expire_claims(connection, run.scope, filter(is_dead, holders), terms.now)
         kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
@@ -171,8 +185,7 @@ class Claims(RunRepository):
             result, wanted = _decide(requests, latest, ended, kept, terms, run.scope, balance + freed + freed_more)
         if result.held or result.refused:
             shorten_leases(connection, terms.now)
-        batches = {key: one.batch for key, one in kept.items()}
-        inserted = _insert(connection, run, [wanted[key] for key in sorted(wanted)], result, terms, batches)
+        inserted = _insert(connection, run, [wanted[key] for key in sorted(wanted)], result, terms, kept)
         for key in set(wanted) - inserted:  # another process was faster
             del result.granted[key]
             result.sent.discard(key)
@@ -187,6 +200,7 @@ class Claims(RunRepository):
     def note_batch(self, connection: Connection, owner: str, keys: Collection[str], batch: str | None) -> None:
         """Note which of a provider's batches holds these claims, before it is sent; None once they are in no batch that
         may still be charged or collected. Leases are renewed."""
+        take_out_keys(connection, keys, owner)
         values = {"keys": sorted(set(keys)), "of_owner": owner, "in_batch": batch, "at": self._clock()}
         connection.execute(_NOTE_BATCH, values)
 
@@ -200,19 +214,26 @@ class Claims(RunRepository):
     def mark_sent(self, connection: Connection, owner: str, keys: Collection[str]) -> set[str]:
         """Mark claims as sent, just before they are, and renew their leases. A key that is not returned was claimed by
         another owner meanwhile: do not send it."""
-        values = {"keys": sorted(set(keys)), "of_owner": owner, "at": self._clock()}
-        return set(connection.execute(_MARK_SENT, values).scalars().all())
+        now = self._clock()
+        marked = mark_packed(connection, owner, dict.fromkeys(keys), now)
+        others = sorted(set(keys) - marked)
+        values = {"keys": others, "of_owner": owner, "at": now}
+        return marked.union(connection.execute(_MARK_SENT, values).scalars()) if others else marked
 
     @writes
     def mark_leaving(self, connection: Connection, owner: str, in_doubt: Mapping[str, int]) -> set[str]:
         """The same for an oracle that tells of every request, just before it leaves, the most that this one and those
         before it may have cost. A key that is not returned is another owner's by now: do not send it."""
-        values = {"rows": sorted(in_doubt.items()), "of_owner": owner, "at": self._clock()}
-        return set(connection.execute(_MARK_LEAVING, values).scalars().all())
+        now = self._clock()
+        marked = mark_packed(connection, owner, in_doubt, now)
+        others = sorted((key, doubt) for key, doubt in in_doubt.items() if key not in marked)
+        values = {"rows": others, "of_owner": owner, "at": now}
+        return marked.union(connection.execute(_MARK_LEAVING, values).scalars()) if others else marked
 
     @writes
     def release(self, connection: Connection, owner: str, keys: Collection[str]) -> None:
         """Give back claims for which certainly nothing was charged, whether or not they are marked as sent."""
+        take_out_keys(connection, keys, owner)
         own = connection.execute(_OWN_CLAIMS, {"keys": sorted(set(keys)), "of_owner": owner}).all()
         end_claims(connection, own, self._clock(), uncharged=True)
 
@@ -220,18 +241,53 @@ class Claims(RunRepository):
     def abandon(self, connection: Connection, owner: str, keys: Collection[str]) -> int:
         """Give up claims that may have been charged, as after a time-out: what was sent becomes unknown. Returns what
         stays spent."""
+        take_out_keys(connection, keys, owner)
         own = connection.execute(_OWN_CLAIMS, {"keys": sorted(set(keys)), "of_owner": owner}).all()
         return sum(change.spent for change in end_claims(connection, own, self._clock()).values())
 
     @reads
     def last_fence(self, connection: Connection, key: str) -> int:
         """The fence under which the question was last claimed; 0 if never."""
-        return connection.execute(select(func.max(charges.c.fence)).where(charges.c.key == key)).scalar() or 0
+        last = connection.execute(select(func.max(charges.c.fence)).where(charges.c.key == key)).scalar() or 0
+        return last or len(find_packed(connection, [key]))  # all that is packed is asked for the first time
+
+
+class _Latest(NamedTuple):
+    """The latest charge of a question, packed or not."""
+
+    key: str
+    fence: int
+    state: str
+    owner: str
+    token: str
+    reserved: int
+    in_doubt: int
+    batch: str | None
+    settled_at: float | None
+    scope: int
+    answered: float | None
+
+
+def _latest(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any] | _Latest]:
+    """By key. Packs are read first: a claim that another process takes out of its pack meanwhile is seen twice then,
+    and not missed."""
+    found = find_packed(connection, keys)
+    latest: dict[str, Row[Any] | _Latest] = {}
+    for key, at in packed_times(connection, found).items():
+        latest[key] = _Latest(key, PACKED_FENCE, PAID, "", "", 0, 0, None, at, 0, at)
+    for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
+        terms = (claim.owner, claim.token)
+        for key, reserved, doubt in zip(claim.keys, claim.reserved, claim.in_doubt, strict=True):
+            state = CLAIMED if doubt is None else SENT
+            latest[key] = _Latest(key, PACKED_FENCE, state, *terms, reserved, doubt or 0, None, None, claim.scope, None)
+    others = [key for key in keys if key not in latest]
+    values = {"keys": keys if found else others}
+    return latest | {row.key: row for row in connection.execute(_CHARGES, values)} if values["keys"] else latest
 
 
 def _decide(
     requests: Sequence[Request],
-    latest: Mapping[str, Row[Any]],
+    latest: Mapping[str, Row[Any] | _Latest],
     ended: Collection[tuple[str, int]],
     kept: Mapping[str, InBatch],
     terms: ClaimTerms,
@@ -278,9 +334,30 @@ def _insert(
     requests: Sequence[Request],
     decided: Claimed,
     terms: ClaimTerms,
-    batches: Mapping[str, str],
+    kept: Mapping[str, InBatch],
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
+    fences, sent = decided.granted, decided.sent
+    new = (
+        NewClaim(one.key, storable(one.oracle), storable(one.kind), one.upper_bound, one.key in sent)
+        for one in requests
+        if fences[one.key] == PACKED_FENCE and one.replaces is None
+    )
+    packs = group_labels(new)
+    lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
+    together = {one.key for pack in packs for one in pack}
+    single = [one for one in requests if one.key not in together]
+    return (together - lost) | _insert_rows(connection, run, single, decided, terms, kept)
+
+
+def _insert_rows(
+    connection: Connection,
+    run: RunRow,
+    requests: Sequence[Request],
+    decided: Claimed,
+    terms: ClaimTerms,
+    kept: Mapping[str, InBatch],
+) -> set[str]:
     if not requests:
         return set()
     fences, sent = decided.granted, decided.sent
@@ -292,7 +369,7 @@ def _insert(
             storable(one.oracle),
             storable(one.kind),
             one.upper_bound,
-            batches.get(one.key),
+            kept[one.key].batch if one.key in kept else None,
         )
         for one in requests
     ]

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, literal_column, 
 
 from store.ledger.books import COUNTED
 from store.ledger.runs import RunRepository
+from store.packed import latest_packed
 from store.schema import PAID, PROBE, answers, charges, cost_totals, identities, runs, scopes, storable
 from store.transactions import reads
 
@@ -78,6 +79,7 @@ def _sum(connection: Connection, chosen: ColumnElement[bool]) -> Totals:
 
 
 LATEST = 20_000  # answers among which those of one oracle are looked for: the store may hold millions
+LATEST_PACKS = 500  # packs, likewise
 
 
 class Costs(RunRepository):
@@ -90,7 +92,8 @@ class Costs(RunRepository):
             return []
         newest = connection.execute(select(func.max(answers.c.id))).scalar() or 0
         latest = select(answers.c.question, answers.c.answer).where(answers.c.id > newest - LATEST)
-        return [(row.question, row.answer) for row in connection.execute(latest.where(answers.c.identity.in_(wanted)))]
+        rows = connection.execute(latest.where(answers.c.identity.in_(wanted)))
+        return [*((row.question, row.answer) for row in rows), *latest_packed(connection, wanted, LATEST_PACKS)]
 
     @reads
     def totals(self, connection: Connection, run_id: str) -> Totals:

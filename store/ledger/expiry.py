@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select
 from store.ledger.balances import Balance, lock_free_scopes
 from store.ledger.books import CHARGE, Charge, book
 from store.ledger.owners import is_dead
+from store.packed import packed_owners, shorten_packed, take_out_all, take_out_ended
 from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, runs
 
 # Written out, so that the databases see that the partial indexes serve the query.
@@ -48,8 +49,10 @@ def expire_claims(
 ) -> tuple[set[tuple[str, int]], Balance]:
     """End the claims whose lease has expired and those of dead owners; returns key and fence of each, and by how much
     the balance of the scope has changed."""
+    owners = list(dead_owners)
+    take_out_ended(connection, scope, owners, now, lock_free_scopes)
     searches: list[tuple[Select[Any], dict[str, Any]]] = [(_EXPIRED, {"now": now})]
-    if owners := list(dead_owners):
+    if owners:
         searches.append((_OF_OWNERS, {"owners": owners}))
     seen = [row for search, values in searches for row in connection.execute(search, values)]
     if not seen:
@@ -65,12 +68,14 @@ def expire_claims(
 
 def expire_dead_owners(connection: Connection, scope: int, now: float) -> tuple[set[tuple[str, int]], Balance]:
     """The same for all owners of claims in the scope that have died."""
-    owners = connection.execute(_OWNERS_IN_SCOPE, {"in_scope": scope}).scalars().all()
+    owners = set(connection.execute(_OWNERS_IN_SCOPE, {"in_scope": scope}).scalars())
+    owners |= packed_owners(connection, scope)
     return expire_claims(connection, scope, filter(is_dead, owners), now)
 
 
 def shorten_leases(connection: Connection, now: float) -> None:
     """Let leases that are further ahead than a lease can be expire as if they began now."""
+    shorten_packed(connection, now)
     ahead = connection.execute(_AHEAD, {"now": now}).all()
     if ahead:
         rows = [{"of_key": row.of_key, "of_fence": row.of_fence, "until": now + row.lease_seconds} for row in ahead]
@@ -98,4 +103,5 @@ def end_claims(
 
 def end_all_claims(connection: Connection, now: float) -> None:
     """End every claim: in the copy of a store no owner will settle them."""
+    take_out_all(connection)
     end_claims(connection, connection.execute(LIVE_CLAIMS).all(), now)

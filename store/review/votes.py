@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
 
+from store.packed import unpack
 from store.review.items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.leases import LeaseTerms, drop_leases, free_slot, taken_slots
 from store.schema import PAID, charges
@@ -224,6 +225,7 @@ def _skip(
 
 def _retire(connection: Connection, key: str) -> None:
     """Rename an answer and its charge: they stay in the books, and the question is open again."""
+    unpack(connection, [key])
     number = connection.execute(select(kept_answers.c.id).where(kept_answers.c.key == key)).scalar()
     if number is not None:
         name = f"{key}/withdrawn/{number}"

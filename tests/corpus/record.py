@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from store.migrations import STEPS
-from tests.corpus.recorded_run import crowd, run
+from tests.corpus.recorded_run import crowd, label_rows, run
 
 HERE = Path(__file__).parent
 
@@ -21,7 +21,7 @@ def write() -> None:
     path = HERE / f"schema-{len(STEPS)}.sql"
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store.sqlite"
-        expected = run(str(store), Path(folder) / "run", crowd(), random.Random(0))
+        expected = run(str(store), Path(folder) / "run", crowd(), random.Random(0)) | label_rows(str(store), crowd())
         with closing(sqlite3.connect(store)) as made:
             made.execute("UPDATE charges SET owner = 'recorder'")  # it named the machine
             path.write_text("\n".join(made.iterdump()) + "\n", encoding="utf-8")

@@ -13,8 +13,9 @@ import pandas as pd
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared
 from flows.discover.settings import DiscoverSettings
-from models.oracle import Answer, Compare, Feature, Money, Oracle, Question
+from models.oracle import Answer, Compare, Feature, Label, Money, Oracle, Question
 from models.people.simulated import SimulatedOracle
+from models.recorded import Recorded
 from models.voting import Elicited, Labelled, Panel
 from sources.dataset import Dataset, Example, Truth
 from store import Store
@@ -23,6 +24,7 @@ from tests.support.made import crowd_of, random_truth, texts
 FILES, ANSWERS = ("features.csv", "labels.csv"), "answers.jsonl"
 LATER = ["look", "labelled", "twin"]  # columns of features.csv that came after the records
 TRUTH = random_truth(6, 4, seed=3)
+PACKED_SINCE = 8  # the schema since which labels that are asked together are packed, and in the record
 
 
 class Disabled:
@@ -83,3 +85,14 @@ def run(
     said = {name: table.drop(columns=LATER, errors="ignore").to_csv(index=False) for name, table in tables.items()}
     answers = (folder / ANSWERS).read_bytes()
     return said | {ANSWERS: f"sha256 of {len(answers)} bytes: {hashlib.sha256(answers).hexdigest()}"}
+
+
+def label_rows(url: str, oracle: Oracle) -> dict[str, str]:
+    """Labels of all features at once, example by example, and what they say."""
+    features = [Feature(f"feature {letter}", f"It has {letter}.") for letter in "abcd"]
+    questions = [Label(feature, example, voter) for example in texts(6) for feature in features for voter in range(2)]
+    with Store.open(url) as store:
+        store.runs.begin("rows", "rows", name="rows", flow="enrich", dataset="made", oracle="simulated", settings={})
+        answers = {one.question: one for one in Recorded(oracle, store, run_id="rows", scope="rows").ask(questions)}
+        assert store.check.problems() == []
+    return {"rows": " ".join(answers[one].verdict.value for one in questions)}

@@ -11,7 +11,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from tests.corpus.recorded_run import Disabled, crowd, run
+from tests.corpus.recorded_run import PACKED_SINCE, Disabled, crowd, label_rows, run
 
 HERE = Path(__file__).parent
 
@@ -19,7 +19,9 @@ HERE = Path(__file__).parent
 def replay(dump: Path, folder: Path, seed: int) -> dict[str, str]:
     with closing(sqlite3.connect(folder / "store.sqlite")) as connection:
         connection.executescript(dump.read_text(encoding="utf-8"))
-    return run(str(folder / "store.sqlite"), folder / "run", Disabled(crowd()), random.Random(seed))
+    store, nobody = str(folder / "store.sqlite"), Disabled(crowd())
+    said = run(store, folder / "run", nobody, random.Random(seed))
+    return said | label_rows(store, nobody) if int(dump.stem.rpartition("-")[2]) >= PACKED_SINCE else said
 
 
 def main(seed: int) -> None:

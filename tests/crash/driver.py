@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
-
 from store import Store
-from store.schema import LIVE, PAID, UNKNOWN, charges
+from store.schema import LIVE, PAID, UNKNOWN
 from tests.crash.provider import PRICE, Charge, Provider
+from tests.support.stored_answers import every_charge
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,9 +117,7 @@ class Trial:
         with Store.open(self.store) as store:
             assert store.check.problems() == []
             kept = store.answers.lookup(list(acknowledged))
-            with store.engine.connect() as connection:
-                rows = connection.execute(select(charges.c.key, charges.c.state, charges.c.cost, charges.c.reserved))
-                booked = [(row.key, row.state, row.cost, row.reserved) for row in rows]
+            booked = every_charge(store)
         assert {key: answer["verdict"] for key, answer in kept.items()} == {
             key: verdict for key, (_, verdict) in acknowledged.items()
         }
@@ -128,12 +125,12 @@ class Trial:
             charge for charge in self.book if charge.attempt > acknowledged.get(charge.key, (self.attempts, ""))[0]
         ]
         assert again == [], "an answer that had been acknowledged was paid for again"
-        unknown = Counter(key for key, state, _, _ in booked if state == UNKNOWN)
-        paid = Counter(key for key, state, _, _ in booked if state == PAID)
+        unknown = Counter(one.key for one in booked if one.state == UNKNOWN)
+        paid = Counter(one.key for one in booked if one.state == PAID)
         assert calls <= paid + unknown, "a charge is not booked"
         assert max(unknown.values(), default=0) <= self.kills, "more than one more charge per call in flight"
-        assert not [key for key, state, _, _ in booked if state in LIVE], "a claim outlived the run"
-        spent = sum(cost for _, state, cost, _ in booked if state == PAID)
+        assert not [one for one in booked if one.state in LIVE], "a claim outlived the run"
+        spent = sum(one.cost for one in booked if one.state == PAID)
         assert spent == PRICE * sum(paid.values())
         tally.points += 1
         tally.kills += self.kills

@@ -31,6 +31,7 @@ from tests.support.review_site import Site, Visitor, free_port
 pytestmark = [pytest.mark.xdist_group("nest"), pytest.mark.parametrize("store_kind", ["sqlite"])]
 MOMENTS = pytest.mark.parametrize("moments", [2, pytest.param(50, marks=pytest.mark.slow)])
 SEED = 2015
+SIX_TRAITS = ("red", "round", "heavy", "old", "soft", "loud")  # enough labels of one example to be packed
 
 
 def kill_until_it_ends(trial: Trial, dice: random.Random, usual: float) -> None:
@@ -45,7 +46,7 @@ def kill_until_it_ends(trial: Trial, dice: random.Random, usual: float) -> None:
 def test_an_enrichment_killed_at_random_moments_ends_like_an_undisturbed_one(
     hatchery: Nest, provider: Provider, places: Places, tmp_path: Path, moments: int
 ) -> None:
-    world = World(tmp_path / "world", 40)
+    world = World(tmp_path / "world", 24, SIX_TRAITS)
     about: dict[str, Any] = {"scenario": "enrich", "files": ["labels.parquet"]}
     about["more"] = {"dataset": world.spec, "features": world.features}
     dice, tally = random.Random(SEED), Tally()

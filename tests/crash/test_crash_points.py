@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.crash.conftest import Places
 from tests.crash.driver import Nest, Tally, Trial
 from tests.crash.provider import Provider
 from tests.crash.scenarios import RESULTS
+from tests.support.growing_worlds import World
 
 pytestmark = pytest.mark.xdist_group("nest")
 SAMPLE = 59  # one boundary in so many, where time is short
@@ -24,9 +27,10 @@ RESTARTS = 3  # each killed at the same boundary
 class Ordeal:
     """Trials of one run, each on a store of its own, held against one that was left alone."""
 
-    def __init__(self, hatchery: Nest, provider: Provider, places: Places) -> None:
+    def __init__(self, hatchery: Nest, provider: Provider, places: Places, **about: Any) -> None:
         self._about = (hatchery, provider)
         self._places = places
+        self._scenario = about or {"files": RESULTS}
         self.tally = Tally()
         with self._trial() as calm:
             self.boundaries = int(calm.finish()["boundaries"])
@@ -35,7 +39,7 @@ class Ordeal:
     @contextmanager
     def _trial(self) -> Iterator[Trial]:
         with self._places() as (store, folder):
-            yield Trial(*self._about, store, folder, files=RESULTS)
+            yield Trial(*self._about, store, folder, **self._scenario)
 
     def survives(self, boundary: int, restarts: int = 1) -> bool:
         """Killed at this boundary, and at the same one of each restart, then left alone; False where it has no such."""
@@ -62,6 +66,33 @@ def test_killed_at_a_sample_of_boundaries_it_ends_like_an_undisturbed_run(ordeal
     for boundary in range(1, ordeal.boundaries, SAMPLE):
         ordeal.survives(boundary, restarts=1 + boundary % 2)
     assert ordeal.tally.charged_again, "some kill came between a call and its booking"
+
+
+@pytest.fixture
+def labelling(hatchery: Nest, provider: Provider, places: Places, tmp_path: Path) -> Iterator[Ordeal]:
+    """An enrichment whose labels are packed; some packs are answered in parts."""
+    world = World(tmp_path / "world", 7, ("red", "round", "heavy", "old", "soft"))
+    more = {"dataset": world.spec, "features": world.features}
+    made = Ordeal(hatchery, provider, places, scenario="enrich", files=["labels.parquet"], more=more)
+    yield made
+    print(made.tally)
+
+
+@pytest.mark.parametrize("store_kind", ["sqlite"])
+def test_an_enrichment_killed_at_a_sample_of_boundaries_ends_like_an_undisturbed_one(labelling: Ordeal) -> None:
+    for boundary in range(1, labelling.boundaries, SAMPLE // 3):
+        labelling.survives(boundary, restarts=1 + boundary % 2)
+    assert labelling.tally.charged_again, "some kill came between a call and its booking"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("store_kind", ["sqlite", "postgresql"])
+def test_an_enrichment_killed_at_every_boundary_ends_like_an_undisturbed_one(labelling: Ordeal, part: int) -> None:
+    boundary = part + 1
+    while labelling.survives(boundary, restarts=1 + boundary % RESTARTS):
+        boundary += PARTS
+    assert boundary > 100, "the boundaries ended early"
 
 
 @pytest.mark.parametrize("store_kind", ["sqlite"])

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from models.openai.config import OpenAIConfig
 from models.openai.probe_account import account_of
 from store import PROBE, Store
-from store.schema import LIVE, PAID, UNKNOWN, charges
+from store.schema import LIVE, PAID, UNKNOWN
 from tests.crash.boundaries import PAID_CALL
 from tests.crash.conftest import Places
 from tests.crash.driver import Nest, Trial
@@ -21,6 +20,7 @@ from tests.crash.provider import Provider
 from tests.crash.scenarios import TOKEN_PRICE
 from tests.support.fake_openai import Abilities, FakeOpenAI, Mind
 from tests.support.fake_openai.examples import WORDS
+from tests.support.stored_answers import every_charge
 
 pytestmark = pytest.mark.xdist_group("nest")
 PROBES = 2  # requests to this server: what form of reply it heeds, and whether it has decisions
@@ -63,8 +63,7 @@ class Introductions:
             account = account_of(OpenAIConfig("gpt-4o-mini", server.base_url, price=TOKEN_PRICE))
             assert store.runs.spent(account) == (0, 0), "the run has taken it over"
             spent, reserved = store.runs.spent("scope")
-            with store.engine.connect() as connection:
-                rows = connection.execute(select(charges.c.kind, charges.c.state, charges.c.cost)).all()
+            rows = every_charge(store)
         paid = sum(row.cost for row in rows if row.state == PAID)
         heard = [row for row in rows if row.state == PAID and row.kind == PROBE]
         unheard = [row for row in rows if row.state == UNKNOWN and row.kind == PROBE]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from models.oracle import (
     Answer,
@@ -27,8 +26,9 @@ from models.people.simulated import SimulatedOracle
 from models.recorded import Recorded, _PaidBatch
 from store import AnswerRecord, Store
 from store.ledger.answers import KeptAnswers
-from store.schema import SENT, charges
+from store.schema import SENT
 from tests.support.made import crowd_of, random_truth, texts
+from tests.support.stored_answers import every_charge
 
 TRUTH = random_truth(50, 6)
 PRICE = 10_000
@@ -198,8 +198,7 @@ def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
 
     def slowly(kept: KeptAnswers, run_id: str, records: Sequence[AnswerRecord]) -> dict[str, dict[str, Any]]:
         time.sleep(0.05)
-        with store.engine.connect() as connection:
-            in_doubt.append(len(connection.execute(select(charges.c.key).where(charges.c.state == SENT)).all()))
+        in_doubt.append(sum(one.state == SENT for one in every_charge(store)))
         return keep(kept, run_id, records)
 
     monkeypatch.setattr(KeptAnswers, "record", slowly)

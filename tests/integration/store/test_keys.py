@@ -79,6 +79,9 @@ def make_old(store: Store) -> None:
 
 
 def undo_schema_7(connection: Connection) -> None:
+    """And those after it."""
+    for table in ("packed_uses", "packs", "packed_claims", "packed_keys", "question_forms"):
+        connection.exec_driver_sql(f"DROP TABLE {table}")
     connection.exec_driver_sql("DROP INDEX charges_asked_again")
     connection.exec_driver_sql("ALTER TABLE scopes DROP COLUMN kept")
     for column in ("in_doubt", "batch"):

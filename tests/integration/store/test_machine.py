@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from store import Store, new_owner
+from store.packed import find_packed, packed_claims_of, unpack
 from tests.integration.conftest import Clock
 from tests.support.store_steps import LEASE, PRICE, begin, claim, record
 
-CAPS = {"scope 1": 4 * PRICE, "scope 2": 2 * PRICE + PRICE // 2}
-KEYS = ["a", "b", "c", "d", "e"]
+CAPS = {"scope 1": 7 * PRICE, "scope 2": 2 * PRICE + PRICE // 2}
+TOGETHER = [f"{16 * '0'}{key * 48}" for key in "abcdef"]  # labels of one example, which may be packed
+KEYS = ["a", "b", *TOGETHER]
+some_keys = st.one_of(st.lists(st.sampled_from(KEYS), min_size=1), st.just(TOGETHER))
 owners = st.sampled_from(["owner 1", "owner 2", "owner 3"])
 scopes = st.sampled_from(sorted(CAPS))
 parts = st.integers(0, PRICE)
@@ -58,7 +61,7 @@ class StoreMachine(RuleBasedStateMachine):
         for scope in CAPS:
             begin(self.store, f"run of {scope}", scope=scope)
 
-    @rule(owner=owners, scope=scopes, keys=st.lists(st.sampled_from(KEYS), min_size=1), price=parts, sending=counts)
+    @rule(owner=owners, scope=scopes, keys=some_keys, price=parts, sending=counts)
     def claims(self, owner: str, scope: str, keys: list[str], price: int, sending: int) -> None:
         terms = {"price": price, "budget": CAPS[scope], "sending": sending}
         result = claim(self.store, keys, owner=owner, run_id=f"run of {scope}", scope=scope, **terms)
@@ -107,13 +110,35 @@ class StoreMachine(RuleBasedStateMachine):
         self.paid[call.scope] += cost
         del self.under_way[call]
 
+    @rule(owner=owners, cost=parts)
+    def answers_all(self, owner: str, cost: int) -> None:
+        """What was sent last for each question of the owner, by scope."""
+        for scope in CAPS:
+            newest = {call.key: call for call in self.under_way if (call.owner, call.scope) == (owner, scope)}
+            calls = {call: min(cost, self.bound(call)) for call in newest.values()}
+            records = [record(call.key, call.fence, cost=price, says=str(call)) for call, price in calls.items()]
+            told = self.store.answers.record(f"run of {scope}", records) if records else {}
+            assert told == {call.key: self.kept[call.key] for call in calls if call.key in self.kept}
+            for call, price in calls.items():
+                self.kept.setdefault(call.key, {"verdict": str(call)})
+                self.paid[scope] += price
+                del self.under_way[call]
+
+    @rule(keys=some_keys)
+    def unpacks(self, keys: list[str]) -> None:
+        self.store.transactions.write(lambda connection: unpack(connection, keys))
+
+    @rule(scope=scopes, keys=some_keys)
+    def uses(self, scope: str, keys: list[str]) -> None:
+        self.store.answers.note_uses(f"run of {scope}", [key for key in keys if key in self.kept])
+
     @rule(owner=owners)
     def crashes(self, owner: str) -> None:
         """What it had claimed or sent is never heard of again."""
         self.claimed = {call: None for call in self.claimed if call.owner != owner}
         self.under_way = {call: None for call in self.under_way if call.owner != owner}
 
-    @rule(scope=scopes, keys=st.lists(st.sampled_from(KEYS), min_size=1), price=parts, sends=st.booleans())
+    @rule(scope=scopes, keys=some_keys, price=parts, sends=st.booleans())
     def claims_and_dies(self, scope: str, keys: list[str], price: int, sends: bool) -> None:
         """A process of this machine that is known to be dead: nobody waits for its lease."""
         owner = an_owner_that_is_dead()
@@ -156,7 +181,10 @@ class StoreMachine(RuleBasedStateMachine):
             found = connection.exec_driver_sql(
                 "SELECT reserved FROM charges WHERE key = ? AND fence = ?", (call.key, call.fence)
             )
-            return int(found.scalar_one())
+            at = find_packed(connection, [call.key]).get(call.key)
+            if at is None:
+                return int(found.scalar_one())
+            return int(packed_claims_of(connection, [at.pack])[at.pack].reserved[at.place])
 
     @invariant()
     def nothing_is_lost_and_no_budget_exceeded(self) -> None:

@@ -1,0 +1,152 @@
+"""Reads all packs for a check: what their answers say, and what they add up to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Text, bindparam, func, select, type_coerce
+
+from store.errors import DamagedStore
+from store.packed.answers import ABOUT, JOINED, Pack, forms_of, question_of
+from store.packed.claims import all_packed_claims
+from store.packed.content import COUNTS, Content, checksum, decode, places
+from store.schema import answer_checksum, identities, json_text, packed_keys, packed_uses, packs, runs
+
+PAGE = 1_000
+_COUNTED = tuple(name for name in COUNTS if name != "seconds")
+_PACKS = (
+    select(*ABOUT, packs.c.content, packs.c.checksum, identities.c.digest, type_coerce(identities.c.identity, Text))
+    .select_from(JOINED)
+    .order_by(packs.c.id)
+    .limit(PAGE // 10)
+)
+_KEYS = select(packed_keys.c.key, packed_keys.c.pack, packed_keys.c.place).order_by(packed_keys.c.key).limit(PAGE)
+_USES = (
+    select(packed_uses.c.run, packed_uses.c.pack, packed_uses.c.places, runs.c.scope)
+    .join(runs, runs.c.id == packed_uses.c.run)
+    .where(packed_uses.c.pack >= bindparam("first"), packed_uses.c.pack <= bindparam("last"))
+)
+
+
+class StoredPack(NamedTuple):
+    """A pack as it is stored; no content where it cannot be read."""
+
+    about: Pack
+    content: Content | None
+    is_unaltered: bool
+    identity_digest: str
+    identity: str
+
+    @property
+    def is_booked(self) -> bool:
+        """Whether its answers have cost what it says."""
+        if self.content is None or self.content.size != self.about.size:
+            return False
+        costs = self.content.column("cost")
+        return bool(sum(costs[place] for place in places(self.about.left)) == self.about.cost)
+
+
+class Unpacked(NamedTuple):
+    """An answer as a row of its own would hold it, unparsed; the checksum is wrong where the pack was altered."""
+
+    key: str
+    kind: str
+    oracle: str
+    identity_digest: str
+    identity: str
+    question: str
+    answer: str
+    cost: int
+    checksum: str
+    booked: bool
+
+
+def packed_page(connection: Connection, after: str) -> tuple[list[Unpacked], str]:
+    """The packed answers whose keys follow, and the last key that was looked at; none at the end."""
+    rows = connection.execute(_KEYS.where(packed_keys.c.key > bytes.fromhex(after))).all()
+    numbers = sorted({row.pack for row in rows})
+    found = {one.about.id: one for one in _stored(connection, packs.c.id.in_(numbers))} if numbers else {}
+    forms = forms_of(connection, [one.content for one in found.values() if one.content is not None])
+    answers = [_unpacked(found[row.pack], row.key.hex(), row.place, forms) for row in rows if row.pack in found]
+    return answers, rows[-1].key.hex() if rows else ""
+
+
+def _unpacked(pack: StoredPack, key: str, place: int, forms: Mapping[int, Mapping[str, Any]]) -> Unpacked:
+    about = (key, pack.about.kind, pack.about.oracle, pack.identity_digest, pack.identity)
+    if pack.content is None or not (pack.about.left >> place) & 1 or place >= pack.content.size:
+        return Unpacked(*about, "", "", 0, "", False)
+    one = pack.content.at(place)
+    question, answer = json_text(question_of(one, forms)), json_text(dict(one.answer))
+    summed = answer_checksum(question, answer, one.cost) if pack.is_unaltered else ""
+    return Unpacked(*about, question, answer, one.cost, summed, pack.is_booked)
+
+
+def _stored(connection: Connection, *chosen: Any) -> Iterator[StoredPack]:
+    """In pages, so that a large store takes little memory."""
+    after = 0
+    while rows := connection.execute(_PACKS.where(packs.c.id > after, *chosen)).all():
+        after = rows[-1].id
+        for *about, content, summed, digest, identity in rows:
+            try:
+                read = decode(content)
+            except DamagedStore:
+                read = None
+            yield StoredPack(Pack(*about), read, checksum(content) == summed, digest, identity)
+
+
+@dataclass(slots=True)
+class Sums:
+    """What all packs add up to, by run, oracle and kind, and by scope."""
+
+    totals: dict[tuple[int, str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    kept: Counter[int] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+
+def add_up_packs(connection: Connection) -> Sums:
+    sums, expected = Sums(), 0
+    for claim in all_packed_claims(connection):
+        sums.totals[claim.run, claim.oracle, claim.kind]["reserved"] += sum(claim.reserved)
+        expected += len(claim.keys)
+    for pack, uses in _with_uses(connection):
+        about, here = pack.about, list(places(pack.about.left))
+        expected += len(here)
+        if not pack.is_booked:
+            sums.problems.append(f"pack {about.id}: its answers do not cost what is booked for them")
+        line = sums.totals[about.run, about.oracle, about.kind]
+        line["paid_calls"] += len(here)
+        line["paid"] += about.cost
+        for name in _COUNTED[1:]:
+            column = pack.content.column(name) if pack.content and pack.content.size == about.size else ()
+            line[name] += sum(column[place] for place in here) if column else 0
+        _add_uses(sums, about, uses)
+    rows = connection.execute(select(func.count()).select_from(packed_keys)).scalar_one()
+    if rows != expected:
+        sums.problems.append(f"{expected} labels are packed, but {rows} keys lead to them")
+    return sums
+
+
+def _with_uses(connection: Connection) -> Iterator[tuple[StoredPack, list[tuple[int, int, int]]]]:
+    """All packs, and of each the run, places and scope of its uses."""
+    stored = _stored(connection)
+    while page := list(islice(stored, PAGE // 10)):
+        uses = defaultdict(list)
+        between = {"first": page[0].about.id, "last": page[-1].about.id}
+        for run, pack, used, scope in connection.execute(_USES, between).tuples():
+            uses[pack].append((run, used, scope))
+        for one in page:
+            yield one, uses[one.about.id]
+
+
+def _add_uses(sums: Sums, about: Pack, uses: Iterable[tuple[int, int, int]]) -> None:
+    in_scope: dict[int, int] = defaultdict(int, {about.scope: about.left})
+    for run, used, scope in uses:
+        in_scope[scope] |= used & about.left
+        if run != about.run:
+            sums.totals[run, about.oracle, about.kind]["cached_calls"] += (used & about.left).bit_count()
+    for scope, kept in in_scope.items():
+        sums.kept[scope] += kept.bit_count()

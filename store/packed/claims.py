@@ -1,0 +1,274 @@
+"""Claims of labels of one example that are asked together: one row for all of them.
+
+Only what usually happens is done here: they are claimed, sent and answered. A claim to which anything else happens,
+such as an end of its lease, becomes a row in `charges` first (`take_out`), where every state is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, Connection, Double, Select, Text, bindparam, delete, insert, select, update
+
+from store.packed.content import MOST
+from store.packed.keys import add, find_packed, is_digest, joined, move, new_packs, parted, remove
+from store.schema import CLAIMED, SENT, charges, packed_claims, runs
+from store.sql import among, given, listed
+
+LEAST = 4  # labels of one example that make a pack
+LABEL = "label"
+PACKED_FENCE = 1  # of all that is packed: what is asked for the second time is not
+_EXAMPLE = 16  # digits of a key that are those of its example
+
+
+class PackedClaim(NamedTuple):
+    id: int
+    run: int
+    scope: int
+    oracle: str
+    kind: str
+    owner: str
+    token: str
+    lease_seconds: float
+    lease_until: float
+    claimed_at: float
+    keys: list[str]
+    reserved: list[int]
+    in_doubt: list[int | None]  # None: not sent
+
+    def part(self, places: Sequence[int]) -> PackedClaim:
+        return self._replace(
+            keys=[self.keys[place] for place in places],
+            reserved=[self.reserved[place] for place in places],
+            in_doubt=[self.in_doubt[place] for place in places],
+        )
+
+
+class NewClaim(NamedTuple):
+    """A label that is to be claimed."""
+
+    key: str
+    oracle: str
+    kind: str
+    reserved: int
+    is_sent: bool
+
+
+class PackTerms(NamedTuple):
+    """What the claims of one call have in common."""
+
+    run: int
+    owner: str
+    token: str
+    lease_seconds: float
+    now: float
+
+
+_COLUMNS = tuple(runs.c.scope if name == "scope" else packed_claims.c[name] for name in PackedClaim._fields)
+_CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == packed_claims.c.run).order_by(packed_claims.c.id)
+_BY_NUMBER = _CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims)
+_EXPIRED = _CLAIMS.where(packed_claims.c.lease_until <= bindparam("now"))
+_OF_OWNERS = _CLAIMS.where(packed_claims.c.owner.in_(bindparam("owners", expanding=True)))
+_OWNERS_IN_SCOPE = (
+    select(packed_claims.c.owner)
+    .distinct()
+    .join(runs, runs.c.id == packed_claims.c.run)
+    .where(runs.c.scope == bindparam("in_scope"))
+)
+_AHEAD = (
+    select(packed_claims.c.id.label("of_pack"), packed_claims.c.lease_seconds)
+    .where(packed_claims.c.lease_until > bindparam("now") + packed_claims.c.lease_seconds + 1)
+    .with_for_update(skip_locked=True)
+)
+_SHORTEN = (
+    update(packed_claims).where(packed_claims.c.id == bindparam("of_pack")).values(lease_until=bindparam("until"))
+)
+_MARKED = given(id=BigInteger, in_doubt=Text, lease_until=Double)
+_MARK = (
+    update(packed_claims)
+    .where(packed_claims.c.id == _MARKED.c.id)
+    .values(in_doubt=_MARKED.c.in_doubt, lease_until=_MARKED.c.lease_until)
+)
+_REWRITE = (
+    update(packed_claims)
+    .where(packed_claims.c.id == bindparam("of_pack"))
+    .values(keys=bindparam("of_keys"), reserved=bindparam("new_reserved"), in_doubt=bindparam("doubt"))
+)
+_DELETE = delete(packed_claims).where(among(packed_claims.c.id))
+_NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens", "seconds"), 0)
+
+
+def group_labels(claims: Iterable[NewClaim]) -> list[list[NewClaim]]:
+    """Those that can be packed, by pack. They come in the order of their keys."""
+    labels = (one for one in claims if one.kind == LABEL and is_digest(one.key))
+    found = []
+    for _, group in groupby(labels, lambda one: (one.key[:_EXAMPLE], one.oracle)):
+        same = list(group)
+        parts = (same[start : start + MOST] for start in range(0, len(same), MOST))
+        found += [part for part in parts if len(part) >= LEAST]
+    return found
+
+
+def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], terms: PackTerms) -> set[str]:
+    """Claim labels that nobody has claimed or answered; returns the keys of those that another process had first."""
+    numbers = new_packs(connection, len(packs)) if packs else []
+    numbered = list(zip(numbers, packs, strict=True))
+    rows = [(one.key, number, place) for number, pack in numbered for place, one in enumerate(pack)]
+    lost = add(connection, rows)
+    if connection.dialect.name == "postgresql" and rows:  # others may have claimed and released some since we looked
+        given_back = _with_charges(connection, [key for key, _, _ in rows if key not in lost])
+        remove(connection, given_back)
+        lost |= given_back
+    written = []
+    for number, pack in numbered:
+        mine = [one for one in pack if one.key not in lost]
+        if len(mine) < len(pack):
+            move(connection, [(one.key, number, place) for place, one in enumerate(mine)])
+        if mine:
+            written.append(_row(number, mine, terms))
+    if written:
+        connection.execute(insert(packed_claims), written)
+    return lost
+
+
+def _row(number: int, claims: Sequence[NewClaim], terms: PackTerms) -> dict[str, Any]:
+    return {
+        "id": number,
+        "run": terms.run,
+        "oracle": claims[0].oracle,
+        "kind": claims[0].kind,
+        "owner": terms.owner,
+        "token": terms.token,
+        "lease_seconds": terms.lease_seconds,
+        "lease_until": terms.now + terms.lease_seconds,
+        "claimed_at": terms.now,
+        "keys": joined(one.key for one in claims),
+        "reserved": [one.reserved for one in claims],
+        "in_doubt": [one.reserved if one.is_sent else None for one in claims],
+    }
+
+
+def _with_charges(connection: Connection, keys: Sequence[str]) -> set[str]:
+    known = select(charges.c.key).where(charges.c.key.in_(listed()))
+    return set(connection.execute(known, {"keys": list(keys)}).scalars()) if keys else set()
+
+
+def packed_claims_of(connection: Connection, numbers: Iterable[int]) -> dict[int, PackedClaim]:
+    """Those of these packs that are still claims, locked."""
+    wanted = sorted(set(numbers))
+    rows = connection.execute(_BY_NUMBER, {"keys": wanted}).all() if wanted else ()
+    return {row.id: _claim(row) for row in rows}
+
+
+def _claim(row: Any) -> PackedClaim:
+    claim = PackedClaim(*row)
+    return claim._replace(keys=parted(row.keys))
+
+
+def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int | None], now: float) -> set[str]:
+    """Mark claims of the owner as sent, with what is in doubt from now on (None: all that is reserved), and renew the
+    leases; returns the keys of those."""
+    found = find_packed(connection, in_doubt)
+    marked, rows = set(), []
+    for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
+        if claim.owner != owner:
+            continue
+        doubts = list(claim.in_doubt)
+        for place, key in enumerate(claim.keys):
+            if key in in_doubt:
+                doubt = in_doubt[key]
+                doubts[place] = claim.reserved[place] if doubt is None else doubt
+                marked.add(key)
+        rows.append((claim.id, doubts, now + claim.lease_seconds))
+    if rows:
+        connection.execute(_MARK, {"rows": rows})
+    return marked
+
+
+def take_out_keys(connection: Connection, keys: Collection[str], owner: str | None = None) -> None:
+    """Make rows of those of the claims that are packed, and the owner's where one is given."""
+    found = find_packed(connection, keys)
+    wanted = set(keys)
+    for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
+        if owner is None or claim.owner == owner:
+            take_out(connection, claim, [place for place, key in enumerate(claim.keys) if key in wanted])
+
+
+def take_out(connection: Connection, claim: PackedClaim, places: Sequence[int] | None = None) -> None:
+    """Make rows of a packed claim, or of those at some places."""
+    part = claim if places is None else claim.part(places)
+    if not part.keys:
+        return
+    remove(connection, part.keys)
+    common = {name: getattr(claim, name) for name in ("run", "oracle", "kind", "owner", "token", "claimed_at")}
+    leases = {"lease_seconds": claim.lease_seconds, "lease_until": claim.lease_until}
+    connection.execute(
+        insert(charges),
+        [
+            {"key": key, "fence": PACKED_FENCE, "reserved": reserved, "in_doubt": doubt or 0}
+            | {"state": CLAIMED if doubt is None else SENT, **common, **leases, **_NO_CHARGE}
+            for key, reserved, doubt in zip(part.keys, part.reserved, part.in_doubt, strict=True)
+        ],
+    )
+    leave(connection, claim, set(part.keys))
+
+
+def leave(connection: Connection, claim: PackedClaim, ended: Collection[str]) -> None:
+    """Reduce a claim to those that have not ended, whose keys then lead to their new places; none left: delete it."""
+    left = [place for place, key in enumerate(claim.keys) if key not in ended]
+    if not left:
+        connection.execute(_DELETE, {"keys": [claim.id]})
+        return
+    rest = claim.part(left)
+    move(connection, [(key, claim.id, place) for place, key in enumerate(rest.keys)])
+    values = {"of_pack": claim.id, "of_keys": joined(rest.keys), "new_reserved": rest.reserved, "doubt": rest.in_doubt}
+    connection.execute(_REWRITE, values)
+
+
+def delete_claims(connection: Connection, numbers: Collection[int]) -> None:
+    if numbers:
+        connection.execute(_DELETE, {"keys": sorted(numbers)})
+
+
+def shorten_packed(connection: Connection, now: float) -> None:
+    """Let leases that are further ahead than a lease can be expire as if they began now."""
+    ahead = connection.execute(_AHEAD, {"now": now}).all()
+    if ahead:
+        connection.execute(_SHORTEN, [{"of_pack": row.of_pack, "until": now + row.lease_seconds} for row in ahead])
+
+
+def take_out_ended(
+    connection: Connection,
+    scope: int,
+    owners: Sequence[str],
+    now: float,
+    lock_free: Callable[[Connection, Iterable[int]], set[int]],
+) -> None:
+    """Make rows of claims whose lease has expired or whose owner has died, as far as their scopes and they themselves
+    can be locked without waiting; the lock on `scope` is held."""
+    searches: list[tuple[Select[Any], dict[str, Any]]] = [(_EXPIRED, {"now": now})]
+    if owners:
+        searches.append((_OF_OWNERS, {"owners": list(owners)}))
+    for search, values in searches:
+        seen = {row.scope for row in connection.execute(search, values)}
+        if not seen:
+            continue
+        locked = {scope, *lock_free(connection, seen - {scope})}
+        for row in connection.execute(search.with_for_update(of=packed_claims, skip_locked=True), values).all():
+            if row.scope in locked:
+                take_out(connection, _claim(row))
+
+
+def take_out_all(connection: Connection) -> None:
+    for row in connection.execute(_CLAIMS).all():
+        take_out(connection, _claim(row))
+
+
+def packed_owners(connection: Connection, scope: int) -> set[str]:
+    return set(connection.execute(_OWNERS_IN_SCOPE, {"in_scope": scope}).scalars())
+
+
+def all_packed_claims(connection: Connection) -> list[PackedClaim]:
+    """Of all runs, for a check."""
+    return [_claim(row) for row in connection.execute(_CLAIMS)]

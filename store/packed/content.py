@@ -1,0 +1,104 @@
+"""What a pack holds, as bytes: a column for each member of its answers, written once where it is the same in all."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from store.errors import DamagedStore
+from store.schema import LOOK, json_text, json_value
+
+MOST = 60  # answers in a pack: their places are the bits of one number
+COUNTS = ("cost", "requests", "input_tokens", "output_tokens", "seconds")  # what the charge of an answer tells
+
+
+class PackedAnswer(NamedTuple):
+    """One answer of a pack. `form` is the number of its question without the example."""
+
+    form: int
+    example: str
+    answer: Mapping[str, Any]
+    cost: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+class Content:
+    """The columns of a pack. A column of one value is that of all places."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns
+
+    def column(self, name: str) -> list[Any]:
+        column: list[Any] = self._columns[name]
+        return column * self.size if len(column) == 1 else column
+
+    @property
+    def size(self) -> int:
+        return int(self._columns["size"])
+
+    def member(self, name: str, place: int) -> Any:
+        """One member of the answer at a place."""
+        column = self._columns["answer"].get(name, (None,))
+        return column[0] if len(column) == 1 else column[place]
+
+    def answer(self, place: int) -> dict[str, Any]:
+        columns = self._columns["answer"]
+        return {name: column[0] if len(column) == 1 else column[place] for name, column in columns.items()}
+
+    def at(self, place: int) -> PackedAnswer:
+        columns = (self._columns[name] for name in ("form", "example", *COUNTS))
+        form, example, *counts = (column[0] if len(column) == 1 else column[place] for column in columns)
+        return PackedAnswer(form, example, self.answer(place), *counts)
+
+
+def encode(answers: Sequence[PackedAnswer]) -> bytes:
+    """At most MOST answers whose members have the same names."""
+    columns: dict[str, Any] = {
+        name: _column([getattr(one, name) for one in answers]) for name in ("example", "form", *COUNTS)
+    }
+    said = {name: _column([one.answer[name] for one in answers]) for name in answers[0].answer}
+    return zlib.compress(json_text({"size": len(answers), **columns, "answer": said}).encode(), 6)
+
+
+def decode(content: bytes) -> Content:
+    try:
+        text = zlib.decompress(content)
+    except zlib.error:
+        raise DamagedStore(f"the store holds answers that cannot be unpacked: {LOOK}") from None
+    try:
+        return Content(orjson.loads(text))
+    except ValueError:  # such as lone surrogates
+        return Content(json_value(text.decode()))
+
+
+def _column(values: list[Any]) -> list[Any]:
+    first = values[0]
+    if values.count(first) != len(values):
+        return values
+    if first is None or isinstance(first, str | int | float):
+        return [first] if len(set(map(type, values))) == 1 else values  # 1, 1.0 and true are equal
+    return [first] if len(set(map(json_text, values))) == 1 else values
+
+
+def checksum(content: bytes) -> bytes:
+    """It detects accidents and manual edits, not forgery."""
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def bits(places: Sequence[int]) -> int:
+    return sum(1 << place for place in places)
+
+
+def places(bits: int) -> Iterator[int]:
+    """The places that are set."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

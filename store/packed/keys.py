@@ -1,0 +1,111 @@
+"""Where the answer of a question is: its key, of 32 bytes, leads to a pack and a place in it.
+
+Written for each database in its own words, because of bytes in lists, and because most of the time goes here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_BYTES = 32
+_FIND = {
+    "sqlite": "SELECT key, pack, place FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
+    "postgresql": "SELECT key, pack, place FROM packed_keys WHERE key = ANY (%s)",
+}
+_ADD = {
+    "sqlite": "INSERT OR IGNORE INTO packed_keys (key, pack, place) VALUES (?, ?, ?)",
+    "postgresql": "INSERT INTO packed_keys (key, pack, place) "
+    "SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::smallint[]) ON CONFLICT DO NOTHING",
+}
+_MOVE = {
+    "sqlite": "UPDATE packed_keys SET pack = ?2, place = ?3 WHERE key = ?1",
+    "postgresql": "UPDATE packed_keys SET pack = given.pack, place = given.place "
+    "FROM unnest(%s::bytea[], %s::bigint[], %s::smallint[]) AS given (key, pack, place) "
+    "WHERE packed_keys.key = given.key",
+}
+_REMOVE = {
+    "sqlite": "DELETE FROM packed_keys WHERE key = ?",
+    "postgresql": "DELETE FROM packed_keys WHERE key = ANY (%s)",
+}
+_NEXT = {
+    "sqlite": "SELECT max(coalesce((SELECT max(id) FROM packed_claims), 0), coalesce((SELECT max(id) FROM packs), 0))",
+    "postgresql": "SELECT nextval(pg_get_serial_sequence('packs', 'id')) FROM generate_series(1, %s)",
+}
+
+
+class PackPlace(NamedTuple):
+    """Where a key leads. The place counts from 0."""
+
+    pack: int
+    place: int
+
+
+def is_digest(key: str) -> bool:
+    """Whether the key is one that can be packed."""
+    return _DIGEST.fullmatch(key) is not None
+
+
+def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPlace]:
+    """The keys that are packed, and where."""
+    digests = [bytes.fromhex(key) for key in keys if _DIGEST.fullmatch(key)]
+    if not digests:
+        return {}
+    name = connection.dialect.name
+    values = (b"".join(digests), _starts(len(digests))) if name == "sqlite" else (digests,)
+    rows = connection.exec_driver_sql(_FIND[name], values).all()
+    return {key.hex(): PackPlace(pack, place) for key, pack, place in rows}
+
+
+def add(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> set[str]:
+    """Insert key, pack and place; returns the keys that another process had inserted first."""
+    given = [(bytes.fromhex(key), pack, place) for key, pack, place in rows]
+    if _execute(connection, _ADD, given) == len(given):
+        return set()
+    found = find_packed(connection, [key for key, _, _ in rows])
+    return {key for key, pack, place in rows if found.get(key) != PackPlace(pack, place)}
+
+
+def move(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> None:
+    _execute(connection, _MOVE, [(bytes.fromhex(key), pack, place) for key, pack, place in rows])
+
+
+def remove(connection: Connection, keys: Iterable[str]) -> None:
+    digests = [bytes.fromhex(key) for key in keys]
+    if digests and connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(_REMOVE["sqlite"], [(digest,) for digest in digests])
+    elif digests:
+        connection.exec_driver_sql(_REMOVE["postgresql"], (digests,))
+
+
+def new_packs(connection: Connection, count: int) -> list[int]:
+    """Numbers for packs. On SQLite they are free until the transaction ends, because nobody else writes."""
+    if connection.dialect.name == "sqlite":
+        last = connection.exec_driver_sql(_NEXT["sqlite"]).scalar_one()
+        return list(range(last + 1, last + 1 + count))
+    return list(connection.exec_driver_sql(_NEXT["postgresql"], (count,)).scalars())
+
+
+def joined(keys: Iterable[str]) -> bytes:
+    return bytes.fromhex("".join(keys))
+
+
+def parted(keys: bytes) -> list[str]:
+    return [keys[start : start + _BYTES].hex() for start in range(0, len(keys), _BYTES)]
+
+
+def _execute(connection: Connection, statement: dict[str, str], rows: Sequence[tuple[bytes, int, int]]) -> int:
+    if not rows:
+        return 0
+    if connection.dialect.name == "sqlite":
+        return connection.exec_driver_sql(statement["sqlite"], list(rows)).rowcount
+    return connection.exec_driver_sql(statement["postgresql"], tuple(map(list, zip(*rows, strict=True)))).rowcount
+
+
+@lru_cache(maxsize=64)
+def _starts(count: int) -> str:
+    return f"[{','.join(str(1 + _BYTES * number) for number in range(count))}]"

@@ -1,0 +1,166 @@
+"""Answers to labels that are claimed as a pack: kept as a pack, and what they cost added up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from store.packed.answers import NewPack, form_numbers, form_of, keep_packs, unpack
+from store.packed.claims import PACKED_FENCE, PackedClaim, delete_claims, leave, packed_claims_of, take_out
+from store.packed.content import PackedAnswer
+from store.packed.keys import find_packed, move, new_packs
+from store.schema import storable
+
+
+class Answered(Protocol):
+    """An answer that is to be kept."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def oracle(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def question(self) -> Mapping[str, Any]: ...
+    @property
+    def answer(self) -> Mapping[str, Any]: ...
+    @property
+    def cost(self) -> int: ...
+    @property
+    def requests(self) -> int: ...
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def in_doubt(self) -> int: ...
+    @property
+    def replaces(self) -> float | None: ...
+
+
+R = TypeVar("R", bound=Answered)
+
+
+class Booking(NamedTuple):
+    """What a pack changes in the books: as many paid calls as it has answers, and a reservation less."""
+
+    run: int
+    scope: int
+    oracle: str
+    kind: str
+    answers: int
+    reserved: int
+    cost: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(slots=True)
+class Settled:
+    bookings: list[Booking] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)  # are answered already
+
+
+class _Part(NamedTuple):
+    """Answers to some of the labels of a claim that fit one pack."""
+
+    claim: PackedClaim
+    identity: int
+    records: list[Any]
+
+
+def settle_packed(
+    connection: Connection, records: Sequence[R], identity_of: Callable[[R], int], forms: dict[str, int], now: float
+) -> tuple[Settled, list[R]]:
+    """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now.
+    `forms` remembers what was read before."""
+    found = find_packed(connection, [one.key for one in records])
+    if not found:
+        return Settled(), list(records)
+    claims = packed_claims_of(connection, {at.pack for at in found.values()})
+    settled, rest, groups = Settled(), list[R](), defaultdict[tuple[Any, ...], list[R]](list)
+    for one in records:
+        at = found.get(one.key)
+        if at is not None and at.pack not in claims and one.fence == PACKED_FENCE:
+            settled.repeated.append(one.key)
+        elif at is not None and at.pack in claims and one.fence == PACKED_FENCE and _fits(one):
+            groups[at.pack, identity_of(one), one.kind, *one.answer].append(one)
+        else:
+            rest.append(one)
+    _make_rows(connection, claims, [one.key for one in rest if one.key in found])
+    parts = [_Part(claims[pack], identity, group) for (pack, identity, *_), group in groups.items()]
+    if parts:
+        _keep(connection, parts, forms, now)
+        settled.bookings = [_booking(part) for part in parts]
+    return settled, rest
+
+
+def _fits(one: Answered) -> bool:
+    """Whether it tells no more than a pack can hold."""
+    return one.in_doubt == 0 and one.replaces is None and isinstance(one.question.get("example"), str)
+
+
+def _make_rows(connection: Connection, claims: dict[int, PackedClaim], keys: Sequence[str]) -> None:
+    wanted = set(keys)
+    for number, claim in list(claims.items()):
+        places = [place for place, key in enumerate(claim.keys) if key in wanted]
+        if places:
+            take_out(connection, claim, places)
+            claims[number] = claim.part([place for place in range(len(claim.keys)) if place not in places])
+            wanted -= {claim.keys[place] for place in places}
+    if wanted:
+        unpack(connection, wanted)
+
+
+def _keep(connection: Connection, parts: Sequence[_Part], forms: dict[str, int], now: float) -> None:
+    """A part that is a whole claim takes its number, so that its keys lead to it already."""
+    texts = [[form_of(one.question) for one in part.records] for part in parts]
+    numbers = form_numbers(connection, [text for of_part in texts for text in of_part], forms)
+    is_whole = [len(part.records) == len(part.claim.keys) for part in parts]
+    fresh = iter(new_packs(connection, is_whole.count(False)) if not all(is_whole) else ())
+    new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
+    for part, of_part, whole in zip(parts, texts, is_whole, strict=True):
+        said = {one.key: _answer(one, numbers[text]) for one, text in zip(part.records, of_part, strict=True)}
+        ordered = [key for key in part.claim.keys if key in said]
+        number = part.claim.id if whole else next(fresh)
+        answers = [said[key] for key in ordered]
+        new.append(NewPack(number, part.claim.run, part.identity, storable(part.records[0].kind), answers))
+        if not whole:
+            moved += [(key, number, place) for place, key in enumerate(ordered)]
+            ended[part.claim.id].update(ordered)
+    keep_packs(connection, new, now)
+    if moved:
+        move(connection, moved)
+    delete_claims(connection, [part.claim.id for part, whole in zip(parts, is_whole, strict=True) if whole])
+    for claim in {part.claim.id: part.claim for part in parts if part.claim.id in ended}.values():
+        leave(connection, claim, ended[claim.id])
+
+
+def _answer(one: Answered, form: int) -> PackedAnswer:
+    counts = (one.cost, one.requests, one.input_tokens, one.output_tokens, one.seconds)
+    return PackedAnswer(form, one.question["example"], one.answer, *counts)
+
+
+def _booking(part: _Part) -> Booking:
+    answered = {one.key for one in part.records}
+    held = zip(part.claim.keys, part.claim.reserved, strict=True)
+    names = ("cost", "requests", "input_tokens", "output_tokens")
+    return Booking(
+        part.claim.run,
+        part.claim.scope,
+        storable(part.records[0].oracle),
+        storable(part.records[0].kind),
+        len(part.records),
+        sum(reserved for key, reserved in held if key in answered),
+        *(sum(getattr(one, name) for one in part.records) for name in names),
+    )
