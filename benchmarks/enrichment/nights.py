@@ -1,4 +1,4 @@
-"""How the time of an enrichment grows with the labels that are kept: all new, nothing new, and one example in a hundred.
+"""How the time of a night grows with the labels that are kept: all new, nothing new, one example in a hundred new.
 
     python -m benchmarks.enrichment.nights [--labels 10000 100000] [--postgresql]
 
