@@ -285,12 +285,13 @@ class OutFolder:
     remote: RemoteFolder | None = None
 
     @classmethod
-    def of(cls, out: str, last: str, *, writable: bool = True) -> OutFolder:
-        """`last` is the file that is written last. What a folder elsewhere holds is fetched; raises DatasetError."""
+    def of(cls, out: str, last: str, *, writable: bool = True, growing: tuple[str, ...] = ()) -> OutFolder:
+        """`last` is the file that is written last. What a folder elsewhere holds is fetched, but for the folders
+        `growing`, to which files are only added; raises DatasetError."""
         if "://" not in out:
             return cls(Path(out))
         remote = RemoteFolder(out, local_folder(out), last)
-        remote.fetch(writable=writable)
+        remote.fetch(writable=writable, skip=growing)
         return cls(remote.local, remote)
 
     @property

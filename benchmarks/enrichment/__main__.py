@@ -24,7 +24,7 @@ from PIL import Image
 from benchmarks.machine import heading
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from reports.enrichment_table import Column, GrowingTable, Meaning, write_table
+from reports.enrichment import Column, GrowingTable, Meaning, write_table
 from sources.load import digest_of_text
 
 SEED = 0
@@ -155,7 +155,7 @@ def fill_table(folder: Path, examples: int) -> None:
 
 
 def write_filled(folder: str, examples: int) -> None:
-    from reports.enrichment_table import read_table
+    from reports.enrichment import read_table
 
     before = read_table(Path(folder) / "out")
     columns = tuple(Column(column.name, column.definition, 0) for column in before.meaning.columns)

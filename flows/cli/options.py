@@ -23,10 +23,10 @@ Function = TypeVar("Function", bound=Callable[..., int | None])
 
 # The groups of the help in their order; a setting that is not listed is advanced.
 GROUPS = {
-    "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out"),
+    "Main options": ("dataset", "oracle", "oracles", "features", "table", "queries", "budget", "out", "expect"),
     "What is asked": (
         *("strategy", "ask", "votes", "voters", "comparisons", "own_discovery", "sample", "people_sample"),
-        *("examples", "elicit_on", "label_rest", "backfill", "retry_unusable", "quick"),
+        *("examples", "elicit_on", "label_rest", "backfill", "drop_gone", "retry_unusable", "quick"),
     ),
     "The data set": ("id_column", "text_column", "image_column"),
     "What for": ("about", "avoid", "known", "exclude", "exemplars", "target", "between", "hold_out_by", "unguided"),

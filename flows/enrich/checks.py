@@ -13,6 +13,7 @@ from flows.oracle_specs import OracleSpec, check_exemplars
 from flows.progress import SILENT, Display
 from flows.settings import local_folder
 from models import Feature, check_ahead
+from reports.enrichment import Contract
 from reports.run import check_writable
 from sources import Example, find_rows, iter_examples
 
@@ -28,6 +29,8 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     check_exemplars(settings.exemplars, *oracles)
     if settings.exemplars or any(OracleSpec.parse(one).kind == "human" for one in oracles):
         features = with_run_exemplars(settings.features, features, settings.exemplars)
+    if settings.expect is not None:
+        Contract.read(Path(settings.expect))
     find_rows(settings.dataset, settings.columns)
     if settings.runner != "threads":
         from flows.enrich.runners import task_runner

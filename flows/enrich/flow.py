@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -23,6 +23,7 @@ from prefect.client.schemas.objects import State
 from flows.discover import Savings, StopReason
 from flows.enrich.batches import Labeller, Resources
 from flows.enrich.checks import LOOKED_AT, check, check_oracles
+from flows.enrich.outcome import NightOutcome, complete_history
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
@@ -48,8 +49,8 @@ from models import (
     in_usd,
     take_over_probe,
 )
-from reports import Column, Meaning, read_table, table_version, write_table
 from reports.drawing import plural
+from reports.enrichment import GROWING, Column, Contract, ContractViolated, Meaning, read_table, table_version
 from reports.run import RunError, TableBusy
 from sources import Example, find_rows, iter_examples, name_of, printable
 from store import Store, StoreError
@@ -166,6 +167,7 @@ def enrich_with(
 ) -> EnrichSummary:
     """The whole enrichment as plain Python; the flow passes tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
+    contract = Contract.read(Path(settings.expect)) if settings.expect else Contract()
     out = OutFolder(folder)
     with (
         locked(folder),
@@ -173,11 +175,11 @@ def enrich_with(
         closing(Resources(display)) as resources,
     ):
         if settings.out:  # under the lock, which other runs on this machine respect
-            out = OutFolder.of(settings.out, SUMMARY)
+            out = OutFolder.of(settings.out, SUMMARY, growing=GROWING)
         asked = deciding(settings.briefed(settings.oracle))
         purpose = digest_of(["enrich", out.place, asked, table_version(folder)])
         connect(resources.oracle_and_store(settings, purpose)[0])
-        job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place)
+        job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place, contract)
         summary, changes = job.run()
         out.deliver(display)
         if isinstance(changes.stopped, AnswersPending):
@@ -188,6 +190,8 @@ def enrich_with(
         raise changes.failure
     if isinstance(changes.stopped, AnswersPending):
         raise changes.stopped
+    if summary.violations:
+        raise ContractViolated.leaving(folder, summary.violations)
     if changes.mostly_unusable:
         raise AnswersUnusable.leaving(folder, changes.unusable.summary().lines()[0])
     return summary
@@ -205,6 +209,7 @@ class _Job:
     resources: Resources
     display: Display
     place: str  # by which budgets know the table
+    contract: Contract
 
     def run(self) -> tuple[EnrichSummary, Changes]:
         """Label what is missing, write the table and its summary."""
@@ -212,6 +217,7 @@ class _Job:
         oracle, store = self.resources.oracle_and_store(settings)
         table = read_table(self.folder)
         before = table.meaning
+        complete_history(self.folder, table)
         asked = oracle.identity.to_json() | ({"exemplars": settings.exemplars} if settings.exemplars else {})
         table.define(next_meaning(before, self.features, asked, settings))
         table.correct(corrected_cells(settings.features))
@@ -238,6 +244,7 @@ class _Job:
                 self.submit,
                 backfill=settings.backfill,
                 in_flight=2 * settings.workers,
+                drop_gone=settings.drop_gone,
                 predictor=self._predictor(oracle.identity.to_json()),
                 cheap=self._cheap(labeller),
             )
@@ -264,8 +271,8 @@ class _Job:
                 savings = work.predictor.savings(store.costs.lines(run_id), str(oracle.identity))
             run.saved = savings.to_json()
             summary = summarise(settings, self.features, work, before, seconds, savings)
-            summary = _write(self.folder, work, before, summary.with_values(values, valuing.asked))
-            values.write(self.folder)
+            outcome = NightOutcome(self.folder, work, before, self.contract, run_id)
+            summary = outcome.write(summary.with_values(values, valuing.asked), values)
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 
@@ -324,23 +331,7 @@ def locked(folder: Path) -> Iterator[None]:
 def table_folder(out: str, *, writable: bool = True) -> OutFolder:
     """The folder of a table that is read. One elsewhere is fetched, while nobody on this machine enriches its copy."""
     with locked(local_folder(out)) if "://" in out else nullcontext():
-        return OutFolder.of(out, SUMMARY, writable=writable)
-
-
-def _write(folder: Path, work: Enrichment, before: Meaning, summary: EnrichSummary) -> EnrichSummary:
-    """The table where something has changed, and the summary."""
-    table, changes = work.table, work.changes
-    if work.predictor is not None:
-        new = [one for made in work.predictor.made for one in made.certificates(table.meaning.version)]
-        table.meaning = replace(table.meaning, certificates=(*table.meaning.certificates, *new))
-    if changes.rows or (changes.complete and not before.means_the_same_as(table.meaning)):
-        write_table(folder, table)
-    else:
-        summary = summary.model_copy(update={"version": before.version})
-    summary.write(folder)
-    if work.predictor is not None and changes.complete:
-        work.predictor.save()
-    return summary
+        return OutFolder.of(out, SUMMARY, writable=writable, growing=GROWING)
 
 
 def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:

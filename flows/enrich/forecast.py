@@ -45,7 +45,7 @@ from flows.progress import SILENT, Display
 from flows.runs import USUAL_VOTES, attributes_of, votes_on_values
 from flows.settings import OutFolder
 from models import Feature, Oracle, Panel, Question
-from reports import read_table
+from reports.enrichment import read_table
 from reports.run import Attribute, RunError
 from sources import Example, name_of
 from store import Store

@@ -80,6 +80,14 @@ class Predictor:
     _kept: dict[str, Any] | None = None
 
     @property
+    def used(self) -> list[str]:
+        """By what labels were predicted: embedders, and a cheaper oracle that answered first."""
+        return list(dict.fromkeys(name for one in self.made for name in (one.by, one.embedder) if name))
+
+    def certificates(self, version: int) -> list[dict[str, Any]]:
+        return [one for made in self.made for one in made.certificates(version)]
+
+    @property
     def promise(self) -> Promise:
         return Promise(self.settings.agree or 1.0, self.settings.delta)
 

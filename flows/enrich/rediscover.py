@@ -23,7 +23,7 @@ from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in
 from flows.progress import SILENT, Display, recorded_run, recording
 from flows.reviewing import suspend
 from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd
-from reports import GrowingTable, read_table
+from reports.enrichment import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
 from store import Store

@@ -28,6 +28,10 @@ class EnrichSettings(PredictingSettings):
         "always see them",
     )
     backfill: bool = Field(False, description="fill in features that are new to the table for old examples too")
+    drop_gone: bool = Field(False, description="drop rows whose examples are no longer in the data set")
+    expect: str | None = Field(
+        None, description="a JSON file that says what the table must be like; one that is not does not replace it"
+    )
     delta: float = Field(0.05, gt=0, lt=0.5, description="with agree: how probable it may be that a certificate fails")
     budget: Usd | None = Field(
         None, description="USD that one version of the table may cost, interrupted attempts included"

@@ -16,12 +16,13 @@ from flows.enrich.update import ChangeKind, Changes, Enrichment
 from flows.enrich.values import ValueTable
 from flows.settings import micro_of
 from models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
-from reports import Meaning
 from reports.analysis import Share, drift_of
 from reports.drawing import plural
+from reports.enrichment import Meaning
 from reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
 SUMMARY = "enrich.json"
+FAILED, CONTRACT = "failed", "contract"  # why an enrichment stopped
 
 
 class EnrichSummary(BaseModel):
@@ -63,6 +64,9 @@ class EnrichSummary(BaseModel):
     finished_at: str
     unusable: UnusableAnswers | None = None  # missing from older ones
     warnings: list[str] = []
+    dropped: int = 0  # rows that are gone, on request
+    violations: list[str] = []  # of the contract: the table was not replaced
+    history: int = 0  # the version up to which the history is complete
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -70,6 +74,12 @@ class EnrichSummary(BaseModel):
     def with_values(self, values: ValueTable, asked: int) -> EnrichSummary:
         counts = {one.name: dict(one.counts) for one in values.attributes}
         return self.model_copy(update={"attributes": counts, "asked_values": asked})
+
+    def refused(self, version: int, rows: int, violations: list[str]) -> EnrichSummary:
+        """Of a night that has left the table of this version in place."""
+        why = self.stopped_because if self.stopped_because in (FAILED, str(StopReason.UNAVAILABLE)) else CONTRACT
+        update = {"version": version, "rows": rows, "violations": violations, "stopped_because": why}
+        return self.model_copy(update=update)
 
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
@@ -94,7 +104,8 @@ class EnrichSummary(BaseModel):
         lines = [f"{changes or 'nothing new'}, {self.unchanged:,} unchanged; {plural(self.rows, 'row')}"]
         if self.gone:
             are = "row is" if self.gone == 1 else "rows are"
-            lines.append(f"{self.gone:,} {are} no longer in the data set; their labels were kept")
+            end = "dropped" if self.dropped else "their labels were kept"
+            lines.append(f"{self.gone:,} {are} no longer in the data set; {end}")
         if self.left_out:
             first = self.left_out[0]
             lines.append(f"{self.left_out_count:,} skipped, e.g. {first.id}: {first.reason}")
@@ -112,6 +123,7 @@ class EnrichSummary(BaseModel):
         lines += self._lines_of_predictions()
         if self.corrected_labels:
             lines.append(f"{plural(self.corrected_labels, 'label')} as people corrected them")
+        lines += [f"not as expected: {line}" for line in self.violations]
         if self.attributes:
             lines.append(f"values of {', '.join(self.attributes)}: {self.asked_values:,} asked")
         if self.message:
@@ -166,6 +178,7 @@ def summarise(
         ids={kind.value: changes.ids[kind] for kind in ChangeKind if changes.ids[kind]},
         unchanged=changes.unchanged,
         gone=changes.gone,
+        dropped=len(changes.dropped),
         left_out_count=changes.left_out_count,
         left_out=[SkippedExample(id=one.id, reason=one.reason) for one in changes.left_out],
         turned_over=changes.flips,
@@ -194,7 +207,7 @@ def _why_stopped(changes: Changes) -> str:
     if isinstance(changes.failure, OracleUnavailable):
         return str(StopReason.UNAVAILABLE)
     if changes.failure:
-        return "failed"
+        return FAILED
     if isinstance(changes.stopped, AnswersPending):
         return "waiting"
     return str(StopReason.BUDGET) if changes.stopped else "done"

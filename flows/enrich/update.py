@@ -19,7 +19,7 @@ from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from flows.enrich.predict import Predictor
 from models import ExampleChanged, Feature, Money, OracleError, Unlike
 from models.predicted import groups_of, log_odds
-from reports import GrowingTable
+from reports.enrichment import Cells, GrowingTable
 from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
@@ -46,6 +46,8 @@ class Changes:
     left_out_count: int = 0
     rows: list[int] = field(default_factory=list)  # of the table, written by this run
     new_content: list[int] = field(default_factory=list)  # of these, added or changed
+    cells: list[Cells] = field(default_factory=list)  # the labels of these rows that were asked or predicted now
+    dropped: list[tuple[str, str]] = field(default_factory=list)  # id and digest of rows that are gone, on request
     flips: dict[str, int] = field(default_factory=dict)  # labels that a changed content has turned over
     paid_calls: int = 0
     cached_calls: int = 0
@@ -121,10 +123,11 @@ class Enrichment:
         *,
         backfill: bool,
         in_flight: int,
+        drop_gone: bool = False,
         predictor: Predictor | None = None,
         cheap: Labeller | None = None,
     ) -> None:
-        self.predictor, self._cheap = predictor, cheap
+        self.predictor, self._cheap, self._drops = predictor, cheap, drop_gone
         self.table = table
         self.changes = Changes()
         self.looked_at = 0
@@ -174,7 +177,18 @@ class Enrichment:
                 changes.failure = changes.failure or error
         if changes.complete:
             changes.gone = int((~self._seen).sum())
+            if self._drops and changes.gone:
+                self._drop_gone()
         return changes
+
+    def _drop_gone(self) -> None:
+        table, changes = self.table, self.changes
+        gone = np.zeros(len(table), np.bool_)
+        gone[: self._known] = ~self._seen
+        changes.dropped = [(table.ids[row], table.digest(row)) for row in np.flatnonzero(gone).tolist()]
+        now_at = table.drop(gone)
+        changes.rows, changes.new_content = (now_at[rows].tolist() for rows in (changes.rows, changes.new_content))
+        changes.cells = [Cells(now_at[one.rows], one.columns, one.chances) for one in changes.cells]
 
     def _examples(self, spec: str, columns: Columns) -> Iterator[Example]:
         known, remarks = self.table.row_with, self.changes.remarks
@@ -278,9 +292,22 @@ class Enrichment:
         self.changes.unlike += labelled.unlike
         for one in labelled.left_out:
             self.changes.skip(one)
+        rows, places = list[int](), list[int]()
         for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):
-            if labelled.known[place]:
+            row = (
                 self._apply_row(example, kind, oldest.columns, labelled.labels[place])
+                if labelled.known[place]
+                else None
+            )
+            if row is not None:
+                rows.append(row)
+                places.append(place)
+        self._note_cells(rows, oldest.columns, labelled.chances[places])
+
+    def _note_cells(self, rows: list[int], columns: tuple[int, ...], chances: NDArray[np.float64]) -> None:
+        told = None if np.isnan(chances).all() else chances.astype(np.float16)
+        if rows:
+            self.changes.cells.append(Cells(np.array(rows, np.intp), np.array(columns, np.intp), told))
 
     def _apply_row(
         self,
@@ -289,12 +316,12 @@ class Enrichment:
         columns: tuple[int, ...],
         labels: Labels,
         chances: NDArray[np.float64] | None = None,
-    ) -> None:
-        """`chances` are numbers where a label is predicted."""
+    ) -> int | None:
+        """The row, unless nothing of it is new. `chances` are numbers where a label is predicted."""
         table, changes = self.table, self.changes
         if kind is ChangeKind.FILLED and (labels == UNKNOWN).all():
             changes.unchanged += 1
-            return
+            return None
         row = table.row(example.id)
         version = table.meaning.version
         if kind is ChangeKind.CHANGED and row is not None:
@@ -311,6 +338,7 @@ class Enrichment:
             changes.new_content.append(row)
             changes.new_labels += len(columns)
             changes.new_unknown += int((labels == UNKNOWN).sum())
+        return row
 
     def _predict(self, predictor: Predictor, columns: tuple[int, ...]) -> None:
         """Label a pool, and take it over once all of it is known: a run that ends before leaves its answers in the
@@ -334,13 +362,17 @@ class Enrichment:
                 for one in gone:
                     self.changes.skip(one)
         skipped = {one.id for one in pool.left_out}
-        result = made.result
-        for row, example in enumerate(examples):
+        result, rows = made.result, list[int]()
+        for place, example in enumerate(examples):
             if example.id in skipped:
                 continue
-            here = np.flatnonzero(~result.left[row])
-            known = tuple(columns[place] for place in here)
-            self._apply_row(example, kinds[example.id], known, result.labels[row, here], result.chances[row, here])
+            here = np.flatnonzero(~result.left[place])
+            known = tuple(columns[one] for one in here)
+            labels, chances = result.labels[place, here], result.chances[place, here]
+            row = self._apply_row(example, kinds[example.id], known, labels, chances)
+            if row is not None:
+                rows.append(row)
+        self._note_cells(rows, columns, np.full((len(rows), len(columns)), np.nan))
 
     def _count_flips(self, row: int, columns: tuple[int, ...], labels: Labels) -> None:
         for column, label in zip(columns, labels.tolist(), strict=True):

@@ -28,8 +28,8 @@ from models import (
     OracleUnavailable,
     Verdict,
 )
-from reports import GrowingTable
 from reports.drawing import plural
+from reports.enrichment import GrowingTable
 from reports.run import Attribute, RunError, replace_file
 from sources import Example, iter_examples
 

@@ -26,8 +26,9 @@ class RemoteFolder:
         self.url, self.local, self._last = url.rstrip("/"), local, last
         self._seen: bytes | None = None
 
-    def fetch(self, *, writable: bool = True) -> None:
-        """Make the copy what the folder is now. Raises DatasetError where it cannot be read, or written if it must."""
+    def fetch(self, *, writable: bool = True, skip: tuple[str, ...] = ()) -> None:
+        """Make the copy what the folder is now, without the folders `skip`. Raises DatasetError where it cannot be
+        read, or written if it must."""
         self.local.mkdir(parents=True, exist_ok=True)
         for entry in self.local.iterdir():
             if not entry.name.startswith("."):
@@ -40,6 +41,8 @@ class RemoteFolder:
                 fs.rm_file(f"{path}/{PROBE}")
             fs.invalidate_cache()
             for name in self._names(fs, path):
+                if name.partition("/")[0] in skip:
+                    continue
                 target = self.local / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with fs.open(f"{path}/{name}", "rb") as source, target.open("wb") as copy:

@@ -23,7 +23,8 @@ from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.runs.curate import CurationRequest, curate
 from models.oracle import AnswersPending, Label
-from reports import Run, read_table
+from reports import Run
+from reports.enrichment import read_table
 from reports.export import export_run
 from reports.run import RunError
 from sources import load_dataset

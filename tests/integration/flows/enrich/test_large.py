@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from reports.enrichment_table import GrowingTable, read_table, write_table
+from reports.enrichment import GrowingTable, read_table, write_table
 from sources.dataset import Example, Quarantined
 from sources.load import digest_of_text, iter_examples
 from tests.support.growing_worlds import World

@@ -25,6 +25,7 @@ from flows.enrich.rediscover import rediscover_with
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.prefect_api import History
 from models.oracle import ServerAway
+from reports.enrichment import ContractViolated
 from sources import DatasetError
 from tests.support.clouds import Clouds, clouds
 
@@ -115,9 +116,29 @@ def test_a_table_elsewhere_grows_from_machine_to_machine(cloud: Clouds, bucket: 
     assert (summary["added"], summary["unchanged"]) == (3, 12)
     table = pd.read_parquet(io.BytesIO(cloud.get(f"{bucket}/table/labels.parquet")))
     assert len(table) == 15
+    for version, rows in ((1, 12), (2, 3)):
+        for name in (f"history/version={version}/rows.parquet", f"provenance/version={version}/cells.parquet"):
+            assert len(pd.read_parquet(io.BytesIO(cloud.get(f"{bucket}/table/{name}")))) == rows
+    assert not list(Path(platformdirs.user_data_dir("twothirds")).rglob("version=1")), "fetched, and not needed"
+    assert json.loads(cloud.get(f"{bucket}/table/schema.json"))["version"] == 2
     assert forecast_enrichment(enrich).examples == 0
     rediscover_with(RediscoverSettings(**chosen, table=f"{bucket}/table", queries=3))
     assert cloud.get(f"{bucket}/table/proposals.csv").startswith(b"name,")
+
+
+def test_a_bad_night_leaves_the_table_elsewhere_in_place(cloud: Clouds, bucket: str, texts: Path) -> None:
+    chosen: dict[str, Any] = {"dataset": str(texts), "oracle": "simulated", "store": str(texts.with_name("s.sqlite"))}
+    enrich = EnrichSettings(**chosen, features="even: is even", out=f"{bucket}/strict")
+    enrich_with(enrich)
+    before = cloud.get(f"{bucket}/strict/labels.parquet")
+    write_texts(texts, 15)
+    expect = texts.with_name("expect.json")
+    expect.write_text('{"rows": {"max": 12}}')
+    with pytest.raises(ContractViolated, match="15 rows, at most 12 are expected"):
+        enrich_with(enrich.model_copy(update={"expect": str(expect)}))
+    assert cloud.get(f"{bucket}/strict/labels.parquet") == before
+    assert json.loads(cloud.get(f"{bucket}/strict/enrich.json"))["stopped_because"] == "contract"
+    assert len(pd.read_parquet(io.BytesIO(cloud.get(f"{bucket}/strict/labels.refused.parquet")))) == 15
 
 
 def test_a_comparison_on_s3(cloud: Clouds, texts: Path) -> None:

@@ -22,7 +22,7 @@ from reports.run import RunError, replace_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLE, PREVIOUS = "labels.parquet", "labels.previous.parquet"
+TABLE, PREVIOUS, REFUSED = "labels.parquet", "labels.previous.parquet", "labels.refused.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
 OWN_COLUMNS = ("id", "digest", "version")
 GROUP_ROWS = 65_536
@@ -74,6 +74,12 @@ class Meaning:
 
     def means_the_same_as(self, other: Meaning) -> bool:
         return replace(self, version=other.version, certificates=other.certificates) == other
+
+    def keeps_labels_of(self, before: Meaning) -> bool:
+        """Whether all columns of an earlier meaning are here and mean the same."""
+        same_voter = (self.oracle, self.votes) == (before.oracle, before.votes) or not before.columns
+        definitions = {column.name: column.definition for column in self.columns}
+        return same_voter and all(definitions.get(one.name) == one.definition for one in before.columns)
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
@@ -240,6 +246,28 @@ class GrowingTable:
             return None
         return self._predicted[:, column]
 
+    def predictions(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float16]]:
+        """Of these rows and columns: in which version each label was predicted (0: not), and how probable yes was."""
+        if self._predicted is None:
+            shape = len(rows), len(columns)
+            return np.zeros(shape, np.int32), np.zeros(shape, np.float16)
+        marks = self._predicted[np.ix_(rows, columns)]
+        return marks["version"], marks["chance"]
+
+    def drop(self, gone: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Without these rows; where each row is from now on."""
+        keep = ~gone
+        self.ids = [name for name, kept in zip(self.ids, keep.tolist(), strict=True) if kept]
+        self._row_of = {name: row for row, name in enumerate(self.ids)}
+        used, self._used, self._by_digest = self._used, len(self.ids), None
+        self.digests, self.versions = self.digests[:used][keep], self.versions[:used][keep]
+        self.labels = self.labels[:used][keep]
+        if self._predicted is not None:
+            self._predicted = self._predicted[:used][keep]
+        return np.cumsum(keep) - 1
+
     def column_labels(self, name: str) -> Labels:
         column: Labels = self.labels[: self._used, self.meaning.names.index(name)]
         return column
@@ -341,6 +369,11 @@ def write_table(folder: Path, table: GrowingTable) -> None:
     if path.exists():
         keep_previous(path, folder / PREVIOUS)
     replace_file(path, lambda file: write_file(file, table), binary=True)
+
+
+def write_refused(folder: Path, table: GrowingTable) -> None:
+    """A table that must not replace the one that is there, for people to look at."""
+    replace_file(folder / REFUSED, lambda file: write_file(file, table), binary=True)
 
 
 def keep_previous(path: Path, previous: Path) -> None:

@@ -1,0 +1,13 @@
+"""A table of labels that grows: the table, its file, what each version changed, and what it must be like."""
+
+from reports.enrichment.contract import SCHEMA, Contract, ContractViolated, schema_of
+from reports.enrichment.history import GROWING, Cells, NewVersion, write_history
+from reports.enrichment.table import (
+    Column,
+    GrowingTable,
+    Meaning,
+    read_table,
+    table_version,
+    write_refused,
+    write_table,
+)

@@ -1,0 +1,164 @@
+"""The history of a table as the readers of docs/enrich.md see it, night after night."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from flows.enrich import outcome
+from tests.support.growing_worlds import World, night, table
+from tests.support.telling_worlds import TellingWorld
+
+PAGE = Path(__file__).parents[4] / "docs" / "enrich.md"
+RECIPES = re.findall(r"^```(sql|python)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "world", 30)
+
+
+def recipes(kind: str, world: World) -> list[str]:
+    return [text.replace("enriched/faces", str(world.folder / "out")) for one, text in RECIPES if one == kind]
+
+
+def query(text: str, world: World) -> pd.DataFrame:
+    """In a process of its own, which ends before DuckDB complains of Python at exit."""
+    found = world.folder / "found.parquet"
+    copied = f"COPY ({text}) TO '{found}' (FORMAT parquet)"
+    code = "import sys, os, duckdb; duckdb.connect().execute(sys.argv[1]); os._exit(0)"
+    subprocess.run([sys.executable, "-c", code, copied], check=True)
+    return pd.read_parquet(found)
+
+
+def by_duckdb(world: World) -> pd.DataFrame:
+    return query(recipes("sql", world)[0], world).set_index("id")
+
+
+def by_pandas(world: World) -> pd.DataFrame:
+    names: dict[str, Any] = {}
+    exec(recipes("python", world)[0], names)
+    found: pd.DataFrame = names["labels"]
+    return found
+
+
+def provenance(world: World) -> pd.DataFrame:
+    files = str(world.folder / "out" / "provenance" / "*" / "*.parquet")
+    return query(f"SELECT * FROM read_parquet('{files}', hive_partitioning = true) ORDER BY ALL", world)
+
+
+def assert_same(world: World) -> None:
+    """The history read by others, and the table."""
+    whole = table(world)
+    features = [name for name in whole.columns if name not in ("digest", "version") and not name.endswith(")")]
+    for read in (by_duckdb(world), by_pandas(world)):
+        assert sorted(read.index) == sorted(whole.index)
+        assert (read["digest"].loc[whole.index] == whole["digest"]).all()
+        for name in features:
+            theirs = read[name].astype("boolean").loc[whole.index].astype("float").to_numpy()
+            assert np.array_equal(theirs, whole[name].astype("float").to_numpy(), equal_nan=True)
+
+
+def test_whatever_happens_to_rows_the_history_is_the_table(world: World) -> None:
+    night(world, features="red: It is red.")
+    assert_same(world)
+    world.add(5)
+    world.texts["r000003"] = world.texts.pop("e000003")
+    world.texts["e000007"] = "rewritten"
+    world.texts.pop("e000009")
+    world.write()
+    night(world, features="red: It is red.; round: It is round.")
+    assert_same(world)
+    dropped = night(world, drop_gone=True, backfill=True)
+    assert (dropped["gone"], dropped["dropped"], dropped["rows"]) == (2, 2, 34)
+    assert "e000009" not in table(world).index
+    assert_same(world)
+    night(world, features="red: It is reddish.", backfill=True)
+    assert_same(world)
+    world.texts["e000009"] = "text of number 9"  # it is back
+    world.write()
+    assert night(world, features="red: It is reddish.; round: It is round.; heavy: It is heavy.")["added"] == 1
+    assert_same(world)
+
+
+def test_files_of_earlier_nights_are_never_touched(world: World) -> None:
+    night(world)
+    before = {path: path.stat().st_mtime_ns for path in (world.folder / "out").glob("*/version=*/*")}
+    assert len(before) == 2
+    world.add(3)
+    night(world)
+    night(world)  # nothing new: no partition
+    after = {path: path.stat().st_mtime_ns for path in (world.folder / "out").glob("*/version=*/*")}
+    assert len(after) == 4
+    assert {path: after[path] for path in before} == before
+
+
+def test_each_label_is_told_with_who_gave_it_in_which_run(world: World) -> None:
+    night(world, "night one")
+    world.add(2)
+    night(world, "night two")
+    told = provenance(world)
+    assert len(told) == 32 * 3
+    assert set(told["source"]) == {"asked"}
+    assert told["by"].str.startswith("simulated").all()
+    assert told.groupby("run").size().to_dict() == {"night one-1": 90, "night two-2": 6}
+    whole = table(world)
+    for name in world.traits:
+        here = told[told["feature"] == name].set_index("id")["label"]
+        assert (here.loc[whole.index] == whole[name].astype(bool)).all()
+    counted = query(recipes("sql", world)[1], world)
+    assert counted["labels"].sum() == 96
+
+
+def test_predicted_labels_are_told_apart_with_their_probability(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    world = TellingWorld(tmp_path / "world", 800)
+    summary = night(world, agree=0.9)
+    told = provenance(world)
+    assert summary["predicted_labels"] == (told["source"] == "predicted").sum() > 0
+    predicted = told[told["source"] == "predicted"]
+    assert predicted["probability"].notna().all()
+    surely = predicted[(predicted["probability"] - 0.5).abs() > 0.001]
+    assert ((surely["probability"] > 0.5) == surely["label"]).all()
+    assert set(predicted["by"]) != set(told[told["source"] == "asked"]["by"])
+    assert len(told) == 2_400
+
+
+def test_a_run_that_is_killed_before_its_history_is_written_is_made_up_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night(world, "one")
+    world.add(4)
+    with monkeypatch.context() as patch:
+        patch.setattr(outcome, "write_history", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            night(world, "two")
+    assert len(table(world)) == 34
+    assert len(by_duckdb(world)) == 30
+    assert night(world, "three")["added"] == 0
+    assert_same(world)
+    told = provenance(world)
+    assert told[told["version"] == 2]["run"].isna().all()
+    assert sorted(set(told[told["version"] == 2]["id"])) == [f"e{number:06}" for number in range(30, 34)]
+
+
+def test_a_table_from_before_there_was_a_history_gets_one(world: World) -> None:
+    night(world)
+    for name in ("history", "provenance"):
+        shutil.rmtree(world.folder / "out" / name)
+    (world.folder / "out" / "enrich.json").unlink()
+    night(world)
+    assert_same(world)
+    told = provenance(world)
+    assert len(told) == 90
+    assert told["run"].isna().all()

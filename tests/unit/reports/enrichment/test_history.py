@@ -1,0 +1,130 @@
+"""The history of a table, replayed, is the table; and says where labels come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discovery.questions import UNKNOWN
+from reports.enrichment.history import Cells, NewVersion, column_names, write_history
+from reports.enrichment.table import Column, GrowingTable, Meaning
+
+ORACLE = {"kind": "openai", "model": "gpt-x"}
+
+
+def digest(number: int) -> str:
+    return f"{number:064x}"
+
+
+def replayed(folder: Path) -> pd.DataFrame:
+    parts = sorted(folder.glob("history/*/*.parquet"), key=lambda path: int(path.parent.name.partition("=")[2]))
+    read = [pq.ParquetFile(path).read().to_pandas(types_mapper=pd.ArrowDtype) for path in parts]
+    rows = pd.concat(read).drop_duplicates("id", keep="last")
+    here: pd.DataFrame = rows[~rows["gone"].astype(bool)].drop(columns="gone").set_index("id").sort_index()
+    return here
+
+
+def cells(folder: Path, version: int) -> pd.DataFrame:
+    path = folder / "provenance" / f"version={version}" / "cells.parquet"
+    found: pd.DataFrame = pq.ParquetFile(path).read().to_pandas()
+    return found
+
+
+@given(
+    nights=st.lists(
+        st.tuples(
+            st.dictionaries(st.integers(0, 9), st.tuples(st.integers(0, 99), st.sampled_from([0, 1, UNKNOWN]))),
+            st.sets(st.integers(0, 9)),
+            st.booleans(),
+        ),
+        max_size=6,
+    )
+)
+def test_the_latest_row_of_each_id_is_the_tables(
+    nights: list[tuple[dict[int, tuple[int, int]], set[int], bool]], tmp_path_factory: object
+) -> None:
+    folder = tmp_path_factory.mktemp("table")  # type: ignore[attr-defined]
+    table, names = GrowingTable(), ["red"]
+    for version, (written, dropped, more) in enumerate(nights, 1):
+        names += [f"feature {version}"] if more else []
+        table.define(Meaning(version, tuple(Column(name, "", 0) for name in names), ORACLE))
+        rows = []
+        for number, (content, label) in written.items():
+            row = table.put(f"e{number}", digest(content), version)
+            table.labels[row] = label
+            rows.append(row)
+        gone = np.array([name in {f"e{number}" for number in dropped} for name in table.ids], np.bool_)
+        names_gone = [(table.ids[row], table.digest(row)) for row in np.flatnonzero(gone).tolist()]
+        kept = [row for row in rows if not gone[row]]
+        now_at = table.drop(gone)
+        write_history(folder, table, NewVersion("run", now_at[kept].tolist(), [], names_gone))
+    if not nights:
+        return
+    now = replayed(folder)
+    assert sorted(now.index) == sorted(table.ids)
+    for name in table.ids:
+        at = table.ids.index(name)
+        assert now["digest"][name] == table.digest(at)
+        told = now[names].astype("float").fillna(UNKNOWN).loc[name]
+        assert told.tolist() == table.labels[at].tolist()
+
+
+def test_a_label_is_told_with_its_source_and_one_that_is_missing_is_not(tmp_path: Path) -> None:
+    table = GrowingTable(Meaning(2, (Column("red", "", 0), Column("round", "", 0)), ORACLE))
+    both = np.array([0, 1])
+    for number in range(3):
+        table.put(f"e{number}", digest(number), 2)
+    table.set_asked(0, both, np.array([1, 0], np.int8))
+    table.set_asked(1, both[:1], np.array([0], np.int8))
+    table.set_predicted(1, both[1:], np.array([1], np.int8), np.array([0.9]))
+    chances = np.array([[0.75, np.nan], [0.25, np.nan], [np.nan, np.nan]], np.float16)
+    new = NewVersion("run 7", [0, 1, 2], [Cells(np.arange(3), both, chances)], (), "sentences")
+    write_history(tmp_path, table, new)
+    told = cells(tmp_path, 2)
+    assert told[["id", "feature", "label", "source", "by"]].to_numpy().tolist() == [
+        ["e0", "red", True, "asked", "openai:gpt-x"],
+        ["e0", "round", False, "asked", "openai:gpt-x"],
+        ["e1", "red", False, "asked", "openai:gpt-x"],
+        ["e1", "round", True, "predicted", "sentences"],
+    ]
+    assert told["probability"].fillna(-1).tolist() == pytest.approx([0.75, -1, 0.25, 0.9])
+    assert set(told["run"]) == {"run 7"}
+    schema = pq.ParquetFile(tmp_path / "provenance" / "version=2" / "cells.parquet").schema_arrow
+    assert schema.field("feature").type == pa.string()
+    rows = pq.ParquetFile(tmp_path / "history" / "version=2" / "rows.parquet").schema_arrow
+    assert rows.field("red").type == pa.bool_()
+    assert rows.field("red").nullable
+
+
+def test_a_predicted_label_of_an_earlier_version_is_not_told_again(tmp_path: Path) -> None:
+    table, one = GrowingTable(Meaning(1, (Column("red", "", 0),), ORACLE)), np.array([0])
+    table.put("e0", digest(0), 1)
+    table.set_predicted(0, one, np.array([1], np.int8), np.array([0.9]))
+    table.define(Meaning(2, table.meaning.columns, ORACLE))
+    table.set_asked(0, one, np.array([UNKNOWN], np.int8))  # refused: the predicted label stays
+    write_history(tmp_path, table, NewVersion("run", [0], [Cells(one, one)]))
+    assert len(cells(tmp_path, 2)) == 0
+    write_history(tmp_path, table, NewVersion(None))  # of a table that is older than its history: all
+    told = cells(tmp_path, 2)
+    assert told["source"].tolist() == ["predicted"]
+    assert told["run"].isna().all()
+
+
+def test_columns_differ_in_more_than_case() -> None:
+    names = column_names(["Smile", "smile", "SMILE", "Gone", "version", "id"])
+    assert names == [
+        "Smile",
+        "smile (feature)",
+        "SMILE (feature 2)",
+        "Gone (feature)",
+        "version (feature)",
+        "id (feature)",
+    ]
+    assert len({name.casefold() for name in names}) == len(names)
