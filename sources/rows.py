@@ -153,6 +153,8 @@ def name_and_problem(record: Record, column: str = "id", *, default: str | None 
 
 
 def problem_of_id(name: str) -> str | None:
+    if name.isprintable():
+        return None
     if any("\ud800" <= letter <= "\udfff" for letter in name):
         return "id is not valid Unicode: rename it"
     if any(letter < " " or letter == "\x7f" for letter in name):

@@ -24,19 +24,22 @@ from PIL import Image
 from benchmarks.machine import heading
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from reports.enrichment import Column, GrowingTable, Meaning, write_table
+from reports.enrichment import Column, GrowingTable, Meaning, NewVersion, read_table, write_history, write_table
 from sources.load import digest_of_text
 
 SEED = 0
 MAX_GROWTH = 2.2  # of the time, for twice the examples
 MAX_MEGABYTES = 1024.0  # of memory at the peak
 TEXT = "A few words about example {}, as long as such descriptions tend to be in practice, more or less."
+MAX_SECONDS = 25.0  # of the processor, where nothing is new
+TABLE_FEATURES = 50  # of a table in which nothing is new
 PICTURE_FEATURES = 2  # what is measured there is the reading of pictures
 PER_FOLDER = 1_000
 NAMES = {
     "label": "all new: each label asked",
     "look": "nothing new: table and data set read",
     "pictures": "all new: pictures in folders",
+    "history": "the history of a whole table written",
 }
 
 
@@ -50,7 +53,7 @@ def main() -> None:
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        measured = {"label": label, "look": look, "pictures": pictures}[options.measure]
+        measured = {"label": label, "look": look, "pictures": pictures, "history": history}[options.measure]
         print(json.dumps(measured(Path(options.folder), options.examples, options.features)))
         return
     print(heading("python -m benchmarks.enrichment", SEED))
@@ -60,9 +63,13 @@ def main() -> None:
     labelled = measure("label", options.examples, options.features)
     whole, bytes_each = labelled["seconds"], 1e6 * labelled["store_mb"] / options.examples / options.features
     measure("pictures", options.pictures, PICTURE_FEATURES)
-    measure("look", options.rows, options.features)
+    for rows in (options.rows // 10, options.rows):
+        looked = measure("look", rows, TABLE_FEATURES)
+        measure("history", rows, TABLE_FEATURES)
     print(f"\nTwice the examples take {whole / half:.2f} times as long ({MAX_GROWTH} is allowed).")
     print(f"The store takes {bytes_each:.0f} bytes for each label.")
+    if looked["processor"] > MAX_SECONDS:
+        raise SystemExit(f"{looked['processor']:.1f} s to find that nothing is new; {MAX_SECONDS:.0f} s are allowed")
     if whole / half > MAX_GROWTH:
         raise SystemExit(f"twice the examples take {whole / half:.2f} times as long; the target is {MAX_GROWTH}")
 
@@ -75,7 +82,7 @@ def measure(what: str, examples: int, features: int) -> dict[str, float]:
         )
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     seconds, peak = figures["seconds"], figures["peak_mb"]
-    labels = "–" if what == "look" else f"{examples * features / seconds:,.0f}"
+    labels = "–" if what in ("look", "history") else f"{examples * features / seconds:,.0f}"
     cells = (f"{examples:,}", features, f"{seconds:.1f}", f"{figures['processor']:.1f}", f"{examples / seconds:,.0f}")
     print(f"| {NAMES[what]} | {' | '.join(map(str, cells))} | {labels} | {peak:.0f} |", flush=True)
     if peak > MAX_MEGABYTES:
@@ -108,6 +115,19 @@ def look(folder: Path, examples: int, features: int) -> dict[str, float]:
     write_texts(folder, examples)
     fill_table(folder, examples)
     return timed(folder / "world.csv", features, added=0)
+
+
+def history(folder: Path, examples: int, features: int) -> dict[str, float]:
+    """What the first night after an update costs once more: a row and a cell each of all there is."""
+    label(folder, 3, features)
+    fill_table(folder, examples)
+    table = read_table(folder / "out")
+    began, used = time.perf_counter(), time.process_time()
+    write_history(folder / "out", table, NewVersion("run"))
+    seconds, processor = time.perf_counter() - began, time.process_time() - used
+    kept = sum(path.stat().st_size for path in (folder / "out").glob("*/version=*/*")) / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "processor": processor, "peak_mb": peak, "store_mb": kept}
 
 
 def timed(dataset: Path, features: int, *, added: int) -> dict[str, float]:
@@ -155,8 +175,6 @@ def fill_table(folder: Path, examples: int) -> None:
 
 
 def write_filled(folder: str, examples: int) -> None:
-    from reports.enrichment import read_table
-
     before = read_table(Path(folder) / "out")
     columns = tuple(Column(column.name, column.definition, 0) for column in before.meaning.columns)
     meaning = Meaning(1, columns, before.meaning.oracle, before.meaning.votes)

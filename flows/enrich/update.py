@@ -139,6 +139,9 @@ class Enrichment:
         self._known = len(table)
         self._before = table.labels[: self._known].copy()
         self._seen = np.zeros(self._known, np.bool_)
+        self._complete = np.full(self._known, not backfill)  # rows of which every label was there already
+        for column in self._columns:
+            self._complete &= self._before[:, column] != UNKNOWN
         self._queued: dict[tuple[int, ...], list[tuple[Example, ChangeKind]]] = {}
         self._in_flight: deque[InFlight] = deque()
 
@@ -212,7 +215,7 @@ class Enrichment:
         table = self.table
         row = table.row(example.id)
         if row is not None and table.digest(row) == example.digest:
-            columns = self._missing(row)
+            columns = () if row < self._known and self._complete[row] else self._missing(row)
             if columns:
                 self._enqueue(columns, example, ChangeKind.FILLED)
             else:

@@ -72,7 +72,7 @@ def test_the_latest_row_of_each_id_is_the_tables(
     for name in table.ids:
         at = table.ids.index(name)
         assert now["digest"][name] == table.digest(at)
-        told = now[names].astype("float").fillna(UNKNOWN).loc[name]
+        told = now.loc[[name], names].astype("float").fillna(UNKNOWN).to_numpy()[0]
         assert told.tolist() == table.labels[at].tolist()
 
 
