@@ -1,11 +1,15 @@
-"""The command `store`: check it, settle what is in doubt, back it up, restore it."""
+"""The command `store`: check it, settle what is in doubt, back it up, restore it, remove what nobody needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
 from flows.cli.terminal import terminal_display
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from store import Store
 
 DONE, WRONG = 0, 1
+DAY_SECONDS = 86_400
 store = command_group("store", "store check")
 
 
@@ -32,14 +37,76 @@ def check(*, output: StoreOutput = STORE) -> int:
     except DamagedStore as damaged:
         output.print({"answers": None, "problems": [str(damaged)], "notes": []}, [str(damaged)])
         return WRONG
-    lines = [*found.problems, *found.notes]
+    lines = [*found.problems, *found.notes, found.size_line]
     if found.problems:
         lines.append(f"store {name}: something is wrong; keep it as it is and restore a backup (docs/store.md)")
     else:
         lines.append(f"store {name}: {found.answers:,} answers; every key, checksum and sum is right")
-    data = {"answers": found.answers, "problems": found.problems, "notes": found.notes}
+    data = {"answers": found.answers, "problems": found.problems, "notes": found.notes, "bytes": found.sizes}
     output.print(data, lines)
     return WRONG if found.problems else DONE
+
+
+@action(store, "store prune --older 90 --archive replies-2026-11.jsonl.gz --yes")
+def prune(
+    *,
+    older: Annotated[float, option("DAYS", "what is older than so many days")] = 90,
+    only: Annotated[Literal["replies", "runs"] | None, option("replies|runs", "one of the two (default: both)")] = None,
+    archive: Annotated[str | None, option("FILE", "write what is removed to this new file first")] = None,
+    yes: Annotated[bool, flag("do it; without, it only says what would be removed")] = False,
+    output: StoreOutput = STORE,
+) -> None:
+    """Remove raw replies, and entries of runs that asked nothing. Answers, charges and sums stay."""
+    from reports.drawing import plural
+
+    if not older > 0:
+        raise UsageError(f"--older {older:g}: give a number of days above 0")
+    before, display = time.time() - older * DAY_SECONDS, terminal_display()
+    with _existing(output.store) as opened, _archive(archive if yes else None) as keep:
+        texts, size = 0, 0
+        with display.counting(None, "replies"):
+            for page in opened.housekeeping.replies(before) if only != "runs" else ():
+                texts, size = texts + len(page), size + sum(len(one.raw.encode()) for one in page)
+                if yes and page:
+                    keep([{"reply": one._asdict()} for one in page])
+                    opened.housekeeping.remove_replies(page)
+                display.update(texts, f"{size / 1e6:,.1f} MB")
+        runs = opened.housekeeping.idle_runs(before) if only != "replies" else []
+        lines = [
+            f"{texts:,} raw replies older than {older:g} days, {size / 1e6:,.1f} MB",
+            f"{plural(len(runs), 'run')} ended more than {older:g} days ago that asked and used nothing",
+        ]
+        if yes:
+            keep([{"run": one} for one in runs])
+            opened.housekeeping.remove_runs([one["id"] for one in runs])
+            with display.waiting("giving the space back"):
+                smaller = opened.housekeeping.give_back_space()
+            lines.append("removed" if smaller else "removed; the file gets smaller by a prune while no run is writing")
+        else:
+            lines.append("nothing was changed: add --yes to remove them, and --archive FILE to keep a copy")
+    output.print({"replies": texts, "bytes": size, "runs": len(runs), "removed": yes}, lines)
+
+
+@contextmanager
+def _archive(name: str | None) -> Iterator[Callable[[Sequence[dict[str, Any]]], None]]:
+    """Writes lines to a new file, each batch safely before the next; without a name nowhere."""
+    if name is None:
+        yield lambda _lines: None
+        return
+    path = Path(name)
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        raise UsageError(f"--archive {name} exists already and is not overwritten: give another name") from None
+
+    def keep(lines: Sequence[dict[str, Any]]) -> None:
+        # Each batch is a gzip member of its own: what is removed next is in the file even if this process is killed.
+        file.write(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+        file.flush()
+        os.fsync(file.fileno())
+
+    with file:
+        yield keep
 
 
 @action(store, "store settle --all --at 0.02 --because 'invoice 4711 of November'")

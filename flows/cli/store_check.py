@@ -17,6 +17,7 @@ from models import NO_QUESTION, Answer, in_usd, kept_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest
 
+RAW = "raw replies"  # the kind that is part of another
 MAX_PROBLEM_LINES = 20  # lines of one kind of problem; the rest is counted
 
 
@@ -27,12 +28,20 @@ class CheckResult:
     answers: int = 0
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)  # bytes by kind
     _counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, line: str) -> None:
         self._counts[kind] += 1
         if self._counts[kind] <= MAX_PROBLEM_LINES:
             self.problems.append(line)
+
+    @property
+    def size_line(self) -> str:
+        whole = {kind: size for kind, size in self.sizes.items() if kind != RAW}
+        parts = [f"{kind} {size / 1e6:,.1f}" for kind, size in sorted(whole.items(), key=lambda one: -one[1]) if size]
+        replies = f"; raw replies {self.sizes[RAW] / 1e6:,.1f}, which store prune can remove" if self.sizes[RAW] else ""
+        return f"size {sum(whole.values()) / 1e6:,.1f} MB: {', '.join(parts)}{replies}"
 
     def say_how_many_more(self) -> None:
         for kind, count in self._counts.items():
@@ -52,13 +61,16 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
     with display.waiting("reading the file and adding up the books"):
         for line in store.check.problems():
             found.add("of the file or the books", line)
-    total, unsealed, keys = store.answers.count(), 0, _Keys(store)
+        found.sizes = store.housekeeping.sizes()
+    total, unsealed, raw, keys = store.answers.count(), 0, 0, _Keys(store)
     with display.counting(total, "answers"):
         for page in store.check.answers():
             for one in page:
                 found.answers += 1
                 unsealed += one.checksum is None
-                for kind, line in _problems_of(one, keys):
+                answer = _read(one.answer)
+                raw += len(str((answer or {}).get("raw", "")).encode(errors="replace"))
+                for kind, line in _problems_of(one, answer, keys):
                     found.add(kind, f"answer {one.key}: {line}")
             display.update(found.answers, f"{len(found.problems)} problems")
     found.say_how_many_more()
@@ -67,6 +79,7 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
             f"{unsealed:,} answers were kept by an earlier version, without a checksum: "
             "what was asked was checked, what was answered cannot be"
         )
+    found.sizes[RAW] = raw
     if others := _open_to_others(store):
         found.notes.append(others)
     orphans = store.check.orphans()
@@ -84,10 +97,10 @@ def _open_to_others(store: Store) -> str:
     return f"other users of this machine can open it (mode {mode:o}): chmod 600 {database}" if mode & 0o077 else ""
 
 
-def _problems_of(one: StoredAnswer, keys: _Keys) -> Iterator[tuple[str, str]]:
+def _problems_of(one: StoredAnswer, answer: dict[str, Any] | None, keys: _Keys) -> Iterator[tuple[str, str]]:
     if not one.is_unaltered:
         yield "altered", "question, answer or cost is not what was written"
-    identity, question, answer = (_read(text) for text in (one.identity, one.question, one.answer))
+    identity, question = _read(one.identity), _read(one.question)
     if identity is None or identity_digest_of(one.oracle, one.identity) != one.identity_digest:
         yield "altered oracle", f"the description of {one.oracle} is not what was written"
     if identity is None or question is None or answer is None:

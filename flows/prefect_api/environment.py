@@ -33,8 +33,9 @@ def server_idle_seconds() -> float:
 
 
 def prefect_environment() -> dict[str, str]:
-    """Write history promptly and send no analytics; variables that the user has set win."""
+    """Write history promptly, forget it after 90 days and send no analytics; variables that the user has set win."""
     wanted = {
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",

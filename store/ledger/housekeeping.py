@@ -1,0 +1,199 @@
+"""How much of what a store keeps, and removing what nobody needs any more: raw replies, and runs that did nothing.
+
+Answers, charges and sums are never touched: results come out the same, and `store check` finds every sum right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    LargeBinary,
+    Row,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    select,
+    type_coerce,
+    update,
+)
+
+from store.schema import (
+    answer_checksum,
+    answers,
+    charges,
+    cost_totals,
+    json_text,
+    json_value,
+    metadata,
+    replaced_answers,
+    runs,
+    uses,
+)
+from store.transactions import Repository, reads, writes
+
+PAGE = 1_000
+RAW = "raw"  # the member of an answer that holds the reply as it came
+# What the tables are about, by the beginning of their names; the first that fits.
+KINDS = {
+    "people": ("review_",),
+    "charges": ("charges", "settlements", "cost_totals", "packed_claims"),
+    "uses": ("uses", "packed_uses"),
+    "answers": ("answers", "replaced_answers", "identities", "pack", "question_forms"),
+    "runs": ("runs", "scopes"),
+}
+
+
+class Reply(NamedTuple):
+    """The raw text of an answer, and where it is kept."""
+
+    table: str
+    id: int
+    key: str
+    answered_at: float
+    raw: str
+
+
+class Housekeeping(Repository):
+    @reads
+    def sizes(self, connection: Connection) -> dict[str, int]:
+        """Bytes by kind. Of SQLite what the rows hold, and in `indexes and free space` the rest of the file."""
+        tables = _of_postgresql(connection) if connection.dialect.name == "postgresql" else _of_sqlite(connection)
+        sizes = dict.fromkeys([*KINDS, "other"], 0)
+        for name, size in tables.items():
+            kind = next((kind for kind, starts in KINDS.items() if name.startswith(starts)), "other")
+            sizes[kind] += size
+        if connection.dialect.name == "sqlite":
+            pages, each = (
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("page_count", "page_size")
+            )
+            sizes["indexes and free space"] = max(int(pages or 0) * int(each or 0) - sum(sizes.values()), 0)
+        return sizes
+
+    def replies(self, before: float) -> Iterator[list[Reply]]:
+        """Raw replies that are older, in pages."""
+        for table in (answers, replaced_answers):
+            after = 0
+            while rows := self._page(table, before, after):
+                yield [reply for row in rows if (reply := _reply(table.name, row)) is not None]
+                after = rows[-1].id
+
+    @reads
+    def _page(self, connection: Connection, table: Table, before: float, after: int) -> Sequence[Row[Any]]:
+        said = type_coerce(table.c.answer, Text).label("said")
+        of_page = select(table.c.id, table.c.key, table.c.answered_at, said)
+        wanted = of_page.where(table.c.id > after, table.c.answered_at < before)
+        return connection.execute(wanted.order_by(table.c.id).limit(PAGE)).all()
+
+    @writes
+    def remove_replies(self, connection: Connection, replies: Sequence[Reply]) -> None:
+        """Without their raw text the answers are as before; their checksums are made anew. One that was replaced since
+        it was read is left alone."""
+        kept = [one.id for one in replies if one.table == answers.name]
+        texts = (type_coerce(answers.c[name], Text).label(name) for name in ("question", "answer"))
+        found = select(answers.c.id, *texts, answers.c.cost, answers.c.checksum, answers.c.answered_at)
+        times = {one.id: one.answered_at for one in replies if one.table == answers.name}
+        new = []
+        for row in connection.execute(found.where(answers.c.id.in_(kept))):
+            said = _without_raw(row.answer)
+            seal = None if row.checksum is None else answer_checksum(row.question, said, row.cost)
+            if row.answered_at == times[row.id]:
+                new.append({"of_answer": row.id, "said": said, "seal": seal})
+        if new:
+            connection.execute(_STRIP, new)
+        earlier = [one.id for one in replies if one.table == replaced_answers.name]
+        said_before = select(replaced_answers.c.id, type_coerce(replaced_answers.c.answer, Text).label("said"))
+        old = [
+            {"of_answer": row.id, "said": _without_raw(row.said)}
+            for row in connection.execute(said_before.where(replaced_answers.c.id.in_(earlier)))
+        ]
+        if old:
+            connection.execute(_STRIP_REPLACED, old)
+
+    @reads
+    def idle_runs(self, connection: Connection, before: float) -> list[dict[str, Any]]:
+        """Runs that have ended before this time and have neither asked nor used anything."""
+        columns = (column for column in runs.c if column.name != "scope")
+        found = select(*columns).where(*_IDLE, runs.c.ended_at < before).order_by(runs.c.id)
+        return [dict(row) for row in connection.execute(found).mappings()]
+
+    @writes
+    def remove_runs(self, connection: Connection, numbers: Sequence[int]) -> int:
+        """Those of the runs that are still idle; how many."""
+        for start in range(0, len(numbers), PAGE):
+            part = runs.c.id.in_(numbers[start : start + PAGE])
+            idle = select(runs.c.id).where(part, *_IDLE)
+            connection.execute(delete(cost_totals).where(cost_totals.c.run.in_(idle)))
+            connection.execute(delete(runs).where(part, *_IDLE))
+        return len(numbers)
+
+    def give_back_space(self) -> bool:
+        """Make an SQLite file as small as what it holds; False where runs that are writing prevent it. PostgreSQL does
+        so by itself."""
+        engine = self._transactions.engine
+        if engine.dialect.name != "sqlite":
+            return True
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("VACUUM")
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except Exception as error:
+            if "locked" not in str(error) and "busy" not in str(error):
+                raise
+            return False
+        finally:
+            connection.close()
+        return True
+
+
+_SAID = bindparam("said", type_=Text)
+_STRIP = update(answers).where(answers.c.id == bindparam("of_answer")).values(answer=_SAID, checksum=bindparam("seal"))
+_STRIP_REPLACED = update(replaced_answers).where(replaced_answers.c.id == bindparam("of_answer")).values(answer=_SAID)
+_COUNTS = ("paid_calls", "requests", "paid", "unknown_calls", "unknown", "cached_calls")
+_IDLE = (
+    runs.c.ended_at.is_not(None),
+    ~exists().where(charges.c.run == runs.c.id),
+    ~exists().where(uses.c.run == runs.c.id),
+    ~exists().where(
+        cost_totals.c.run == runs.c.id, sum((cost_totals.c[name] for name in _COUNTS), start=cast(0, BigInteger)) > 0
+    ),
+)
+
+
+def _reply(table: str, row: Row[Any]) -> Reply | None:
+    try:
+        said = orjson.loads(row.said)
+    except ValueError:  # such as lone surrogates
+        said = json_value(row.said)
+    raw = said.get(RAW) if isinstance(said, dict) else None
+    return Reply(table, row.id, row.key, row.answered_at, raw) if raw else None
+
+
+def _without_raw(text: str) -> str:
+    return json_text(json_value(text) | {RAW: ""})
+
+
+def _of_postgresql(connection: Connection) -> dict[str, int]:
+    """With indexes and what is stored apart."""
+    found = connection.exec_driver_sql(
+        "SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class "
+        "JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = current_schema() AND relkind = 'r'"
+    )
+    return {str(name): int(size) for name, size in found}
+
+
+def _of_sqlite(connection: Connection) -> dict[str, int]:
+    """What the cells of each table hold; numbers are counted as their digits."""
+    sizes = {}
+    for table in metadata.tables.values():
+        cells = (func.coalesce(func.length(cast(column, LargeBinary)), 0) for column in table.c)
+        total = sum(cells, start=cast(0, BigInteger))
+        sizes[table.name] = int(connection.execute(select(func.coalesce(func.sum(total), 0))).scalar() or 0)
+    return sizes

@@ -1,0 +1,140 @@
+"""What a store keeps, by kind, and removing raw replies and idle runs on both databases: answers and sums stay."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from flows.__main__ import main
+from flows.cli.store_check import check
+from models import Answer, Oracle, Question, Recorded
+from store import Store
+from store.schema import answers, replaced_answers
+from tests.integration.conftest import Clock
+from tests.support.kept_answers import SCOPE, labels, recorded
+from tests.support.store_steps import begin
+
+DAY = 86_400
+REPLY = "word " * 400
+
+
+class Wordy:
+    """An oracle whose replies are long."""
+
+    def __init__(self, inner: Oracle) -> None:
+        self._inner = inner
+        self.identity, self.width = inner.identity, inner.width
+
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        return (replace(answer, raw=REPLY) for answer in self._inner.ask(questions))
+
+    def estimate(self, questions: Sequence[Question]) -> list[int]:
+        return self._inner.estimate(questions)
+
+
+def wordy(store: Store, first: int, last: int) -> None:
+    """Keep answers with long replies."""
+    plain = recorded(store)
+    asking = Recorded(Wordy(plain.oracle), store, run_id=plain.run_id, scope=SCOPE)
+    assert len(list(asking.ask(labels(last)[first:]))) == last - first
+
+
+def said(store: Store) -> list[dict[str, Any]]:
+    return store.transactions.read(
+        lambda connection: list(connection.execute(select(answers.c.answer).order_by(answers.c.id)).scalars())
+    )
+
+
+def test_sizes_are_told_by_kind(store: Store) -> None:
+    before = store.housekeeping.sizes()
+    wordy(store, 0, 6)
+    after = store.housekeeping.sizes()
+    assert set(after) >= {"answers", "charges", "uses", "runs", "people", "other"}
+    assert after["answers"] > before["answers"]
+    found = check(store)
+    assert found.sizes["raw replies"] == 6 * 2_000
+    assert "raw replies" in found.size_line
+
+
+def test_old_replies_go_and_everything_else_stays(store: Store, clock: Clock) -> None:
+    wordy(store, 0, 6)
+    clock.now += 100 * DAY
+    wordy(store, 6, 12)
+    before, cutoff = said(store), clock.now - 90 * DAY
+    pages = list(store.housekeeping.replies(cutoff))
+    assert sum(map(len, pages)) == 6
+    for page in pages:
+        store.housekeeping.remove_replies(page)
+        store.housekeeping.remove_replies(page)  # as when it is tried again
+    after = said(store)
+    assert [one["raw"] for one in after] == [""] * 6 + [REPLY] * 6
+    assert [one | {"raw": ""} for one in after] == [one | {"raw": ""} for one in before]
+    assert list(store.housekeeping.replies(cutoff)) in ([], [[]])
+    assert check(store).problems == []
+    assert all(answer.cached for answer in recorded(store).ask(labels(12)))
+
+
+def test_a_reply_that_was_replaced_meanwhile_is_left_alone(store: Store, clock: Clock) -> None:
+    wordy(store, 0, 6)
+    clock.now += 100 * DAY
+    (page,) = [page for page in store.housekeeping.replies(clock.now - 90 * DAY) if page]
+    stale = [one._replace(answered_at=one.answered_at - 1) for one in page]
+    store.housekeeping.remove_replies(stale)
+    assert all(one["raw"] for one in said(store))
+
+
+def test_only_runs_that_did_nothing_go(store: Store, clock: Clock) -> None:
+    wordy(store, 0, 6)
+    for name in ("idle", "young"):
+        store.runs.end(begin(store, name, "other scope"), "done", {})
+        clock.now += 50 * DAY
+    begin(store, "still running", "other scope")
+    found = store.housekeeping.idle_runs(clock.now - 90 * DAY)
+    assert [one["run_id"] for one in found] == ["idle"]
+    store.housekeeping.remove_runs([one["id"] for one in found])
+    assert len(store.runs.overview()) == 3
+    assert not store.housekeeping.idle_runs(clock.now - 90 * DAY)
+    assert check(store).problems == []
+
+
+def test_the_command_shows_first_and_removes_with_yes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, archive = tmp_path / "store.sqlite", tmp_path / "removed.jsonl.gz"
+    clock = Clock(1_600_000_000.0)
+    with Store.open(str(path), clock=clock) as store:
+        wordy(store, 0, 400)
+    large, place = path.stat().st_size, ["--store", str(path)]
+    assert main(["store", "prune", *place]) == 0
+    shown = capsys.readouterr().out
+    assert "400 raw replies older than 90 days, 0.8 MB" in shown
+    assert "nothing was changed" in shown
+    assert main(["store", "check", *place]) == 0
+    assert "raw replies 0.8" in capsys.readouterr().out
+    assert main(["store", "prune", *place, "--yes", "--archive", str(archive)]) == 0
+    assert "removed" in capsys.readouterr().out
+    assert path.stat().st_size < large / 2
+    assert main(["store", "check", *place]) == 0
+    assert "raw replies" not in capsys.readouterr().out
+    lines = [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
+    assert len(lines) == 400
+    assert all(one["reply"]["raw"] == REPLY for one in lines)
+    assert main(["store", "prune", *place, "--yes", "--archive", str(archive)]) == 2
+    assert "is not overwritten" in capsys.readouterr().err
+    assert main(["store", "prune", *place, "--older", "0"]) == 2
+
+
+def test_replies_of_replaced_answers_go_too(store: Store, clock: Clock) -> None:
+    old = {"key": "k", "answer": {"verdict": "refused", "raw": "no"}, "cost": 1, "answered_at": clock.now - 200 * DAY}
+    store.transactions.write(
+        lambda connection: connection.execute(replaced_answers.insert(), [{**old, "replaced_at": clock.now}])
+    )
+    for page in store.housekeeping.replies(clock.now - 90 * DAY):
+        store.housekeeping.remove_replies(page)
+    left = store.transactions.read(lambda connection: connection.execute(select(replaced_answers.c.answer)).scalar())
+    assert left == {"verdict": "refused", "raw": ""}
