@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,15 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from flows.enrich.batches import Labeller, Resources
+from flows.enrich import batches
+from flows.enrich.batches import Batch, Labeller, Resources
 from flows.enrich.flow import locked
 from flows.enrich.settings import EnrichSettings
 from flows.progress import Display
+from models import Feature
 from reports.run.files import RunError
+from sources import Example, iter_examples
+from store import Store
 from tests.support.growing_worlds import World, night, table
 
 
@@ -205,6 +211,36 @@ def test_the_oracle_is_built_once_per_process(world: World) -> None:
     arrived = [pickle.loads(pickle.dumps(Labeller(settings, "run", "scope", resources))) for _ in range(2)]
     one, other = (labeller._resources.oracle_and_store(settings)[0] for labeller in arrived)
     assert one is other
+
+
+def test_a_process_of_a_cluster_opens_its_oracle_once_however_many_batches_it_labels(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    really = batches.open_oracle
+
+    def counting(settings: EnrichSettings, *rest: Any) -> Any:
+        opened.append(settings.oracle)
+        time.sleep(0.05)  # a model takes longer, and others come meanwhile
+        return really(settings, *rest)
+
+    monkeypatch.setattr(batches, "open_oracle", counting)
+    monkeypatch.setattr(batches, "_OF_THIS_WORKER", Resources())  # of a process that has just started
+    settings = EnrichSettings(
+        dataset=world.spec,
+        features=world.features,
+        oracle="simulated?price=0.001",
+        store=str(world.folder / "store.sqlite"),
+    )
+    with Store.open(str(world.folder / "store.sqlite")) as store:
+        store.runs.begin("run", "scope", name="n", flow="enrich", dataset="d", oracle="o", settings={})
+    examples = [one for one in iter_examples(world.spec) if isinstance(one, Example)]
+    parts = [Batch(examples[start : start + 10], [Feature("red", "It is red.")]) for start in range(0, 60, 10)]
+    sent = [pickle.dumps(Labeller(settings, "run", "scope", Resources())) for _ in parts]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda one: pickle.loads(one[0])(one[1]), zip(sent, parts, strict=True)))
+    assert sum(one.paid_calls for one in found) == 60
+    assert opened == ["simulated?price=0.001"]
 
 
 def test_answers_are_told_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
