@@ -118,6 +118,8 @@ def enrich(
     features: str | Path | Run,
     exemplars: int = ...,
     backfill: bool = ...,
+    drop_gone: bool = ...,
+    expect: str | None = ...,
     delta: float = ...,
     runner: Literal["threads", "dask", "ray"] = ...,
     workers: int = ...,

@@ -28,7 +28,7 @@ class CheckResult:
     answers: int = 0
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)  # bytes by kind
+    sizes: dict[str, int] = field(default_factory=dict, compare=False)  # bytes by kind
     _counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, line: str) -> None:

@@ -5,7 +5,7 @@ from store.ledger.check import Check, StoredAnswer
 from store.ledger.claims import Claimed, Claims, Request
 from store.ledger.costs import Cost, Costs, Totals
 from store.ledger.expiry import end_all_claims
-from store.ledger.housekeeping import Housekeeping, Reply
+from store.ledger.housekeeping import Housekeeping
 from store.ledger.owners import is_dead, new_owner
 from store.ledger.rates import Rate, Rates
 from store.ledger.runs import ActiveRun, Runs

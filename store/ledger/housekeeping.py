@@ -51,7 +51,7 @@ KINDS = {
 }
 
 
-class Reply(NamedTuple):
+class RawReply(NamedTuple):
     """The raw text of an answer, and where it is kept."""
 
     table: str
@@ -77,7 +77,7 @@ class Housekeeping(Repository):
             sizes["indexes and free space"] = max(int(pages or 0) * int(each or 0) - sum(sizes.values()), 0)
         return sizes
 
-    def replies(self, before: float) -> Iterator[list[Reply]]:
+    def replies(self, before: float) -> Iterator[list[RawReply]]:
         """Raw replies that are older, in pages."""
         for table in (answers, replaced_answers):
             after = 0
@@ -93,7 +93,7 @@ class Housekeeping(Repository):
         return connection.execute(wanted.order_by(table.c.id).limit(PAGE)).all()
 
     @writes
-    def remove_replies(self, connection: Connection, replies: Sequence[Reply]) -> None:
+    def remove_replies(self, connection: Connection, replies: Sequence[RawReply]) -> None:
         """Without their raw text the answers are as before; their checksums are made anew. One that was replaced since
         it was read is left alone."""
         kept = [one.id for one in replies if one.table == answers.name]
@@ -167,13 +167,13 @@ _IDLE = (
 )
 
 
-def _reply(table: str, row: Row[Any]) -> Reply | None:
+def _reply(table: str, row: Row[Any]) -> RawReply | None:
     try:
         said = orjson.loads(row.said)
     except ValueError:  # such as lone surrogates
         said = json_value(row.said)
     raw = said.get(RAW) if isinstance(said, dict) else None
-    return Reply(table, row.id, row.key, row.answered_at, raw) if raw else None
+    return RawReply(table, row.id, row.key, row.answered_at, raw) if raw else None
 
 
 def _without_raw(text: str) -> str:

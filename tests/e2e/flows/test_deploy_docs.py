@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -33,7 +34,10 @@ LONG_RUNNING = ("python -m flows server", "prefect worker start")
 PATIENCE = 400.0
 ENDING_WITH_US = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+SLOW = "simulated?price=0.001&latency=1.5&width=4&flip=0"  # a minute for 300 labels, on two threads
+THREE = "beard; glasses; smile"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1750)]
 
 
 def free_port() -> int:
@@ -59,7 +63,7 @@ class Terminal:
     port: int
     addresses: dict[str, str]
     environment: dict[str, str]
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)  # by the first words of their command
     said: list[str] = field(default_factory=list)
 
     @property
@@ -89,9 +93,9 @@ class Terminal:
         return self.run_line(words)
 
     def start(self, words: list[str]) -> None:
-        log = (self.folder / f"{words[1]}.log").open("wb")
-        self.running.append(
-            subprocess.Popen(
+        name = next(name for name in LONG_RUNNING if name in shlex.join(words))
+        with (self.folder / f"{words[1]}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
                 [*ENDING_WITH_US, *self._program(words)],
                 cwd=self.folder,
                 env=self.environment,
@@ -99,8 +103,6 @@ class Terminal:
                 stderr=log,
                 start_new_session=True,
             )
-        )
-        log.close()
         if "server" in words:
             until(self.answers, "the server's answer")
 
@@ -116,6 +118,7 @@ class Terminal:
             self._program(words),
             cwd=self.folder,
             env=self.environment,
+            stdin=subprocess.DEVNULL,  # no terminal: nothing may ask
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -138,15 +141,19 @@ class Terminal:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
+    def end(self, name: str, how: signal.Signals = signal.SIGINT) -> None:
+        process = self.running.pop(name)
+        if process.poll() is None:
+            os.killpg(process.pid, how)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
     def close(self) -> None:
-        for process in reversed(self.running):
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGINT)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        for name in reversed(list(self.running)):
+            self.end(name)
 
 
 @pytest.fixture
@@ -176,6 +183,8 @@ def terminal(tmp_path: Path, postgres: PostgresServer) -> Iterator[Terminal]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": str(tmp_path / "prefect"), "XDG_STATE_HOME": str(tmp_path / "state")}
     environment |= {"OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+    # A slot of a run that died is free after a minute, and not after five as on the page.
+    environment |= {"PREFECT_SERVER_CONCURRENCY_INITIAL_DEPLOYMENT_LEASE_DURATION": "60"}
     made = Terminal(clone, port, addresses, environment)
     yield made
     made.close()
@@ -187,7 +196,9 @@ def new_database(server: PostgresServer, name: str) -> str:
     return server.url.replace("/postgres?", f"/{name}?")
 
 
-def test_the_page_takes_a_newcomer_to_a_scheduled_run(terminal: Terminal) -> None:
+def test_the_page_takes_a_newcomer_to_a_scheduled_run_that_survives_restarts(
+    terminal: Terminal, postgres: PostgresServer
+) -> None:
     terminal.run_page("deploy.md")
     said = "\n".join(terminal.said)
     assert "0 3 * * *" in said
@@ -197,6 +208,11 @@ def test_the_page_takes_a_newcomer_to_a_scheduled_run(terminal: Terminal) -> Non
     assert labels["glasses"].notna().all()
     a_scheduled_run_happens(terminal)
     a_used_up_budget_is_told(terminal)
+    a_violated_contract_is_told_and_the_table_stays(terminal)
+    database_and_server_are_restarted_in_the_middle(terminal, postgres)
+    the_worker_is_killed_in_the_middle(terminal)
+    a_scheduled_run_happens(terminal)
+    terminal.line("python -m flows store check")
 
 
 def a_scheduled_run_happens(terminal: Terminal) -> None:
@@ -210,7 +226,9 @@ def a_scheduled_run_happens(terminal: Terminal) -> None:
     terminal.line("prefect deployment schedule clear enrich/enrich -y")
 
 
-def a_used_up_budget_is_told(terminal: Terminal) -> None:
+@contextmanager
+def ears(terminal: Terminal) -> Iterator[list[str]]:
+    """What the automations of automations.yaml tell, as a chat program would get it."""
     heard: list[str] = []
 
     class Ear(BaseHTTPRequestHandler):
@@ -229,25 +247,103 @@ def a_used_up_budget_is_told(terminal: Terminal) -> None:
         saved = (
             "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
             f"B(name='ear', url='http://127.0.0.1:{server.server_port}/', "
-            "json_data={'text': '{{body}}'}).save('ear'); "
+            "json_data={'text': '{{body}}'}).save('ear', overwrite=True); "
             "from pathlib import Path; template = Path('automations.yaml').read_text(); "
             "Path('ears.yaml').write_text(template.replace('BLOCK_ID', str(B.load('ear')._block_document_id)))"
         )
         terminal.run_line([sys.executable, "-c", saved])
         terminal.line("prefect automation create --from-file ears.yaml")
-        settings = {
-            "dataset": "datasets/faces",
-            "features": "beard",
-            "oracle": "simulated?price=0.01",
-            "budget": "0.05",
-            "out": "enriched/dear",
-        }
-        terminal.line(f"prefect deployment run enrich/enrich --param {shlex.quote(f'settings={json.dumps(settings)}')}")
-        until(lambda: any("raise --budget" in one for one in heard), "the notification")
+        yield heard
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def a_used_up_budget_is_told(terminal: Terminal) -> None:
+    with ears(terminal) as heard:
+        enrich(terminal, oracle="simulated?price=0.01", budget="0.05", out="enriched/dear")
+        until(lambda: any("raise --budget" in one for one in heard), "the notification")
+
+
+def a_violated_contract_is_told_and_the_table_stays(terminal: Terminal) -> None:
+    table = terminal.folder / "enriched" / "faces" / "labels.parquet"
+    before = table.read_bytes()
+    (terminal.folder / "expect.json").write_text('{"rows": {"max": 10}}')
+    with ears(terminal) as heard:
+        enrich(
+            terminal, features="glasses: The person wears glasses.; smile: The mouth is smiling.", expect="expect.json"
+        )
+        until(lambda: any("at most 10 are expected" in one for one in heard), "the notification")
+    assert table.read_bytes() == before
+    assert any(run["state_name"] == "ContractViolated" for run in runs_of(terminal, "enrich"))
+
+
+def database_and_server_are_restarted_in_the_middle(terminal: Terminal, postgres: PostgresServer) -> None:
+    """Each while answers come in; the run goes on, and its table is whole."""
+    enrich(terminal, oracle=SLOW, features=THREE, out="enriched/restarted")
+    until(lambda: answered(terminal, "restarted") > 20, "some answers")
+    postgres.stop()
+    time.sleep(2)
+    postgres.start()
+    so_far = answered(terminal, "restarted")
+    until(lambda: answered(terminal, "restarted") > so_far + 20, "answers after the database is back")
+    terminal.end("python -m flows server")
+    terminal.line("python -m flows server --port 4200")
+    assert until(lambda: summary_of(terminal, "restarted"), "the table")["rows"] == 100
+    assert whole(terminal, "restarted")
+
+
+def the_worker_is_killed_in_the_middle(terminal: Terminal) -> None:
+    """With its run. The next one pays only for what had not arrived."""
+    enrich(terminal, oracle=SLOW.replace("flip=0", "flip=0.001"), features=THREE, out="enriched/killed")
+    until(lambda: answered(terminal, "killed") > 20, "some answers")
+    terminal.end("prefect worker start", signal.SIGKILL)
+    before = answered(terminal, "killed")
+    terminal.line("prefect worker start --pool twothirds")
+
+    def done() -> bool:
+        if not summary_of(terminal, "killed"):  # a run that comes while the slot is taken is cancelled
+            enrich(terminal, oracle=SLOW.replace("flip=0", "flip=0.001"), features=THREE, out="enriched/killed")
+            time.sleep(20)
+        return bool(summary_of(terminal, "killed"))
+
+    until(done, "the run after the worker was killed")
+    assert whole(terminal, "killed")
+    said = summary_of(terminal, "killed")
+    assert said["cached_calls"] >= before
+    assert said["paid_calls"] == 300 - said["cached_calls"]
+
+
+def enrich(terminal: Terminal, **changed: str) -> None:
+    """Start the deployment with other settings than its own, and do not wait for it."""
+    settings = {"dataset": "datasets/faces", "features": "beard", "oracle": "simulated", "out": "enriched/faces"}
+    given = shlex.quote(f"settings={json.dumps(settings | changed)}")
+    terminal.line(f"prefect deployment run enrich/enrich --param {given}")
+
+
+def answered(terminal: Terminal, table: str) -> int:
+    """How many labels of a table the store has."""
+    url = terminal.environment["TWOTHIRDS_STORE"]
+    query = (
+        "SELECT coalesce(sum(paid_calls), 0) FROM cost_totals JOIN runs ON runs.id = cost_totals.run WHERE name = %s"
+    )
+    try:
+        with psycopg.connect(url) as connection:
+            return int((connection.execute(query, (table,)).fetchone() or (0,))[0])
+    except psycopg.OperationalError:
+        return 0
+
+
+def summary_of(terminal: Terminal, table: str) -> dict[str, Any]:
+    path = terminal.folder / "enriched" / table / "enrich.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {} if found.get("partial") else found
+
+
+def whole(terminal: Terminal, table: str) -> bool:
+    labels = pd.read_parquet(terminal.folder / "enriched" / table / "labels.parquet")
+    return len(labels) == 100 and bool(labels.notna().all(axis=None))
 
 
 def runs_of(terminal: Terminal, flow: str, **filters: Any) -> list[dict[str, Any]]:

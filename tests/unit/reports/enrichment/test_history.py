@@ -72,8 +72,8 @@ def test_the_latest_row_of_each_id_is_the_tables(
     for name in table.ids:
         at = table.ids.index(name)
         assert now["digest"][name] == table.digest(at)
-        told = now.loc[[name], names].astype("float").fillna(UNKNOWN).to_numpy()[0]
-        assert told.tolist() == table.labels[at].tolist()
+        told = [now[column].astype("float").fillna(UNKNOWN)[name] for column in names]
+        assert told == table.labels[at].tolist()
 
 
 def test_a_label_is_told_with_its_source_and_one_that_is_missing_is_not(tmp_path: Path) -> None:

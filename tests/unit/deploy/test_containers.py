@@ -1,0 +1,177 @@
+"""What deploy/ holds: an image that runs without rights, services that tell nobody about us, a work pool."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import prefect
+import pytest
+import yaml
+
+from flows.__main__ import main
+
+ROOT = Path(__file__).parents[3]
+DEPLOY = ROOT / "deploy"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
+WORKER_METADATA = Path(prefect.__file__).parent / "server/api/collections_data/views/aggregate-worker-metadata.json"
+SECRET = re.compile(r"(password|token|secret|api_key|auth)\w*\s*[=:]\s*[\"']?[\w-]{3,}", re.IGNORECASE)
+FILES = [path for path in sorted(DEPLOY.rglob("*")) if path.is_file()]
+
+
+def instructions(name: str) -> list[str]:
+    joined = re.sub(r"\\\n", " ", "\n".join(line for line in DOCKERFILE.splitlines() if not line.startswith("#")))
+    return [line.partition(" ")[2] for line in joined.splitlines() if line.startswith(f"{name} ")]
+
+
+def test_every_path_that_is_copied_is_there() -> None:
+    copied = [words.split()[:-1] for words in instructions("COPY") if not words.startswith("--from")]
+    assert copied
+    for source in (source for sources in copied for source in sources):
+        assert (ROOT / source).exists(), source
+
+
+def test_the_image_runs_without_rights_and_sends_no_statistics() -> None:
+    last = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
+    user = re.findall(r"^USER (\d+):\d+$", last, re.MULTILINE)
+    assert user
+    assert int(user[-1]) > 0
+    assert last.index("USER") > last.index("COPY . ."), "what is copied belongs to root, and cannot be changed"
+    environment = " ".join(instructions("ENV"))
+    assert "DO_NOT_TRACK=1" in environment
+    assert "PREFECT_SERVER_ANALYTICS_ENABLED=false" in environment
+
+
+def test_the_image_has_no_build_of_torch_for_graphics_cards() -> None:
+    (install,) = (words for words in instructions("RUN") if "supply/install.sh" in words)
+    assert "nvidia-" in install
+    assert "exit 1" in install
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_no_file_holds_a_secret_or_the_address_of_a_registry(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    addresses = set(re.findall(r"https?://([\w.-]+)", text)) - {"127.0.0.1", "localhost", "prefect", "postgres"}
+    assert not addresses
+    told = [line for line in text.splitlines() if SECRET.search(line) and "${" not in line and "secretRef" not in line]
+    assert not told
+    assert all("." not in image.partition("/")[0] or "/" not in image for image in re.findall(r"image: (\S+)", text))
+
+
+@pytest.mark.parametrize(
+    "path", [".git", ".venv", ".env", "store.sqlite", "runs", "enriched", "tests", "state/server.auth", "a.sqlite-wal"]
+)
+def test_what_must_not_get_into_an_image_is_left_out(path: str) -> None:
+    patterns = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    assert any(fnmatch(path, pattern) or fnmatch(path, pattern.removeprefix("**/")) for pattern in patterns if pattern)
+
+
+def test_what_the_program_needs_gets_into_the_image() -> None:
+    patterns = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    needed = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"benchmarks", "tests"}
+    assert {"flows", "store", "models"} <= needed
+    for name in (*needed, "datasets", "prefect.yaml", "automations.yaml"):
+        assert not any(fnmatch(name, pattern) for pattern in patterns if pattern), name
+
+
+@pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
+def test_hadolint_finds_nothing() -> None:
+    subprocess.run(["hadolint", str(DEPLOY / "Dockerfile")], check=True)
+
+
+def builder() -> bool:
+    """Whether an image can be built here."""
+    if shutil.which("docker") is None:
+        return False
+    asked = subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30)
+    return asked.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_image_is_built_and_answers() -> None:
+    if not builder():
+        pytest.skip("no container builder answers")
+    tag = "twothirds:test"
+    subprocess.run(["docker", "build", "--file", "deploy/Dockerfile", "--tag", tag, "."], cwd=ROOT, check=True)
+    said = subprocess.run(["docker", "run", "--rm", tag], capture_output=True, text=True, check=True)
+    assert "python -m flows" in said.stdout
+    whose = subprocess.run(["docker", "run", "--rm", tag, "id", "--user"], capture_output=True, text=True, check=True)
+    assert whose.stdout.strip() == "10001"
+
+
+def test_services_refer_to_what_is_there() -> None:
+    assert {"postgres", "prefect", "worker", "studio"} <= set(SERVICES)
+    for service in SERVICES.values():
+        assert set(service.get("depends_on", {})) <= set(SERVICES)
+        for mount in service.get("volumes", []):
+            source = mount.partition(":")[0]
+            if source.startswith("./"):
+                assert (DEPLOY / source).exists(), source
+            elif not source.startswith("../"):
+                assert source in yaml.safe_load(COMPOSE)["volumes"]
+
+
+def test_servers_send_no_statistics_and_listen_to_this_machine_only() -> None:
+    for service in SERVICES.values():
+        environment, command = service.get("environment", {}), service.get("command", [])
+        if service["image"] == "twothirds":
+            assert environment["DO_NOT_TRACK"] == "1"
+        if "server" in command:
+            assert environment["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
+            assert environment["PREFECT_SERVER_API_AUTH_STRING"].startswith("${PREFECT_AUTH:?")
+            assert environment["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+def test_the_commands_of_the_services_are_commands_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    ours = [one["command"] for one in SERVICES.values() if one.get("command", [])[:3] == ["python", "-m", "flows"]]
+    assert ours
+    for _, _, _, command, *words in ours:
+        assert main([command, *(word for word in words[:1] if not word.startswith("-")), "--help"]) == 0
+        said = capsys.readouterr().out
+        assert all(word in said for word in words if word.startswith("--"))
+
+
+def test_the_work_pool_is_prefects_own_with_our_image_and_fewer_rights() -> None:
+    ours = json.loads((DEPLOY / "kubernetes" / "work-pool.json").read_text(encoding="utf-8"))
+    shipped = json.loads(WORKER_METADATA.read_text(encoding="utf-8"))
+    theirs = shipped["prefect-kubernetes"]["kubernetes"]["default_base_job_configuration"]
+    assert set(ours["variables"]["properties"]) == set(theirs["variables"]["properties"])
+    assert contains(ours["job_configuration"], theirs["job_configuration"])
+    pod = ours["job_configuration"]["job_manifest"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    (container,) = pod["containers"]
+    assert not container["securityContext"]["allowPrivilegeEscalation"]
+    volumes = {one["name"] for one in pod["volumes"]}
+    assert {one["name"] for one in container["volumeMounts"]} == volumes
+    assert ours["variables"]["properties"]["image"]["default"] == "twothirds"
+
+
+def contains(ours: Any, theirs: Any) -> bool:
+    """Whether all of theirs is in ours, at the same place."""
+    if isinstance(theirs, dict):
+        return isinstance(ours, dict) and all(name in ours and contains(ours[name], theirs[name]) for name in theirs)
+    if isinstance(theirs, list):
+        return len(ours) >= len(theirs) and all(map(contains, ours, theirs))
+    return bool(ours == theirs)
+
+
+def test_the_worker_of_kubernetes_has_what_it_refers_to() -> None:
+    parts = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "worker.yaml").read_text(encoding="utf-8")))
+    by_kind = {one["kind"]: one for one in parts}
+    pod = by_kind["Deployment"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["serviceAccountName"] == by_kind["ServiceAccount"]["metadata"]["name"]
+    (worker,) = pod["containers"]
+    assert prefect.__version__ in worker["image"]
+    pool = json.loads((DEPLOY / "kubernetes" / "work-pool.json").read_text(encoding="utf-8"))
+    wanted = pool["job_configuration"]["job_manifest"]["spec"]["template"]["spec"]["volumes"]
+    claims = {one["persistentVolumeClaim"]["claimName"] for one in wanted if "persistentVolumeClaim" in one}
+    assert claims == {one["metadata"]["name"] for one in parts if one["kind"] == "PersistentVolumeClaim"}
