@@ -82,7 +82,8 @@ class NightOutcome:
         schema = json.dumps(schema_of(table), indent=2, ensure_ascii=False)
         replace_file(self.folder / SCHEMA, lambda file: file.write(f"{schema}\n"))
         kept = table.meaning.keeps_labels_of(self.before)
-        rows = changes.rows if kept else None  # labels of another meaning are gone from all rows
+        corrected = table.rows_corrected_since(self.before)
+        rows = [*changes.rows, *corrected] if kept else None  # labels of another meaning are gone from all rows
         predicted_by = ", ".join(self.work.predictor.used) if self.work.predictor else None
         write_history(
             self.folder, table, NewVersion(self.run_id, rows, changes.cells, changes.dropped, predicted_by or None)

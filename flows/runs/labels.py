@@ -13,9 +13,10 @@ from typing import Any
 
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
-from reports import CorrectedCell, Run
+from reports import Run
 from reports.curation import LABELS, Correction, LabelEdit, checked_by_people, record_corrections, unused_corrections
 from reports.drawing import plural
+from reports.enrichment import CorrectedCell
 from reports.page import dataset_of
 from reports.run import restore
 

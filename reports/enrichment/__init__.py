@@ -4,6 +4,7 @@ from reports.enrichment.contract import SCHEMA, Contract, ContractViolated, sche
 from reports.enrichment.history import GROWING, Cells, NewVersion, write_history
 from reports.enrichment.table import (
     Column,
+    CorrectedCell,
     GrowingTable,
     Meaning,
     read_table,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROWS, CELLS = ("history", "rows.parquet"), ("provenance", "cells.parquet")
 GROWING = (ROWS[0], CELLS[0])  # folders whose files are never changed
 OWN = ("id", "digest", "version", "gone")  # `version` is the name of the partition
-ASKED, SOURCES = 0, ("asked", "predicted")
+SOURCES = ("asked", "predicted", "corrected")
 CELL_ROWS = 8_192  # rows at a time: their digests fit a dictionary of Parquet
 DIGITS = 3  # of probabilities
 
@@ -118,6 +118,7 @@ def _write_cells(file: Any, table: GrowingTable, new: NewVersion) -> None:
         for cells in given:
             for arrays in _parts(table, new, cells):
                 writer.write_batch(pa.record_batch([arrays[name] for name in order], schema=schema))
+        writer.write_batch(pa.record_batch([_corrected(table, new)[name] for name in order], schema=schema))
 
 
 def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[str, pa.Array]]:
@@ -135,6 +136,8 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
         known = labels != UNKNOWN
         if new.cells is not None:  # a predicted label that the oracle did not replace is of an earlier version
             known &= (since == 0) | (since == table.meaning.version)
+        for row, column, _ in table.corrections(set(part.tolist())):  # these are told apart
+            known[part == row, cells.columns == column] = False
         at, of = (places.astype(np.int32) for places in np.nonzero(known))
         predicted, told = (since > 0)[known], chances[known].astype(np.float32).round(DIGITS)
         ids, digests = _names(table, part)
@@ -148,6 +151,26 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
             "probability": pa.array(told, mask=np.isnan(told)),
             "run": _chosen(np.zeros(len(at), np.int32), [new.run]),
         }
+
+
+def _corrected(table: GrowingTable, new: NewVersion) -> dict[str, pa.Array]:
+    """The labels that people have given to the rows of a version."""
+    import pyarrow as pa
+
+    cells = table.corrections(None if new.rows is None else set(new.rows))
+    ids, digests = _names(table, np.array([row for row, _, _ in cells], np.intp))
+    texts = {
+        "id": ids,
+        "digest": digests,
+        "feature": pa.array([cell.feature for _, _, cell in cells], pa.string()),
+        "source": pa.array([SOURCES[2]] * len(cells), pa.string()),
+        "by": pa.array([cell.by for _, _, cell in cells], pa.string()),
+        "run": pa.array([new.run] * len(cells), pa.string()),
+    }
+    return {name: array.dictionary_encode() for name, array in texts.items()} | {
+        "label": pa.array([cell.label == 1 for _, _, cell in cells], pa.bool_()),
+        "probability": pa.nulls(len(cells), pa.float32()),
+    }
 
 
 def _chosen(places: NDArray[np.int32], texts: Sequence[str | None]) -> pa.DictionaryArray:

@@ -173,6 +173,15 @@ class GrowingTable:
         corrected = {row: self._corrections[self.digest(row)].get(column) for row in rows}
         return {row: cell.by for row, cell in corrected.items() if cell is not None}
 
+    def corrections(self, rows: Collection[int] | None = None) -> list[tuple[int, int, CorrectedCell]]:
+        """What people have corrected of these rows, or of all: row, column and correction."""
+        found = ((row, self._corrections[self.digest(row)]) for row in self._rows_with(self._corrections))
+        return [(row, at, cell) for row, cells in found if rows is None or row in rows for at, cell in cells.items()]
+
+    def rows_corrected_since(self, before: Meaning) -> list[int]:
+        """Rows of contents whose corrections are others than in an earlier meaning."""
+        return self._rows_with({one.digest for one in {*before.corrections} ^ {*self.meaning.corrections}})
+
     def _use_corrections(self) -> None:
         self._corrections = _by_digest(self.meaning)
         for row in self._rows_with(self._corrections):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from flows.enrich import outcome
+from flows.enrich import flow, outcome
+from reports.enrichment import CorrectedCell
 from tests.support.growing_worlds import World, night, table
 from tests.support.telling_worlds import TellingWorld
 
@@ -132,6 +134,33 @@ def test_predicted_labels_are_told_apart_with_their_probability(
     assert ((surely["probability"] > 0.5) == surely["label"]).all()
     assert set(predicted["by"]) != set(told[told["source"] == "asked"]["by"])
     assert len(told) == 2_400
+
+
+def test_what_people_correct_is_told_with_who_did_it_and_reaches_the_history(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night(world)
+    kept = table(world)
+    other = not kept["red"]["e000004"]
+    cell = CorrectedCell("red", kept["digest"]["e000004"], int(other), "Ann", "2026-11-17")
+    monkeypatch.setattr(flow, "corrected_cells", lambda _features: [cell])
+    night(world, "corrected")
+    assert bool(table(world)["red"]["e000004"]) == other
+    assert_same(world)
+    told = provenance(world)
+    now = told[told["version"] == 2]
+    assert now[["id", "feature", "source", "by", "run"]].to_numpy().tolist() == [
+        ["e000004", "red", "corrected", "Ann", "corrected-2"]
+    ]
+    assert bool(now["label"].iloc[0]) == other
+    world.add(1)
+    night(world, "later", backfill=True)
+    later = provenance(world)
+    assert set(later[later["version"] == 3]["id"]) == {"e000030"}
+    monkeypatch.setattr(flow, "corrected_cells", lambda _features: [replace(cell, label=None)])
+    night(world)
+    assert bool(table(world)["red"]["e000004"]) != other, "taken back, and asked again"
+    assert_same(world)
 
 
 def test_a_run_that_is_killed_before_its_history_is_written_is_made_up_for(
