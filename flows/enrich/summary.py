@@ -22,7 +22,7 @@ from reports.enrichment import Meaning
 from reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
 SUMMARY = "enrich.json"
-FAILED, CONTRACT = "failed", "contract"  # why an enrichment stopped
+FAILED, WAITING, CONTRACT = "failed", "waiting", "contract"  # why an enrichment stopped
 
 
 class EnrichSummary(BaseModel):
@@ -77,7 +77,8 @@ class EnrichSummary(BaseModel):
 
     def refused(self, version: int, rows: int, violations: list[str]) -> EnrichSummary:
         """Of a night that has left the table of this version in place."""
-        why = self.stopped_because if self.stopped_because in (FAILED, str(StopReason.UNAVAILABLE)) else CONTRACT
+        ended = self.stopped_because in (FAILED, WAITING, str(StopReason.UNAVAILABLE))
+        why = self.stopped_because if ended else CONTRACT
         update = {"version": version, "rows": rows, "violations": violations, "stopped_because": why}
         return self.model_copy(update=update)
 
@@ -209,5 +210,5 @@ def _why_stopped(changes: Changes) -> str:
     if changes.failure:
         return FAILED
     if isinstance(changes.stopped, AnswersPending):
-        return "waiting"
+        return WAITING
     return str(StopReason.BUDGET) if changes.stopped else "done"

@@ -53,6 +53,7 @@ def ending_of(error: BaseException) -> Ending:
     from discovery import StrategyError
     from flows.prefect_api.servers import ServerError
     from models import AnswersPending, AnswersUnusable, OracleError, OracleLost, ServerAway
+    from reports.enrichment import ContractViolated
     from reports.run import RunError, TableBusy
     from sources import DatasetError, DatasetMissing
     from store import StoreError, StoreUnavailable
@@ -66,6 +67,7 @@ def ending_of(error: BaseException) -> Ending:
         StoreUnavailable: STORE_DOWN,
         DatasetMissing: DATASET_MISSING,
         TableBusy: TABLE_BUSY,
+        ContractViolated: CONTRACT,
         **dict.fromkeys((StrategyError, OracleError, RunError, DatasetError, StoreError), BAD_INPUT),
     }
     for kind, ending in endings.items():

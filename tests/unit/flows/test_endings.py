@@ -12,6 +12,7 @@ from prefect.client.schemas.objects import StateType
 from flows.errors import UsageError
 from flows.prefect_api.endings import ENDINGS, FAILED, Ending, ending_of, line_of
 from models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost, OracleUnavailable, ServerAway
+from reports.enrichment import ContractViolated
 from reports.run import RunError, TableBusy
 from sources import DatasetError, DatasetMissing
 from sources.find import find_rows
@@ -52,6 +53,7 @@ def test_no_two_endings_are_told_alike() -> None:
         (DatasetMissing("there is no data set"), "DatasetMissing"),
         (DatasetError("no column"), "BadInput"),
         (TableBusy("another run"), "TableBusy"),
+        (ContractViolated("3 rows"), "ContractViolated"),
         (RunError("damaged"), "BadInput"),
         (StoreUnavailable("locked"), "StoreUnavailable"),
         (UsageError("--votes"), "BadInput"),

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from flows.cli import explain
 from reports.enrichment import ContractViolated
 from reports.run.files import RunError
 from tests.support.growing_worlds import World, night, table
@@ -37,8 +38,9 @@ def test_a_bad_night_leaves_the_table_and_its_history_as_they_are(world: World) 
     before = files(world)
     world.add(40)
     bad = expecting(world, columns=[{"name": "red", "share": {"max": 0.01}}], rows={"max": 80})
-    with pytest.raises(ContractViolated, match=r"red: 0\.\d+ of 100 rows have it, at most 0\.01 is expected"):
+    with pytest.raises(ContractViolated, match=r"red: 0\.\d+ of 100 rows have it, at most 0\.01 is expected") as told:
         night(world, expect=bad)
+    assert explain(told.value) == (7, str(told.value))
     assert files(world) == before
     said = json.loads((world.folder / "out" / "enrich.json").read_text(encoding="utf-8"))
     assert (said["stopped_because"], said["version"], said["rows"]) == ("contract", 1, 60)
