@@ -58,6 +58,7 @@ COMMANDS = {
     ),
     "rationale": ("runs", "Ask why: reasons for labels that are doubtful or disputed.", "runs/faces --limit 20 --yes"),
     "review": ("review", "Serve the page on which people answer, and manage who may.", ""),
+    "studio": ("review", "Look at runs, curate them and correct labels in the browser.", "runs"),
     "costs": ("money", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
     "store": ("store", "Check the store of all answers, back it up, restore a backup, prune it.", ""),
     "oracles": ("oracles", "List the kinds of oracle and their parameters.", "openai"),

@@ -33,18 +33,18 @@ class Refusal(Exception):
 NO_LINK = Refusal(403, "This page opens only with a personal link. Ask the person who invited you for a new one.")
 
 
-def for_role(role: str) -> Callable[[Endpoint], Endpoint]:
-    """The role that may use an endpoint; one without a role refuses everybody. Whether the invitation is still valid is
-    checked in the endpoint's own thread, to save a second change of threads."""
+def for_role(*roles: str) -> Callable[[Endpoint], Endpoint]:
+    """The roles that may use an endpoint; one without a role refuses everybody. Whether the invitation is still valid
+    is checked in the endpoint's own thread, to save a second change of threads."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
         def guarded(*arguments: Any, **named: Any) -> Any:
-            if role != PUBLIC:
-                named["visiting"].admit(role)
+            if roles != (PUBLIC,):
+                named["visiting"].admit(*roles)
             return endpoint(*arguments, **named)
 
-        guarded.role = role  # type: ignore[attr-defined]
+        guarded.role = roles[0]  # type: ignore[attr-defined]
         return cast("Endpoint", guarded)
 
     return mark
@@ -92,12 +92,12 @@ class Visit:
     find: Callable[[], Invitation | None] = lambda: None
     person: Person | None = None
 
-    def admit(self, role: str) -> None:
-        """Refuse a visitor without an invitation for this role."""
+    def admit(self, *roles: str) -> None:
+        """Refuse a visitor without an invitation for one of these roles."""
         invitation = self.find()
         if invitation is None:
             raise NO_LINK
-        if invitation.person.role != role:
+        if invitation.person.role not in roles:
             raise Refusal(403, "Your link does not open this page.")
         self.person = invitation.person
 

@@ -225,6 +225,29 @@ def client_of(endpoint: str) -> Any:
     return boto3.client("mturk", region_name="us-east-1", endpoint_url=endpoint)
 
 
+def studio(
+    *folders: Annotated[str, option("FOLDER", "folders in which runs are (default: runs)")],
+    host: Annotated[str, option("HOST", "address to listen at")] = "127.0.0.1",
+    port: Annotated[int, option("PORT", "port to listen at")] = 8765,
+    base_url: BaseUrl = None,
+    days: Days = 14.0,
+    output: StoreOutput = STORE,
+) -> None:
+    """Runs, their features and labels, and the review in one place. Open the link that it prints; invite editors and
+    reviewers from there."""
+    from flows.reviewing import PageSettings
+    from flows.runs import StudioSettings, owner_link, serve_studio
+
+    opened = _open(output.store)
+    page = PageSettings(host=host, port=port, base_url=base_url)
+    settings = StudioSettings(folders or ("runs",), page, days)
+    _ = settings.folders  # says at once what is wrong with them
+    _say(f"the studio answers at {settings.page.address}; Ctrl-C ends it")
+    _say(f"your link, which is as good as a password: {owner_link(opened, settings)}")
+    serve_studio(opened, settings, output.store or "")
+    _say("the studio has ended; run the same command again to go on")
+
+
 def _open(url: str | None) -> Store:
     from flows.settings import open_store
 

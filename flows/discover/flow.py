@@ -12,6 +12,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.findings import Finding, Progress, StopReason
+from flows.discover.live import LiveLog
 from flows.discover.looking import FirstLooks, Sameness
 from flows.discover.loop import Limits, Loop
 from flows.discover.outcome import Outcome, Spent
@@ -41,7 +42,7 @@ from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of
-from reports.run import RunSummary
+from reports.run import RunSummary, without_paths
 from sources import name_of
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
@@ -167,17 +168,19 @@ def run_discovery(
         run.spending = Spent(recorded, first)
         waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
         asked = prepared.knowing(waiting)
-
-        def show(progress: Progress, found: list[Finding]) -> None:
-            display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
-            on_round(progress, found)
-
         with display.waiting("looking at the examples"):
             warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
         for line in warnings:
             display.say(line)
-        with display.counting(settings.queries, "queries"):
-            progress = _loop(prepared, asked, compare, label).run(show)
+        with display.counting(settings.queries, "queries"), LiveLog(prepared.folder, _about(prepared, run_id)) as live:
+
+            def show(progress: Progress, found: list[Finding]) -> None:
+                display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
+                live.round(progress, found, recorded.cost)
+                on_round(progress, found)
+
+            progress = _loop(prepared, asked, *_shown(live, compare, label)).run(show)
+            live.end(progress)
         predicted: PredictedRest | None = None
         if settings.agree is not None:
             rest, predicted = predict_rest(prepared, asked, progress, label, first)
@@ -194,6 +197,38 @@ def run_discovery(
         run.saved = outcome.savings.to_json()
         run.status = f"stopped: {progress.stopped}"
     return outcome
+
+
+Comparing = Callable[[Panel, list[Any]], Elicited]
+Labelling = Callable[[Panel, list[Feature]], Labelled]
+
+
+def _shown(live: LiveLog, compare: Comparing, label: Labelling) -> tuple[Comparing, Labelling]:
+    """The same, with what is asked shown before it is."""
+
+    def comparing(panel: Panel, questions: list[Any]) -> Elicited:
+        live.asking(questions)
+        return compare(panel, questions)
+
+    def labelling(panel: Panel, features: list[Feature]) -> Labelled:
+        live.labelling(features)
+        return label(panel, features)
+
+    return comparing, labelling
+
+
+def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
+    """What a page that follows the run must know to show it."""
+    settings = prepared.settings
+    return {
+        "run_id": run_id,
+        "name": prepared.dataset.name,
+        "oracle": without_paths(str(prepared.oracle.identity)),
+        "queries": settings.queries,
+        "compared": len(prepared.compared),
+        "budget_usd": None if settings.budget is None else float(settings.budget),
+        "settings": settings.model_dump(mode="json", include={"dataset", "id_column", "text_column", "image_column"}),
+    }
 
 
 def _loop(

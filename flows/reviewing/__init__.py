@@ -8,16 +8,21 @@ from flows.reviewing.suspension import suspend, wait_for_people
 if TYPE_CHECKING:
     from flows.reviewing.page import (
         ADDRESS,
+        DAY,
         DEFAULT_ADDRESS,
         PageSettings,
         add_checks,
         export,
         invite,
+        link_of,
         resume,
         revoke,
         serve,
+        serve_app,
         withdraw,
     )
 
-PAGE = "ADDRESS DEFAULT_ADDRESS PageSettings add_checks export invite resume revoke serve withdraw"
+PAGE = (
+    "ADDRESS DAY DEFAULT_ADDRESS PageSettings add_checks export invite link_of resume revoke serve serve_app withdraw"
+)
 __getattr__ = on_first_use(__name__, {"page": PAGE})  # the page imports FastAPI

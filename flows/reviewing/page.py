@@ -117,16 +117,20 @@ def make_app(store: Store, settings: PageSettings) -> FastAPI:
 
 def serve(store: Store, settings: PageSettings) -> None:
     """Serve the page until it is interrupted, and resume suspended runs as soon as their answers are there."""
+    store.queue.people.remember(ADDRESS, settings.address)
+    serve_app(store, settings, make_app(store, settings))
+
+
+def serve_app(store: Store, settings: PageSettings, app: FastAPI) -> None:
     import uvicorn
 
     from flows.reviewing.connections import backlog, bounded_protocol, most_open_files
 
     _assert_free(settings)
-    store.queue.people.remember(ADDRESS, settings.address)
     _warm_up(store.queue, settings)
     with resuming(store.queue):
         uvicorn.run(
-            make_app(store, settings),
+            app,
             host=settings.host,
             port=settings.port,
             log_config=LOGGING,

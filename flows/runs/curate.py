@@ -32,7 +32,7 @@ from models import (
 )
 from models.people import RecordedCrowd, recorded_by
 from reports import Run
-from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, undo
+from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, refuse_stale, undo
 from reports.drawing import plural
 from reports.run import Findings, RunError
 from store import ActiveRun
@@ -50,6 +50,8 @@ class CurationRequest:
     budget: str | None = None
     store: str | None = None
     dataset: str | None = None
+    by: str = ""  # who, where several people share a run
+    seen: int | None = None  # changes in the log that the wish is built on; more are refused as stale
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,18 @@ class CurationResult:
 
 
 def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> CurationResult:
+    refuse_stale(read_log(run.folder), request.seen)  # before anything is planned or asked
     if request.action == "list":
         return _listed(run)
     if request.action == "log":
-        entries = [{"at": e.at, "action": e.action, "arguments": e.arguments} for e in read_log(run.folder)]
-        lines = [f"{entry['at']} {entry['action']} {entry['arguments'] or ''}" for entry in entries]
+        entries = [
+            {"at": e.at, "action": e.action, "arguments": e.arguments} | ({"by": e.by} if e.by else {})
+            for e in read_log(run.folder)
+        ]
+        lines = [f"{entry['at']} {entry['action']} {entry['arguments'] or ''}{_by(entry)}" for entry in entries]
         return CurationResult(entries, lines or ["nothing was changed"])
     if request.action == "undo":
-        entry = undo(run)
+        entry = undo(run, by=request.by, seen=request.seen)
         return CurationResult({"undone": entry.action}, [f"took back {entry.action} of {entry.at}"])
     change = plan_change(run, request.action, arguments_of(request))
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
@@ -91,7 +97,8 @@ def _change(
     if not request.confirmed and not display.confirm(lines):
         return CurationResult(data | {"done": False}, [*lines, "nothing was changed: add --yes to do it"])
     asked = again.ask() if again else {}
-    record_change(run, change, asked, again.spent / MICRO if again else 0.0)
+    spent = again.spent / MICRO if again else 0.0
+    record_change(run, change, asked, spent, by=request.by, seen=request.seen)
     done = "done: `report`, `export` and `enrich` use it from now on; `features RUN undo` takes it back"
     return CurationResult(data | {"done": True}, [*lines, done])
 
@@ -240,6 +247,10 @@ def _cast(ids: list[str], ballot: Ballot) -> dict[str, Votes]:
         name: (int(yes), int(no), refused[name], int(abstained) - refused[name])
         for name, yes, no, abstained in zip(ids, ballot.yes, ballot.no, ballot.abstained, strict=True)
     }
+
+
+def _by(entry: dict[str, Any]) -> str:
+    return f", by {entry['by']}" if "by" in entry else ""
 
 
 def _listed(run: Run) -> CurationResult:

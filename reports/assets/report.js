@@ -5,12 +5,13 @@
 
   // Pictures: read when the first one is needed, given to an image when it comes near the window.
   let pictures = null;
-  function source(place) {
+  function source(place, size) {
+    if (data.media) return `${data.media}${place}/${size}`;
     if (pictures === null) pictures = JSON.parse(byId("pictures").textContent);
     return pictures[place] ? `data:${data.mime};base64,${pictures[place]}` : "";
   }
   function fill(image) {
-    const url = source(Number(image.dataset.picture));
+    const url = source(Number(image.dataset.picture), image.closest(".large") ? "large" : "small");
     if (url) image.src = url;
     else if (data.texts) image.remove();
     else image.closest(".tile, .large")?.classList.add("missing");
@@ -82,7 +83,9 @@
     rows.forEach(({ row, sides }, number) => {
       for (const side of ["yes", "no"]) {
         const pressed = choice.get(number) === side;
-        sides[side].textContent = counts[number][side].toLocaleString("en");
+        const examples = counts[number][side].toLocaleString("en");
+        sides[side].textContent = examples;
+        sides[side].setAttribute("aria-label", `${side === "yes" ? "has" : "lacks"} ${data.features[number].name}: ${examples}`);
         sides[side].setAttribute("aria-pressed", String(pressed));
         sides[side].disabled = counts[number][side] === 0 && !pressed;
       }

@@ -136,6 +136,12 @@ def undo(run: RunFolder, *, by: str = "", seen: int | None = None) -> Entry:
     return undone[0]
 
 
+def refuse_stale(log: list[Entry], seen: int | None) -> None:
+    """Raises StaleEdit if there are more than the `seen` entries that an edit is built on."""
+    if seen is not None and len(log) > seen:
+        raise StaleEdit([str(entry) for entry in log[seen:]])
+
+
 def effective(log: list[Entry]) -> list[Entry]:
     """The changes that count: each undo takes back the last one before it."""
     entries: list[Entry] = []
@@ -208,8 +214,7 @@ def _filled(feature: Found, asked: Mapping[str, Votes], rows: Mapping[str, int])
 def _append(folder: Path, make: Callable[[list[Entry]], Entry], seen: int | None) -> None:
     def checked(events: list[Event]) -> list[Event]:
         log = _entries(folder, events)
-        if seen is not None and len(log) > seen:
-            raise StaleEdit([str(entry) for entry in log[seen:]])
+        refuse_stale(log, seen)
         return [asdict(make(log))]
 
     append_events(folder / CURATION, checked)

@@ -1,6 +1,6 @@
 """Plots, SVG and templates."""
 
-from reports.drawing.number_formats import percent, plural, usd
+from reports.drawing.number_formats import FILTERS, percent, plural, usd
 from reports.drawing.plots import Plot, PlotLine, PlotPanel, svg_of
 from reports.drawing.svg import (
     BOTTOM,
@@ -19,4 +19,4 @@ from reports.drawing.svg import (
     share_bar,
     short,
 )
-from reports.drawing.template import render_template
+from reports.drawing.template import ASSETS, render_template

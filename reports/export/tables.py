@@ -56,7 +56,7 @@ def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataF
 
     rows: list[dict[str, Any]] = []
     for feature in findings.found:
-        worth_a_look = feature.doubtful | (_contradicting(feature, findings.ids) & ~feature.is_corrected)
+        worth_a_look = feature.doubtful | (contradicting(feature, findings.ids) & ~feature.is_corrected)
         for row in np.flatnonzero(worth_a_look):
             rows.append(_doubt(feature, int(row), findings.ids[row], examples))
     rows.sort(key=lambda row: -row["against"])
@@ -141,7 +141,7 @@ def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:
     )
 
 
-def _contradicting(feature: Found, ids: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def contradicting(feature: Found, ids: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Of a feature whose labels contradict its own question, the examples of that question."""
     asked = feature.asked
     if feature.consistent or asked is None:
@@ -160,7 +160,7 @@ def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) ->
         "definition": feature.definition,
         "label": label,
         "source": sources_of(feature)[row],
-        "why": _why(feature, row, label, yes, no),
+        "why": reason_for_doubt(feature, row),
         "yes": yes,
         "no": no,
         "abstained": abstained,
@@ -171,9 +171,9 @@ def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) ->
     }
 
 
-def _why(feature: Found, row: int, label: int | None, yes: int, no: int) -> str:
-    if label is None:
+def reason_for_doubt(feature: Found, row: int) -> str:
+    if feature.labels[row] == UNKNOWN:
         return "undecided"
     if not feature.doubtful[row]:
         return "contradicts the question that brought the feature out"
-    return "divided votes" if min(yes, no) else "probability near a half"
+    return "divided votes" if min(feature.tally.yes[row], feature.tally.no[row]) else "probability near a half"

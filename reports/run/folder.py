@@ -28,6 +28,7 @@ FEATURE_COLUMNS = (
     *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "cost_usd"),
 )
 CURATION = "curation.jsonl"
+LIVE = "live.jsonl"  # what a discovery does, while it does it
 FEATURE_ID = "id (feature)"
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import unescape
@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
 from flows.reviewing.connections import bounded_protocol
 from flows.reviewing.page import PageSettings, invite, make_app
@@ -112,23 +113,28 @@ class PromptServer(uvicorn.Server):
 @contextmanager
 def running_site(store: Store, **settings: Any) -> Iterator[Site]:
     """In a thread of this process."""
+    with served(lambda page: make_app(store, page), **settings) as (address, visitors):
+        yield Site(store, address, visitors)
+
+
+@contextmanager
+def served(app: Callable[[PageSettings], FastAPI], **settings: Any) -> Iterator[tuple[str, list[Visitor]]]:
+    """An application at an address of its own; its visitors are sent home at the end."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as asyncio does for sockets of its own
     chosen = PageSettings(port=listening.getsockname()[1], **settings)
-    config = uvicorn.Config(
-        make_app(store, chosen), log_level="error", access_log=False, http=bounded_protocol(1024), ws="none"
-    )
+    config = uvicorn.Config(app(chosen), log_level="error", access_log=False, http=bounded_protocol(1024), ws="none")
     server = PromptServer(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive(), "the page did not start"
         time.sleep(0.01)
-    site = Site(store, chosen.address)
+    visitors: list[Visitor] = []
     try:
-        yield site
+        yield chosen.address, visitors
     finally:
-        for visitor in site.visitors:
+        for visitor in visitors:
             visitor.client.close()
         server.should_exit = True
         thread.join()

@@ -26,8 +26,9 @@ MAY_IMPORT = {
     "reports": {"sources", "discovery"},
     "models": {"sources", "discovery", "store"},
     "review": {"store", "sources"},
+    "studio": {"review", "reports", "store", "sources", "discovery"},
     "tasks": {"models", "store", "reports", "sources", "discovery"},
-    "flows": {"tasks", "models", "store", "reports", "review", "sources", "discovery"},
+    "flows": {"tasks", "models", "store", "reports", "review", "studio", "sources", "discovery"},
 }
 HEAVY = {"torch", "transformers", "openai", "pandas", "scipy", "sklearn"}
 

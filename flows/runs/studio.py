@@ -1,0 +1,140 @@
+"""The studio: serve run folders, the queue and all that is done with them as one application."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.errors import UsageError
+from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
+from flows.runs.curate import CurationRequest, curate
+from models import OracleError
+from models.prompting import clean
+from reports import Run
+from reports.curation import StaleEdit
+from reports.run import RunError
+from sources import DatasetError
+from store import Store, StoreError
+from store.review import ADMIN, REVIEWER
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from studio import CurationStep, CurationWish
+
+MAX_NAME = 80
+
+
+@dataclass(frozen=True)
+class StudioSettings:
+    roots: tuple[str, ...] = ("runs",)
+    page: PageSettings = field(default_factory=PageSettings)
+    days: float = 14.0  # that invitations last
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Raises UsageError for one that is not there, unless it is the default one, which the first run makes."""
+        found = tuple(Path(root) for root in self.roots)
+        missing = next((one for one in found if not one.is_dir() and self.roots != ("runs",)), None)
+        if missing is not None:
+            raise UsageError(f"{missing} is not a folder: give folders in which runs are")
+        return found
+
+
+def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> FastAPI:
+    """`store_url` is where discoveries that are started here keep their answers."""
+    from flows.runs.start import begin, form_fields, plan_start, what_was_said
+    from studio import EditRefused, Starter, StudioConfig, create_studio
+
+    review = settings.page.config()
+
+    def invite(name: str, role: str) -> str:
+        try:
+            return studio_link(store, name, role, settings)
+        except (UsageError, StoreError) as error:
+            raise EditRefused(str(error)) from None
+
+    root = settings.folders[0].resolve()
+    starter = Starter(
+        fields=form_fields,
+        plan=lambda values: plan_start(values, store_url, root),
+        begin=lambda values: begin(values, store_url, root),
+        said=what_was_said,
+    )
+    config = StudioConfig(
+        starter=starter,
+        roots=settings.folders,
+        curate=planned_or_made,
+        invite=invite,
+        states=store.runs.overview,
+        cookie=review.cookie,
+        secure=review.secure,
+    )
+    return create_studio(store.queue, review, config)
+
+
+def studio_link(store: Store, name: str, role: str, settings: StudioSettings) -> str:
+    """The personal link of a new invitation: to the studio, or for a reviewer to the questions."""
+    called = clean(name)
+    if not called or len(called) > MAX_NAME:
+        raise UsageError(f"{name!r} is empty or longer than {MAX_NAME} characters: give the name of a person")
+    from studio import EDITOR, Roles
+
+    invitation = store.queue.people.invite(called, REVIEWER if role == EDITOR else role, settings.days * DAY)
+    if role == EDITOR:
+        Roles(store.queue).make_editor(invitation.person)
+    link = link_of(store.queue, invitation, settings.page.address)
+    return link if role == REVIEWER else link.replace("/i/", "/s/", 1)
+
+
+def owner_link(store: Store, settings: StudioSettings) -> str:
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):
+        name = "owner"
+    person = store.queue.people.find(name)
+    called = name if person is None or person.role == ADMIN else f"{name} (owner)"
+    return studio_link(store, called, ADMIN, settings)
+
+
+def serve_studio(store: Store, settings: StudioSettings, store_url: str) -> None:
+    """Until it is interrupted."""
+    store.queue.people.remember(ADDRESS, settings.page.address)
+    serve_app(store, settings.page, make_studio(store, settings, store_url))
+
+
+def planned_or_made(run: Run, wish: CurationWish) -> CurationStep:
+    """What a change keeps and costs, or its being made. Raises EditRefused with what a person is told."""
+    from studio import CurationStep, EditRefused
+
+    fresh = Run(run.folder)
+    request = CurationRequest(
+        wish.action,
+        [*wish.names],
+        into=wish.into,
+        definitions=[*wish.definitions],
+        keep=wish.keep,
+        ask=wish.ask,
+        confirmed=wish.confirmed,
+        budget=wish.budget,
+        by=wish.by,
+        seen=wish.seen,
+    )
+    unasked = ""
+    try:
+        try:
+            made = curate(fresh, request)
+        except (RunError, OracleError, DatasetError, StoreError) as error:
+            if wish.confirmed or not wish.ask or isinstance(error, StaleEdit):
+                raise
+            made, unasked = curate(fresh, replace(request, ask=False)), str(error)
+    except StaleEdit as stale:
+        raise EditRefused(str(stale), stale=True) from None
+    except (RunError, UsageError, OracleError, DatasetError, StoreError) as error:
+        raise EditRefused(str(error)) from None
+    done = wish.action == "undo" or bool(made.data["done"])
+    lines = [line for line in made.lines if not line.startswith(("nothing was changed", "done:"))]
+    told = made.data if wish.action != "undo" else {}
+    return CurationStep(lines, told.get("usd", 0.0), told.get("calls", 0), done, unasked)

@@ -1,0 +1,5 @@
+"""The studio: runs to look at, to curate and to correct in the browser, beside the page on which people answer."""
+
+from studio.app import create_studio
+from studio.config import CurationStep, CurationWish, EditRefused, FormField, Starter, StartPlan, StudioConfig
+from studio.roles import EDITOR, Roles

@@ -1,0 +1,29 @@
+"""The application: the routes of the studio beside those of the review, behind the same access check."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from review import SECRET, Gate, ReviewConfig, Signer, create_app
+from store.review import Queue
+from studio.config import StudioConfig
+from studio.correct_pages import CorrectPages
+from studio.door_pages import DoorPages
+from studio.live_pages import LivePages
+from studio.roles import Roles
+from studio.run_pages import RunPages
+from studio.shelf import Shelf
+from studio.start_pages import StartPages
+from studio.views import StudioTemplates
+
+
+def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> FastAPI:
+    app = create_app(queue, review)
+    signer, templates, shelf = Signer(queue.people.secret(SECRET)), StudioTemplates(), Shelf(config.roots)
+    gate, roles = Gate(queue, signer, config.cookie), Roles(queue)
+    app.include_router(DoorPages(queue, config, templates, signer, gate, roles).router())
+    app.include_router(RunPages(config, templates, shelf, roles).router())
+    app.include_router(CorrectPages(templates, shelf, roles).router())
+    app.include_router(LivePages(config, templates, shelf, roles).router())
+    app.include_router(StartPages(config, templates, shelf).router())
+    return app

@@ -1,0 +1,92 @@
+"""Settings of the studio, and the functions it gets from layers above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reports import Run
+
+
+class EditRefused(Exception):
+    """What a person wanted cannot be done; the message says why and what to do. `stale`: others were quicker."""
+
+    def __init__(self, message: str, *, stale: bool = False) -> None:
+        super().__init__(message)
+        self.stale = stale
+
+
+@dataclass(frozen=True)
+class CurationWish:
+    """A change of features as a form states it; `seen` is how many changes the log had when it was shown."""
+
+    action: str
+    names: list[str]
+    by: str
+    seen: int
+    into: str | None = None
+    definitions: list[str] = field(default_factory=list)
+    keep: bool = False
+    ask: bool = True
+    budget: str | None = None
+    confirmed: bool = False
+
+
+@dataclass(frozen=True)
+class CurationStep:
+    """What a change keeps, asks again and costs at most; `done` once it is made. Where the oracle cannot be asked,
+    `unasked` says why, and the change can be made with labels left empty."""
+
+    lines: list[str]
+    usd: float
+    calls: int
+    done: bool
+    unasked: str = ""
+
+
+@dataclass(frozen=True)
+class FormField:
+    """A setting as a form asks for it."""
+
+    name: str
+    help: str
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    main: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class StartPlan:
+    """What a discovery will cost; `budget` is what must be agreed to, empty where it costs nothing."""
+
+    lines: list[str]
+    plans: list[tuple[str, str, str]]  # name, options, the whole in words
+    budget: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Starts discoveries; `plan` and `begin` raise EditRefused. `said` is what one that was started has printed."""
+
+    fields: Callable[[], list[FormField]]
+    plan: Callable[[Mapping[str, str]], StartPlan]
+    begin: Callable[[Mapping[str, str]], Path]
+    said: Callable[[Path], str]
+
+
+@dataclass(frozen=True)
+class StudioConfig:
+    """`curate` plans a change or makes it, and raises EditRefused; `invite` makes a person's link; `states` are the
+    runs in the store, the latest first."""
+
+    roots: tuple[Path, ...]
+    curate: Callable[[Run, CurationWish], CurationStep]
+    invite: Callable[[str, str], str]
+    states: Callable[[], list[dict[str, Any]]]
+    starter: Starter
+    cookie: str
+    secure: bool

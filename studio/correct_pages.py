@@ -1,0 +1,162 @@
+"""Labels to put right: a grid of examples, the doubtful and contradicted ones first, by click or by key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode
+
+import numpy as np
+from fastapi import APIRouter
+from fastapi.responses import RedirectResponse, Response
+
+from discovery import UNKNOWN
+from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
+from reports.export import contradicting, reason_for_doubt
+from reports.run import Found, RunError
+from review import Visiting
+from sources import Example
+from studio.roles import Roles, for_staff
+from studio.run_pages import Key, opened_run
+from studio.shelf import OpenRun, Shelf
+from studio.views import StudioTemplates
+
+PER_PAGE = 48
+WHICH = ("doubtful", "corrected", "yes", "no", "unknown", "all")
+WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One label as the grid shows it."""
+
+    feature: Found
+    row: int
+    name: str
+    example: Example | None
+    why: str
+
+    @property
+    def label(self) -> str:
+        return WORDS[int(self.feature.labels[self.row])]
+
+    @property
+    def votes(self) -> str:
+        tally = self.feature.tally
+        counts = (
+            (tally.yes[self.row], "yes"),
+            (tally.no[self.row], "no"),
+            (tally.abstained[self.row], "abstained"),
+        )
+        told = ", ".join(f"{count} {word}" for count, word in counts if count)
+        if self.feature.predicted[self.row]:
+            return f"predicted, {self.feature.probability[self.row]:.0%} yes"
+        return told or "no votes"
+
+    @property
+    def by(self) -> str:
+        corrected = self.feature.corrected.get(self.row)
+        return corrected.by if corrected else ""
+
+
+class CorrectPages:
+    def __init__(self, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
+        self._templates, self._shelf, self.roles = templates, shelf, roles
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/runs/{key}/correct", self.grid, methods=["GET"])
+        router.add_api_route("/runs/{key}/correct", self.correct, methods=["POST"])
+        return router
+
+    @for_staff
+    def grid(
+        self, visiting: Visiting, key: Key, feature: str = "", which: str = "doubtful", page: int = 1, problem: str = ""
+    ) -> Response:
+        opened = opened_run(self._shelf, key)
+        which = which if which in WHICH else "doubtful"
+        cells = cells_of(opened, feature, which)
+        pages = max(1, -(-len(cells) // PER_PAGE))
+        page = min(max(page, 1), pages)
+        return self._templates.page(
+            "correct.html",
+            who=visiting.who,
+            csrf=visiting.csrf,
+            run=opened,
+            cells=cells[(page - 1) * PER_PAGE : page * PER_PAGE],
+            total=len(cells),
+            page=page,
+            pages=pages,
+            feature=feature,
+            features=[one.name for one in opened.run.findings.found],
+            which=which,
+            whiches=WHICH,
+            seen=len(opened.run.corrections),
+            kind="texts" if any(opened.texts) else "images",
+            problem="Somebody else has corrected this label meanwhile: it is shown as it is now." if problem else "",
+            here=urlencode({"feature": feature, "which": which, "page": page}),
+        )
+
+    @for_staff
+    def correct(self, visiting: Visiting, key: Key) -> Response:
+        """From the page's script, which wants JSON, or from its form."""
+        form, opened = visiting.form, opened_run(self._shelf, key)
+        wants_json, back = form.one("json") == "1", f"/runs/{key}/correct?{_own_query(form.one('here'))}"
+        said, example = form.one("label"), form.one("example")
+        if said not in LABELS:
+            return _json({"problem": "This is no label: yes, no or clear."}, 422)
+        found = opened.examples[opened.rows[example]] if example in opened.rows else None
+        edit = LabelEdit(example, form.one("feature"), LABELS[said])
+        digests = {example: found.digest} if found else {}
+        seen = (form.numbers("seen") or [0])[0]
+        try:
+            record_corrections(opened.run, opened.run.findings, [edit], visiting.who.name, digests, seen)
+        except StaleEdit as stale:
+            problem = {"problem": str(stale), "changed": stale.changed}
+            return _json(problem, 409) if wants_json else RedirectResponse(f"{back}&problem=stale", 303)
+        except RunError as error:
+            return _json({"problem": str(error)}, 422)
+        if not wants_json:
+            return RedirectResponse(back, 303)
+        now = opened_run(self._shelf, key)
+        feature = next(one for one in now.run.findings.found if one.name == edit.feature)
+        cell = Cell(feature, now.rows[example], example, None, "")
+        return _json({"label": cell.label, "by": cell.by, "seen": len(now.run.corrections)}, 200)
+
+
+def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
+    """Of one feature or of all, the most divided first."""
+    findings, found = opened.run.findings, list[tuple[bool, bool, float, int, Cell]]()
+    for feature in findings.found:
+        if name and feature.name != name:
+            continue
+        contradicted = contradicting(feature, findings.ids) & ~feature.is_corrected
+        doubtful = feature.doubtful | contradicted
+        chosen = {
+            "doubtful": doubtful,
+            "corrected": feature.is_corrected,
+            "yes": feature.labels == 1,
+            "no": feature.labels == 0,
+            "unknown": feature.labels == UNKNOWN,
+            "all": np.ones(len(findings.ids), np.bool_),
+        }[which]
+        cast = np.maximum(feature.tally.yes + feature.tally.no, 1)
+        against = np.where(feature.labels == UNKNOWN, 0.5, np.minimum(feature.tally.yes, feature.tally.no) / cast)
+        for row in np.flatnonzero(chosen).tolist():
+            why = reason_for_doubt(feature, row) if doubtful[row] else ""
+            cell = Cell(feature, row, findings.ids[row], opened.examples[row], why)
+            found.append((not contradicted[row], not doubtful[row], -float(against[row]), len(found), cell))
+    return [cell for *_, cell in sorted(found, key=lambda one: one[:4])]
+
+
+def _json(value: object, status: int) -> Response:
+    return Response(json.dumps(value), status, media_type="application/json")
+
+
+def _own_query(text: str) -> str:
+    """What a form says about the page that it is on, made anew: nothing of it is believed."""
+    try:
+        wanted = dict(parse_qsl(text[:2000], max_num_fields=10))
+    except ValueError:
+        wanted = {}
+    return urlencode({name: wanted.get(name, "") for name in ("feature", "which", "page") if wanted.get(name)})

@@ -1,0 +1,96 @@
+"""The way in: personal links of the owner and of editors, invitations, and the files that pages need."""
+
+from __future__ import annotations
+
+import secrets
+
+from fastapi import APIRouter
+from fastapi.responses import RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from review import LINK, PUBLIC, SESSION, Gate, Signer, Visiting, for_role
+from store.review import REVIEWER, Queue
+from studio.config import EditRefused, StudioConfig
+from studio.roles import EDITOR, OWNER, Roles
+from studio.views import StudioTemplates, static_files
+
+
+class DoorPages:
+    def __init__(
+        self,
+        queue: Queue,
+        config: StudioConfig,
+        templates: StudioTemplates,
+        signer: Signer,
+        gate: Gate,
+        roles: Roles,
+    ) -> None:
+        self._queue, self._config, self._templates, self._roles = queue, config, templates, roles
+        self._signer, self._gate = signer, gate
+        self._files = static_files()
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/s/{token}", self.open_link, methods=["GET"])
+        router.add_api_route("/studio/{name}", self.static_file, methods=["GET"])
+        router.add_api_route("/people", self.people, methods=["GET"])
+        router.add_api_route("/people/invite", self.invite, methods=["POST"])
+        router.add_api_route("/people/revoke", self.revoke, methods=["POST"])
+        return router
+
+    @for_role(PUBLIC)
+    def open_link(self, token: str) -> Response:
+        """Start a session. The next click then comes from this site, so that the cookie can be SameSite=strict."""
+        invitation = self._gate.invitation(self._signer.read(token, LINK))
+        if invitation is None or self._roles.of(invitation.person) not in (OWNER, EDITOR):
+            raise HTTPException(403, "This page opens only with a personal link. Ask for a new one.")
+        page = self._templates.page("door.html", who=invitation.person.name)
+        session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
+        page.set_cookie(self._config.cookie, session, httponly=True, samesite="strict", secure=self._config.secure)
+        return page
+
+    @for_role(PUBLIC)
+    def static_file(self, name: str) -> Response:
+        if name not in self._files:
+            raise HTTPException(404)
+        content, kind = self._files[name]
+        return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
+
+    @for_role(OWNER)
+    def people(self, visiting: Visiting) -> Response:
+        return self._people(visiting)
+
+    @for_role(OWNER)
+    def invite(self, visiting: Visiting) -> Response:
+        name, role = visiting.form.one("name"), visiting.form.one("role")
+        try:
+            link = self._config.invite(name, EDITOR if role == EDITOR else REVIEWER)
+        except EditRefused as refused:
+            return self._people(visiting, problem=str(refused), status=422)
+        return self._people(visiting, invited=name, link=link)
+
+    @for_role(OWNER)
+    def revoke(self, visiting: Visiting) -> Response:
+        """Not the owner's own, who would lose the way back."""
+        person = self._queue.people.find(visiting.form.one("name"))
+        if person is not None and person.role != OWNER:
+            self._queue.people.revoke(person.name)
+        return RedirectResponse("/people", 303)
+
+    def _people(
+        self, visiting: Visiting, *, problem: str = "", invited: str = "", link: str = "", status: int = 200
+    ) -> Response:
+        return self._templates.page(
+            "people.html",
+            status,
+            who=visiting.who,
+            csrf=visiting.csrf,
+            invitations=[
+                (one.person.name, self._roles.of(one.person))
+                for one in self._queue.people.invitations()
+                if not one.revoked_at
+            ],
+            problem=problem,
+            invited=invited,
+            link=link,
+        )

@@ -1,0 +1,196 @@
+"""The list of runs, one run with its features, and changes to them: shown with their price first, then made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Path
+from fastapi.responses import RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from reports.curation import checked_by_people, read_log, unused_corrections
+from reports.drawing import share_bar
+from reports.page import browser_data, script_json
+from reports.run import RunError
+from review import BrowserPictures, Size, Visit, Visiting
+from sources import Example
+from studio.config import CurationWish, EditRefused, StudioConfig
+from studio.roles import Roles, for_staff
+from studio.shelf import SORTS, OpenRun, Shelf, listed
+from studio.views import StudioTemplates
+
+Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
+Row = Annotated[int, Path(ge=0, le=10**9)]
+LISTED_RUNNING = 20
+RECENT_STATES = 1_000
+MOST_BROWSED = 5_000  # examples that the browser page holds
+
+
+class RunPages:
+    def __init__(self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
+        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._pictures = BrowserPictures()
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/runs", self.runs, methods=["GET"])
+        router.add_api_route("/runs/{key}", self.run, methods=["GET"])
+        router.add_api_route("/runs/{key}/archive", self.archive, methods=["POST"])
+        router.add_api_route("/runs/{key}/browse", self.browse, methods=["GET"])
+        router.add_api_route("/runs/{key}/media/{row}/{size}", self.media, methods=["GET"])
+        router.add_api_route("/runs/{key}/change", self.change, methods=["POST"])
+        return router
+
+    @for_staff
+    def runs(self, visiting: Visiting, q: str = "", sort: str = "when", archived: bool = False) -> Response:
+        entries = self._shelf.entries()
+        known = {one.summary.run_id for one in entries}
+        states = {one["run_id"]: one for one in self._config.states()[:RECENT_STATES]}
+        going = [(key, begun) for key, begun, goes_on in self._shelf.live() if goes_on or begun["run_id"] not in known]
+        return self._templates.page(
+            "runs.html",
+            who=visiting.who,
+            csrf=visiting.csrf,
+            entries=listed(entries, q, sort, archived=archived),
+            total=len(entries),
+            going=[(key, begun, states.get(begun["run_id"], {}).get("status", "unknown")) for key, begun in going][
+                :LISTED_RUNNING
+            ],
+            q=q[:200],
+            sort=sort if sort in SORTS else "when",
+            sorts=list(SORTS),
+            archived=archived,
+            some_archived=any(one.archived for one in entries),
+        )
+
+    @for_staff
+    def run(self, visiting: Visiting, key: str) -> Response:
+        """By its key, or by the name of its folder, as links from elsewhere name it: the latest run of that name."""
+        if self._shelf.folder(key) is not None:
+            return self._run(visiting, key)
+        named = next((one for one in self._shelf.entries() if one.name == key), None)
+        if named is None:
+            raise HTTPException(404)
+        return RedirectResponse(f"/runs/{named.key}", 303)
+
+    @for_staff
+    def archive(self, visiting: Visiting, key: Key) -> Response:
+        opened_run(self._shelf, key)
+        self._shelf.archive(key, visiting.who.name, back=visiting.form.one("back") == "1")
+        return RedirectResponse("/runs", 303)
+
+    @for_staff
+    def browse(self, visiting: Visiting, key: Key) -> Response:
+        opened = opened_run(self._shelf, key)
+        findings = opened.run.findings
+        rows = np.arange(min(len(findings.ids), MOST_BROWSED))
+        data = browser_data(findings, rows, opened.texts, []) | {
+            "pictured": opened.pictured,
+            "media": f"/runs/{key}/media/",
+        }
+        return self._templates.page(
+            "browse_run.html",
+            who=visiting.who,
+            run=opened,
+            kind="texts" if any(opened.texts) else "images",
+            data=script_json(data),
+            shown=len(rows),
+            total=len(findings.ids),
+        )
+
+    @for_staff
+    def media(self, visiting: Visiting, key: Key, row: Row, size: Size) -> Response:
+        del visiting
+        examples = opened_run(self._shelf, key).examples
+        return picture_response(self._pictures, examples[row] if row < len(examples) else None, size)
+
+    @for_staff
+    def change(self, visiting: Visiting, key: Key) -> Response:
+        """Show what a change keeps, asks and costs; or make it, where that was confirmed."""
+        opened, wish = opened_run(self._shelf, key), wish_of(visiting)
+        try:
+            step = self._config.curate(opened.run, wish)
+        except EditRefused as refused:
+            return self._run(visiting, key, problem=str(refused), status=409 if refused.stale else 422)
+        if step.done:
+            return RedirectResponse(f"/runs/{key}", 303)
+        return self._templates.page(
+            "change.html", who=visiting.who, csrf=visiting.csrf, run=opened, wish=wish, step=step
+        )
+
+    def _run(self, visiting: Visit, key: str, *, problem: str = "", status: int = 200) -> Response:
+        opened = opened_run(self._shelf, key)
+        try:
+            findings = opened.run.findings
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        marked = zip(findings.found, findings.marks, strict=True)
+        return self._templates.page(
+            "run.html",
+            status,
+            who=visiting.who,
+            csrf=visiting.csrf,
+            run=opened,
+            summary=opened.run.summary,
+            features=[
+                {
+                    "found": one,
+                    "interesting": interesting,
+                    "distinct": distinct,
+                    "bar": share_bar(one.positives, one.labelled - one.positives, len(findings.ids) - one.labelled),
+                    "doubtful": int(one.doubtful.sum()),
+                }
+                for one, (interesting, distinct) in marked
+            ],
+            checked=checked_by_people(findings.found).sentences(),
+            unused=len(unused_corrections(findings, opened.run.corrections)),
+            log=read_log(opened.folder)[::-1],
+            problem=problem,
+            archived=(opened.folder / "archived.json").exists(),
+        )
+
+
+def picture_response(pictures: BrowserPictures, example: Example | None, size: str) -> Response:
+    stored: dict[str, Any] = {}
+    if example is not None:
+        stored = {"id": example.id, "text": example.text, "image": example.image, "home": example.home}
+    found = pictures.get(example.digest, stored, size) if example is not None else None
+    if found is None:
+        raise HTTPException(404)
+    cache = {"Cache-Control": "private, max-age=3600"}
+    return Response(found.content, media_type=found.kind, headers=cache)
+
+
+def opened_run(shelf: Shelf, key: str) -> OpenRun:
+    try:
+        found = shelf.open(key)
+    except RunError as error:
+        raise HTTPException(422, str(error)) from None
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def wish_of(visiting: Visit) -> CurationWish:
+    """The form of a change; what is missing or wrong is told by whoever plans it."""
+    form = visiting.form
+    action = form.one("action")
+    texts: dict[str, Callable[[], list[str]]] = {
+        "rename": lambda: [form.one("name"), form.one("to")],
+        "split": lambda: [form.one("name"), *(line for line in form.one("parts").splitlines() if line.strip())],
+        "define": lambda: [form.one("name"), form.one("definition")],
+        "undo": list,
+    }
+    return CurationWish(
+        action=action,
+        names=[one.strip() for one in texts.get(action, lambda: form.all("name"))()],
+        by=visiting.who.name,
+        seen=(form.numbers("seen") or [0])[0],
+        into=form.one("into").strip() or None,
+        keep=form.one("keep") == "1",
+        ask=form.one("ask") != "0",
+        budget=form.one("budget").strip() or None,
+        confirmed=form.one("confirmed") == "1",
+    )

@@ -1,0 +1,218 @@
+"""The runs that the studio shows: found below its folders, read when they have changed, and known by a short name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cachetools import LRUCache
+
+from reports import Run
+from reports.curation import read_log
+from reports.page import dataset_of
+from reports.run import LIVE, RUN_JSON, RunError, RunSummary, replace_file, without_paths
+from sources import Dataset, Example
+from studio.live_run import LiveRun
+
+DEPTH = 3  # folders below a root in which runs are looked for
+NAME_DIGITS = 12
+OPEN_RUNS = 8
+WATCHED = (RUN_JSON, "curation.jsonl", "corrections.jsonl", "labels.parquet")
+ARCHIVED = "archived.json"
+STOPPED = {"queries": "done", "nothing-unresolved": "done", "target-g": "done", "nones": "done"}
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """One line of the list."""
+
+    key: str
+    folder: Path
+    summary: RunSummary
+    archived: bool
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def oracle(self) -> str:
+        one = self.summary.oracle
+        return without_paths(f"{one.kind}:{one.model}" if one.model else one.kind)
+
+    @property
+    def usd(self) -> float:
+        return float(self.summary.total_usd if self.summary.total_usd is not None else self.summary.cost_usd)
+
+    @property
+    def state(self) -> str:
+        return STOPPED.get(self.summary.stopped_because, self.summary.stopped_because)
+
+    @property
+    def when(self) -> str:
+        return self.summary.finished_at[:16].replace("T", " ")
+
+    def matches(self, words: str) -> bool:
+        told = f"{self.name} {self.summary.dataset.name} {self.oracle} {self.state}".casefold()
+        return all(word in told for word in words.casefold().split())
+
+
+class OpenRun:
+    """A run with its examples, as its files are now."""
+
+    def __init__(self, key: str, folder: Path) -> None:
+        self.key, self.folder = key, folder
+        self.run = Run(folder)
+        self.signature = signature_of(folder)
+
+    @cached_property
+    def dataset(self) -> Dataset | None:
+        return dataset_of(self.run, None)[0]
+
+    @cached_property
+    def examples(self) -> list[Example | None]:
+        """In the order of the run's ids; None where the data set does not have it now."""
+        by_id = {one.id: one for one in self.dataset.examples} if self.dataset else {}
+        return [by_id.get(name) for name in self.run.findings.ids]
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.run.findings.ids)}
+
+    @property
+    def texts(self) -> list[str | None]:
+        return [example.text if example else None for example in self.examples]
+
+    @property
+    def pictured(self) -> bool:
+        return any(example is not None and example.image is not None for example in self.examples)
+
+    @cached_property
+    def changes(self) -> int:
+        """How many changes of features were made: what an edit is checked against."""
+        return len(read_log(self.folder))
+
+
+class Shelf:
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = [root.resolve() for root in roots]
+        self._summaries: dict[Path, tuple[int, RunSummary]] = {}
+        self._open: LRUCache[str, OpenRun] = LRUCache(OPEN_RUNS)
+        self._lock = threading.Lock()
+
+    def entries(self) -> list[RunEntry]:
+        """All runs that can be read, the latest first."""
+        found = []
+        for folder in self._folders():
+            with suppress(RunError, OSError):
+                archived = (folder / ARCHIVED).exists()
+                found.append(RunEntry(key_of(folder), folder, self._summary(folder), archived))
+        return sorted(found, key=lambda one: one.summary.finished_at, reverse=True)
+
+    def live(self) -> list[tuple[str, dict[str, Any], bool]]:
+        """Discoveries that can be followed: key, how they began, and whether they go on."""
+        found = []
+        for folder in self._folders(LIVE):
+            with suppress(OSError, ValueError, KeyError):
+                one = LiveRun(folder / LIVE)
+                begun = one.begun
+                _ = begun["run_id"], begun["name"]
+                found.append((key_of(folder), begun, one.goes_on))
+        return found
+
+    def folder(self, key: str, *holding: str) -> Path | None:
+        """The folder of a run, finished or not, that an address names; one that holds such a file."""
+        folders = (folder for name in holding or (RUN_JSON, LIVE) for folder in self._folders(name))
+        return next((folder for folder in folders if key_of(folder) == key), None)
+
+    def open(self, key: str) -> OpenRun | None:
+        """None where no run below the roots has that name. Raises RunError where it cannot be read."""
+        folder = next((folder for folder in self._folders() if key_of(folder) == key), None)
+        if folder is None:
+            return None
+        with self._lock:
+            known = self._open.get(key)
+            if known is None or known.signature != signature_of(folder):
+                fresh = OpenRun(key, folder)
+                if known is not None and known.signature[0] == fresh.signature[0]:  # the same run, edited
+                    fresh.__dict__["dataset"] = known.dataset
+                self._open[key] = known = fresh
+        return known
+
+    def archive(self, key: str, by: str, *, back: bool = False) -> None:
+        run = self.open(key)
+        if run is None:
+            return
+        if back:
+            (run.folder / ARCHIVED).unlink(missing_ok=True)
+            return
+        told = json.dumps({"by": by, "at": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n"
+        replace_file(run.folder / ARCHIVED, lambda file: file.write(told))
+
+    def _summary(self, folder: Path) -> RunSummary:
+        written = (folder / RUN_JSON).stat().st_mtime_ns
+        known = self._summaries.get(folder)
+        if known is None or known[0] != written:
+            known = self._summaries[folder] = written, RunSummary.read(folder)
+        return known[1]
+
+    def _folders(self, holding: str = RUN_JSON) -> Iterator[Path]:
+        for root in self._roots:
+            yield from _runs_below(root, DEPTH, holding)
+
+
+def _runs_below(folder: Path, depth: int, holding: str) -> Iterator[Path]:
+    """Folders with such a file; controls that lie inside a run are part of it."""
+    if (folder / holding).is_file():
+        yield folder
+        return
+    if depth:
+        with suppress(OSError):
+            for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                    yield from _runs_below(Path(entry.path), depth - 1, holding)
+
+
+def key_of(folder: Path) -> str:
+    """Of a folder, for addresses: nothing that an address says is taken for a path."""
+    return hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:NAME_DIGITS]
+
+
+def signature_of(folder: Path) -> tuple[tuple[int, int], ...]:
+    """Differs as soon as one of the files does."""
+    return tuple(_stat(folder / name) for name in WATCHED)
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size
+    except OSError:
+        return 0, 0
+
+
+SORTS: dict[str, Callable[[RunEntry], Any]] = {
+    "when": lambda one: one.summary.finished_at,
+    "name": lambda one: one.name.casefold(),
+    "dataset": lambda one: one.summary.dataset.name.casefold(),
+    "oracle": lambda one: one.oracle.casefold(),
+    "features": lambda one: one.summary.interesting_distinct,
+    "cost": lambda one: one.usd,
+    "state": lambda one: one.state,
+}
+DOWN_FIRST = {"when", "features", "cost"}
+
+
+def listed(entries: Sequence[RunEntry], words: str, sort: str, *, archived: bool) -> list[RunEntry]:
+    wanted = [one for one in entries if one.archived == archived and one.matches(words)]
+    sort = sort if sort in SORTS else "when"
+    return sorted(wanted, key=SORTS[sort], reverse=sort in DOWN_FIRST)

@@ -1,0 +1,100 @@
+"use strict";
+// A discovery as it happens. Every event comes from the run's own file, the first ones too: a reload shows the same.
+(() => {
+  const key = byId("asking").dataset.key;
+  const ASKED = {
+    "two-of-three": "What do two of the three share that the third lacks?",
+    pair: "What does one of the two have that the other lacks?",
+    "one-of-three": "What does one of the three have that the other two lack?",
+    "left-right": "What do all on the left have that none on the right has?",
+    groups: "What do clearly more of one group have than of the other?",
+    tag: "What is there to say about this one?",
+  };
+  const SHOWN_ANSWERS = 60;
+
+  function tile(name, event, side = "") {
+    const row = event.rows[name];
+    const text = event.texts[name];
+    const made = make("span", { class: `tile ${side}`, title: name });
+    if (row !== undefined && text === undefined) {
+      const image = make("img", { src: `/live/${key}/media/${row}/small`, alt: name, loading: "lazy" });
+      image.addEventListener("error", () => image.replaceWith(make("bdi", {}, name)));
+      made.append(image);
+    } else made.append(make("bdi", { class: "text", dir: "auto" }, text ?? name));
+    return made;
+  }
+  function tiles(asked, event, having = []) {
+    const side = (place) => (having.length ? (having.includes(place) ? "yes" : "no") : "");
+    const row = make("div", { class: "row" }, ...asked.examples.map((name, place) => tile(name, event, side(place))));
+    if (asked.without.length) {
+      row.append(make("span", { class: "against" }, "against"),
+        ...asked.without.map((name, place) => tile(name, event, side(asked.examples.length + place))));
+    }
+    return row;
+  }
+  const count = (number) => number.toLocaleString("en");
+  const dollars = (amount) => `$${amount === 0 || amount >= 0.995 ? amount.toFixed(2) : amount.toFixed(4)}`;
+
+  const show = {
+    begun() {
+      for (const id of ["list", "answers"]) byId(id).replaceChildren();
+    },
+    asking(event) {
+      byId("going").textContent = "Asking what tells examples apart …";
+      byId("asking").replaceChildren(...event.questions.slice(0, 4).map((asked) => make("div", { class: "asked" },
+        make("p", {}, ASKED[asked.question] ?? asked.question), tiles(asked, event),
+        make("p", { class: "caption" }, asked.known ? `other than the ${asked.known} known by now` : "nothing is known yet"))),
+        event.questions.length > 4 ? make("p", { class: "caption" }, `and ${event.questions.length - 4} more at the same time`) : "");
+    },
+    labelling(event) {
+      const names = event.features.map(([name]) => name).join(", ");
+      byId("going").textContent = `Labelling examples with ${names} …`;
+    },
+    answer(event) {
+      const said = event.features.length
+        ? event.features.map(([name]) => name).join(", ")
+        : { none: "nothing that it could name", refused: "refused", unreadable: "unreadable" }[event.verdict] ?? event.verdict;
+      const line = make("li", {}, make("span", { class: "number" }, `${event.number}`), " ", make("bdi", {}, said), " ",
+        make("span", { class: "caption" }, event.by));
+      if (event.examples) line.append(tiles(event, event, event.features[0]?.[2] ?? []));
+      byId("answers").prepend(line);
+      while (byId("answers").childElementCount > SHOWN_ANSWERS) byId("answers").lastElementChild.remove();
+    },
+    feature(event) {
+      const all = event.yes + event.no + event.unknown || 1;
+      const marks = [event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
+      if (event.dropped) marks.push(["plain", event.dropped]);
+      else if (event.twin) marks.push(["plain", event.twin]);
+      const bar = make("meter", { min: 0, max: all, value: event.yes, "aria-label": `examples that have ${event.name}` });
+      byId("list").prepend(make("li", { class: "feature" },
+        make("header", {}, make("h3", {}, make("bdi", {}, event.name)),
+          make("ul", { class: "marks" }, ...marks.map(([style, words]) => make("li", { class: style }, words)))),
+        event.definition ? make("p", { class: "definition", dir: "auto" }, event.definition) : "",
+        make("p", { class: "shares" }, make("strong", {}, `${Math.round((100 * event.yes) / Math.max(event.yes + event.no, 1))} %`),
+          ` ${count(event.yes)} of ${count(event.yes + event.no)} have it${event.unknown ? `, ${count(event.unknown)} unknown` : ""}`), bar));
+    },
+    state(event) {
+      byId("queries").textContent = count(event.queries);
+      byId("features").textContent = count(event.features);
+      byId("counting").textContent = count(event.counting);
+      byId("g").textContent = event.g.toFixed(3);
+      byId("usd").textContent = dollars(event.usd);
+    },
+    ended(event) {
+      byId("asking").replaceChildren(make("p", { class: "caption" }, "Nothing."));
+      byId("going").textContent = `It has ended: ${event.reason}. ${event.message}`.trim();
+    },
+  };
+
+  const source = new EventSource(`/live/${key}/events`);
+  source.addEventListener("message", (message) => {
+    const event = JSON.parse(message.data);
+    show[event.kind]?.(event);
+  });
+  source.addEventListener("over", (message) => {
+    source.close();
+    const { finished } = JSON.parse(message.data);
+    if (finished) byId("going").replaceChildren("Finished: ", make("a", { href: `/runs/${key}` }, "look at the run"), ".");
+    else byId("going").textContent = "It is not running. Give the same command again, and it goes on where it stopped.";
+  });
+})();

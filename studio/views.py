@@ -1,0 +1,38 @@
+"""Renders the studio's templates. Everything is escaped, and an undefined name is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from reports.drawing import ASSETS, FILTERS
+
+HERE = Path(__file__).parent
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+OF_THE_REPORT = ("report.css", "elements.js", "browser.js", "report.js")  # its look, and its browser
+
+
+class StudioTemplates:
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader([HERE / "templates", ASSETS]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters.update(FILTERS)
+
+    def page(self, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
+        text = self._environment.get_template(template).render(context)
+        return HTMLResponse(text.encode("utf-8", "replace"), status)
+
+
+def static_files() -> dict[str, tuple[bytes, str]]:
+    """By name: content and kind."""
+    paths = [*(HERE / "static").iterdir(), *(ASSETS / name for name in OF_THE_REPORT)]
+    return {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in paths}

@@ -1,0 +1,252 @@
+"""The studio in real Chromium: corrected by mouse and by keys alone, curated, browsed, followed live, no barriers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from flows.runs.studio import studio_link
+from models import Elicited, Panel
+from reports.curation.corrections import read_corrections
+from reports.finished_run import Run
+from store import Store
+from studio.shelf import key_of
+from tests.support.axe import serious_violations
+from tests.support.chromium import opened
+from tests.support.review_browser import IMAGES, SCREEN
+from tests.support.run_folders import HOSTILE, make_run, random_matrix
+from tests.support.studio_site import StudioSite, faces_run, running_studio
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+FACES = ["beard", "glasses", "open mouth", "hat", "long hair"]
+
+
+def picture(page: Page, name: str) -> None:
+    """Renews the pictures of the docs when asked to."""
+    if os.environ.get("RENEW_PICTURES"):
+        page.wait_for_timeout(400)
+        page.screenshot(path=IMAGES / f"studio-{name}.png")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    definitions = ["Hair on the chin.", "Something before the eyes.", "", "Anything on the head.", ""]
+    about = {"total_usd": 0.42, "finished_at": "2026-11-16T09:30:00+00:00", "g": 0.084}
+    return faces_run(tmp_path / "runs" / "faces-gpt", FACES, 60, definitions=definitions, **about)
+
+
+@pytest.fixture
+def site(run: Run, tmp_path: Path) -> Iterator[StudioSite]:
+    del run
+    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
+        yield running
+
+
+def link(site: StudioSite, name: str, role: str = "editor") -> str:
+    return studio_link(site.store, name, role, site.settings())
+
+
+def test_labels_are_corrected_by_mouse_and_by_keys_alone(site: StudioSite, run: Run, chromium: Browser) -> None:
+    with opened(chromium, link(site, "Ann"), viewport=SCREEN) as seen:
+        page = seen.page
+        assert serious_violations(page) == []
+        page.get_by_role("link", name="Open the studio").click()
+        picture(page, "runs")
+        assert serious_violations(page) == []
+        page.get_by_role("link", name="faces-gpt").click()
+        picture(page, "run")
+        assert serious_violations(page) == []
+        page.get_by_role("link", name="Correct labels").click()
+        first = page.locator(".cell").first
+        first.get_by_role("button", name="yes").click()
+        expect(first).to_have_class("cell yes corrected")
+        first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("n")
+        second = page.locator(".cell").nth(1)
+        expect(second).to_have_class("cell no corrected")
+        expect(second).to_be_focused()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("y")
+        expect(page.locator(".cell").nth(2)).to_have_class("cell yes corrected")
+        page.keyboard.press("c")
+        expect(page.locator(".cell.corrected")).to_have_count(2)
+        picture(page, "correct")
+        assert serious_violations(page) == []
+        assert [one for one in seen.complaints if "error" in one.lower()] == []
+    assert [one.label for one in read_corrections(run.folder)] == [1, 0, 1, None]
+
+
+def test_a_label_that_somebody_else_corrected_is_told_at_its_card(site: StudioSite, chromium: Browser) -> None:
+    with opened(chromium, link(site, "Ann")) as ann, opened(chromium, link(site, "Bob")) as bob:
+        for seen in (ann, bob):
+            seen.page.get_by_role("link", name="Open the studio").click()
+            seen.page.get_by_role("link", name="faces-gpt").click()
+            seen.page.get_by_role("link", name="Correct labels").click()
+        ann.page.locator(".cell").first.get_by_role("button", name="yes").click()
+        expect(ann.page.locator(".cell.corrected")).to_have_count(1)
+        bob.page.locator(".cell").first.get_by_role("button", name="no", exact=True).click()
+        expect(bob.page.locator(".cell").first.locator(".trouble")).to_contain_text("by Ann")
+        assert serious_violations(bob.page) == []
+
+
+def test_features_are_renamed_merged_and_brought_back(site: StudioSite, run: Run, chromium: Browser) -> None:
+    with opened(chromium, link(site, "Ann"), viewport=SCREEN) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Open the studio").click()
+        page.get_by_role("link", name="faces-gpt").click()
+        card = page.locator("li.feature").first
+        card.get_by_text("change", exact=True).click()
+        card.get_by_label("Rename to").fill("whiskers")
+        card.get_by_role("button", name="Rename").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Rename")
+        picture(page, "change")
+        assert serious_violations(page) == []
+        page.get_by_role("button", name="Do it").click()
+        expect(page.get_by_role("heading", name="whiskers")).to_be_visible()
+        for name in ("merge whiskers", "merge hat"):
+            page.get_by_label(name).check()
+        page.get_by_role("button", name="Merge").click()
+        expect(page.locator(".plan")).to_contain_text("keeps")
+        page.get_by_role("button", name="Do it").click()
+        expect(page.locator("li.feature")).to_have_count(len(FACES) - 1)
+        for _ in range(2):
+            page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_role("heading", name="beard")).to_be_visible()
+    assert Run(run.folder).features["name"].tolist() == FACES
+
+
+def test_examples_are_browsed_by_features(site: StudioSite, run: Run, chromium: Browser) -> None:
+    having = int((run.labels["glasses"] == 1).sum())
+    with opened(chromium, link(site, "Ann"), viewport=SCREEN) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Open the studio").click()
+        page.get_by_role("link", name="faces-gpt").click()
+        page.get_by_role("link", name="Browse examples").click()
+        page.get_by_role("button", name="has glasses").click()
+        expect(page.locator("#matched")).to_have_text(f"{having} of 60 examples")
+        expect(page.locator("#grid img").first).to_have_attribute(
+            "src", f"/runs/{site.key(run)}/media/" + first_row(run)
+        )
+        assert "yes=glasses" in page.url
+        page.locator("#grid .tile").first.click()
+        expect(page.locator("#example")).to_be_visible()
+        assert serious_violations(page) == []
+        page.keyboard.press("Escape")
+        picture(page, "browse")
+        assert serious_violations(page) == []
+        assert [one for one in seen.complaints if "error" in one.lower()] == []
+
+
+def first_row(run: Run) -> str:
+    labels = run.labels["glasses"].reset_index(drop=True)
+    return f"{labels[labels == 1].index[0]}/small"
+
+
+def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, chromium: Browser) -> None:
+    folder, go_on, held, asked = tmp_path / "runs" / "watched", threading.Event(), threading.Event(), [0]
+
+    def compare(panel: Panel, questions: list[Any]) -> Elicited:
+        asked[0] += 1
+        if asked[0] == 6:
+            held.set()
+            assert go_on.wait(120)
+        return panel.compare(questions)
+
+    settings = DiscoverSettings(
+        dataset="datasets/faces",
+        oracle="simulated:salience?price=0.001",
+        queries=8,
+        store=str(tmp_path / "other.sqlite"),
+        out=str(folder),
+    )
+    prepared = prepare(settings)
+    thread = threading.Thread(
+        target=run_discovery, args=(prepared,), kwargs={"run_id": str(uuid4()), "compare": compare}, daemon=True
+    )
+    thread.start()
+    assert held.wait(120)
+    with opened(chromium, link(site, "Ann"), viewport=SCREEN) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Open the studio").click()
+        page.locator(".going a").click()
+        expect(page.locator("#queries")).to_have_text("5")
+        expect(page.locator("#asking img")).to_have_count(3)
+        picture(page, "live")
+        assert serious_violations(page) == []
+        shown = page.locator("#list").inner_text()
+        page.reload()
+        expect(page.locator("#queries")).to_have_text("5")
+        assert page.locator("#list").inner_text() == shown, "a reload shows the same"
+        go_on.set()
+        expect(page.get_by_role("link", name="look at the run")).to_be_visible()
+        expect(page.locator("#queries")).to_have_text("8")
+        assert [one for one in seen.complaints if "error" in one.lower()] == []
+    thread.join()
+    assert Run(folder).summary.queries == 8
+    assert key_of(folder.resolve())
+
+
+def test_a_discovery_is_estimated_before_it_is_started(site: StudioSite, chromium: Browser) -> None:
+    with opened(chromium, link(site, "Olga", "admin"), viewport=SCREEN) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Open the studio").click()
+        page.get_by_role("link", name="Start").click()
+        assert serious_violations(page) == []
+        page.get_by_label("dataset", exact=True).fill("datasets/faces")
+        page.get_by_label("oracle", exact=True).fill("simulated:salience?price=0.001")
+        page.get_by_label("queries", exact=True).fill("4")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Start it")).to_be_visible()
+        picture(page, "start")
+        assert serious_violations(page) == []
+        page.get_by_label("dataset", exact=True).fill("nowhere")
+        page.get_by_role("button", name="Estimate again").click()
+        expect(page.get_by_role("alert")).to_contain_text("nowhere")
+
+
+def test_a_phone_shows_all_of_it(site: StudioSite, run: Run, chromium: Browser) -> None:
+    with opened(chromium, link(site, "Ann"), **PHONE) as seen:
+        page = seen.page
+        page.get_by_role("link", name="Open the studio").click()
+        for address in (
+            "/runs",
+            f"/runs/{site.key(run)}",
+            f"/runs/{site.key(run)}/correct",
+            f"/runs/{site.key(run)}/browse",
+        ):
+            page.goto(site.address + address)
+            wide = page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, f"{address} is {wide} pixels too wide"
+            assert serious_violations(page) == []
+
+
+def test_hostile_names_run_nothing(tmp_path: Path, chromium: Browser) -> None:
+    ids = [f"e{number}" for number in range(len(HOSTILE))]
+    rows = "".join(f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, text in zip(ids, HOSTILE, strict=True))
+    (tmp_path / "texts.csv").write_text("id,text\n" + rows, encoding="utf-8")
+    names, matrix = list(HOSTILE[:6]), random_matrix(6, len(ids))
+    run = make_run(
+        tmp_path / "runs" / "hostile", str(tmp_path / "texts.csv"), ids, names, matrix, definitions=HOSTILE[4:]
+    )
+    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+        key = site.key(run)
+        with opened(chromium, link(site, HOSTILE[0])) as seen:
+            for address in ("/runs", f"/runs/{key}", f"/runs/{key}/correct?which=all", f"/runs/{key}/browse"):
+                seen.page.goto(site.address + address)
+                assert seen.page.title() != "owned"
+            seen.page.goto(f"{site.address}/runs/{key}/correct?which=all")
+            seen.page.locator(".cell").first.get_by_role("button", name="yes").click()
+            expect(seen.page.locator(".cell.corrected")).to_have_count(1)
+            assert seen.page.title() != "owned"
+            assert all(one.startswith(site.address) for one in seen.requests)

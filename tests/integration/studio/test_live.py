@@ -1,0 +1,149 @@
+"""A discovery is followed while it runs: what a viewer sees is what the run did, now, later and after a kill."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from models import Elicited, Panel
+from reports.finished_run import Run
+from store import Store
+from studio.live_run import LiveRun
+from studio.shelf import key_of
+from tests.support.growing_worlds import World
+from tests.support.review_site import Visitor
+from tests.support.run_folders import HOSTILE
+from tests.support.studio_site import StudioSite, running_studio
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "world", 20)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[StudioSite]:
+    (tmp_path / "runs").mkdir()
+    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
+        yield running
+
+
+def settings(world: World, **changed: Any) -> DiscoverSettings:
+    chosen = {
+        "dataset": world.spec,
+        "oracle": "simulated:salience?price=0.001",
+        "queries": 6,
+        "store": str(world.folder / "store.sqlite"),
+        "out": str(world.folder.parent / "runs" / "one"),
+    }
+    return DiscoverSettings.model_validate(chosen | changed)
+
+
+def seen(visitor: Visitor, key: str, after: int = 0) -> list[dict[str, Any]]:
+    """All events until the stream ends."""
+    reply = visitor.get(f"/live/{key}/events?after={after}")
+    assert reply.status_code == 200
+    lines = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines]
+
+
+def test_what_is_shown_is_what_the_run_did(world: World, site: StudioSite) -> None:
+    run_discovery(prepare(settings(world)), run_id=str(uuid4()))
+    run = Run(world.folder.parent / "runs" / "one")
+    editor, key = site.staff("Ann", "editor"), site.key(run)
+    *events, over = seen(editor, key)
+    assert over == {"finished": True}
+    assert events[0]["kind"] == "begun"
+    assert "settings" not in events[0], "paths of the machine stay here"
+    answers = [one for one in events if one["kind"] == "answer"]
+    assert len(answers) == run.summary.queries
+    assert [one["examples"] for one in answers] == [list(one.examples) for one in run.findings.comparisons]
+    features = [one for one in events if one["kind"] == "feature"]
+    assert [one["name"] for one in features] == run.features["name"].tolist()
+    assert [one["yes"] for one in features] == [one.positives for one in run.findings.found]
+    last = [one for one in events if one["kind"] == "state"][-1]
+    assert (last["queries"], last["features"]) == (run.summary.queries, run.summary.features)
+    assert last["usd"] == pytest.approx(run.summary.cost_usd)
+    assert last["g"] == pytest.approx(run.summary.g, abs=1e-5)
+    assert seen(editor, key, after=3)[:-1] == events[3:], "who was cut off goes on from there"
+    assert f"/runs/{key}" in editor.get(f"/live/{key}").text
+
+
+def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World, site: StudioSite) -> None:
+    folder, go_on, held = world.folder.parent / "runs" / "one", threading.Event(), threading.Event()
+    asked = 0
+
+    def compare(panel: Panel, questions: list[Any]) -> Elicited:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            held.set()
+            assert go_on.wait(60)
+        return panel.compare(questions)
+
+    thread = threading.Thread(
+        target=run_discovery, args=(prepare(settings(world)),), kwargs={"run_id": str(uuid4()), "compare": compare}
+    )
+    thread.start()
+    assert held.wait(60)
+    live, editor = LiveRun(folder / "live.jsonl"), site.staff("Ann", "editor")
+    try:
+        assert live.goes_on
+        assert live.events()[-1]["kind"] == "asking", "the question is shown before it is answered"
+        key = key_of(folder.resolve())
+        page = editor.get("/runs").text
+        assert f'href="/live/{key}"' in page, "what goes on is in the list"
+        assert editor.get(f"/live/{key}").status_code == 200
+        assert editor.get(f"/runs/{key}").status_code == 404, "there is no result yet"
+        early: list[dict[str, Any]] = []
+        viewer = threading.Thread(target=lambda: early.extend(seen(site.staff("Bob", "editor"), key)))
+        viewer.start()
+    finally:
+        go_on.set()
+        thread.join()
+    viewer.join()
+    assert not live.goes_on
+    assert early == seen(editor, key)
+
+
+def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, site: StudioSite) -> None:
+    class Killed(BaseException):
+        pass
+
+    asked = 0
+
+    def compare(panel: Panel, questions: list[Any]) -> Elicited:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            raise Killed
+        return panel.compare(questions)
+
+    with pytest.raises(Killed):
+        run_discovery(prepare(settings(world)), run_id=str(uuid4()), compare=compare)
+    key_folder = world.folder.parent / "runs" / "one"
+    editor, key = site.staff("Ann", "editor"), key_of(key_folder.resolve())
+    assert seen(editor, key)[-1] == {"finished": False}
+    run_discovery(prepare(settings(world)), run_id=str(uuid4()))
+    answers = [one["number"] for one in seen(editor, key) if one.get("kind") == "answer"]
+    assert answers == list(range(1, 7))
+
+
+def test_hostile_names_arrive_as_data(world: World, site: StudioSite) -> None:
+    world.texts = {name: HOSTILE[number % len(HOSTILE)] + str(number) for number, name in enumerate(world.texts)}
+    world.write()
+    run_discovery(prepare(settings(world)), run_id=str(uuid4()))
+    editor, key = site.staff("Ann", "editor"), key_of((world.folder.parent / "runs" / "one").resolve())
+    events = seen(editor, key)
+    shown = {text for one in events for text in one.get("texts", {}).values()}
+    assert any("<script>" in text for text in shown)
+    assert "<script>document" not in editor.get(f"/live/{key}").text

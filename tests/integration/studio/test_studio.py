@@ -1,0 +1,296 @@
+"""The studio over real run folders: who may do what, corrections, changes with their price, stale edits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from flows.reviewing.page import PageSettings
+from flows.runs.studio import StudioSettings, make_studio
+from reports.curation.corrections import read_corrections
+from reports.curation.log import read_log
+from reports.finished_run import Run
+from store import Store
+from tests.integration.review.test_access import routes
+from tests.support.review_site import Visitor
+from tests.support.run_folders import HOSTILE
+from tests.support.studio_site import StudioSite, faces_run, running_studio
+
+NAMES = ["beard", "facial hair", "hat"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(str(tmp_path / "store.sqlite")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    made = faces_run(tmp_path / "runs" / "faces", NAMES)
+    begun = {
+        "kind": "begun",
+        "run_id": made.summary.run_id,
+        "name": "faces",
+        "oracle": "x",
+        "queries": 3,
+        "compared": 30,
+    }
+    begun |= {"budget_usd": None, "at": "2026-01-01T00:00:00+00:00", "settings": {"dataset": "datasets/faces"}}
+    (made.folder / "live.jsonl").write_text(json.dumps(begun) + "\n")
+    return made
+
+
+@pytest.fixture
+def site(store: Store, run: Run, tmp_path: Path) -> Iterator[StudioSite]:
+    del run
+    with running_studio(store, tmp_path / "runs") as running:
+        yield running
+
+
+ROLES = ("nobody", "reviewer", "editor", "admin", "revoked")
+STAFF = {"editor": 200, "admin": 200}
+# What each role gets; whatever is not written here is refused with 403.
+ALLOWED: dict[tuple[str, str], dict[str, int]] = {
+    ("GET", "/s/{token}"): {},  # no token of this table is signed
+    ("GET", "/studio/{name}"): dict.fromkeys(ROLES, 200),
+    ("GET", "/people"): {"admin": 200},
+    ("POST", "/people/invite"): {"admin": 200},
+    ("POST", "/people/revoke"): {"admin": 303},
+    ("GET", "/runs"): STAFF,
+    ("GET", "/runs/{key}"): STAFF,
+    ("GET", "/runs/{key}/browse"): STAFF,
+    ("GET", "/runs/{key}/media/{row}/{size}"): STAFF,
+    ("GET", "/runs/{key}/correct"): STAFF,
+    ("POST", "/runs/{key}/correct"): {"editor": 303, "admin": 303},
+    ("POST", "/runs/{key}/change"): STAFF,
+    ("POST", "/runs/{key}/archive"): {"editor": 303, "admin": 303},
+    ("GET", "/start"): {"admin": 200},
+    ("POST", "/start"): {"admin": 422},  # an empty form
+    ("GET", "/live/{key}"): STAFF,
+    ("GET", "/live/{key}/events"): STAFF,
+    ("GET", "/live/{key}/media/{row}/{size}"): STAFF,
+}
+FIELDS = {
+    "/people/invite": {"name": "somebody new", "role": "reviewer"},
+    "/people/revoke": {"name": "nobody at all"},
+    "/runs/{key}/correct": {"feature": "hat", "label": "yes"},
+    "/runs/{key}/change": {"action": "rename", "name": "hat", "to": "cap", "seen": "0"},
+}
+
+
+def visitor_of(site: StudioSite, role: str) -> Visitor:
+    if role == "nobody":
+        return site.stranger()
+    if role == "reviewer":
+        return site.visitor("the reviewer")
+    visitor = site.staff(f"the {role}", "editor" if role == "revoked" else role)
+    if role == "revoked":
+        site.store.queue.people.revoke("the revoked")
+    return visitor
+
+
+def test_every_route_gives_every_role_what_the_table_says(site: StudioSite, run: Run) -> None:
+    app = make_studio(site.store, StudioSettings((str(site.root),)))
+    from flows.reviewing.page import make_app
+
+    assert routes(app) - routes(make_app(site.store, PageSettings())) == set(ALLOWED), "every route is in the table"
+    for role in ROLES:
+        visitor = visitor_of(site, role)
+        for (method, path), allowed in sorted(ALLOWED.items()):
+            visitor.get(f"/runs/{site.key(run)}" if role in STAFF else "/")
+            address = path.format(token="forged", name="studio.css", key=site.key(run), row=1, size="small")
+            fields = {"example": run.findings.ids[0], **FIELDS.get(path, {})}
+            reply = visitor.client.get(address) if method == "GET" else visitor.post(address, fields)
+            wanted = allowed.get(role, 403)
+            assert reply.status_code == wanted, f"{role}: {method} {path}"
+
+
+def test_a_form_of_another_site_or_session_changes_nothing(site: StudioSite, run: Run) -> None:
+    editor, key = site.staff("Ann", "editor"), site.key(run)
+    editor.get(f"/runs/{key}")
+    for path in ("change", "correct", "archive"):
+        fields = {"example": run.findings.ids[0], **FIELDS.get(f"/runs/{{key}}/{path}", {}), "confirmed": "1"}
+        assert editor.post(f"/runs/{key}/{path}", fields | {"csrf": "forged"}).status_code == 403
+        foreign = {"sec-fetch-site": "cross-site"}
+        assert editor.post(f"/runs/{key}/{path}", fields, headers=foreign).status_code == 403
+    assert not read_log(run.folder)
+    assert not read_corrections(run.folder)
+
+
+@pytest.mark.parametrize(
+    "address", ["/runs/..%2f..%2fetc", "/runs/000000000000", "/runs/{key}/media/999/small", "/runs/{key}/media/0/huge"]
+)
+def test_no_address_leads_out_of_the_runs(site: StudioSite, run: Run, address: str) -> None:
+    assert site.staff("Ann", "editor").get(address.format(key=site.key(run))).status_code == 404
+
+
+def test_runs_are_listed_found_sorted_and_archived(site: StudioSite, tmp_path: Path) -> None:
+    cheap = faces_run(tmp_path / "runs" / "cheap", ["hat"], total_usd=0.5, finished_at="2026-02-01T10:00:00+00:00")
+    faces_run(tmp_path / "runs" / "dear", ["hat"], total_usd=9.0, finished_at="2026-01-15T10:00:00+00:00")
+    editor = site.staff("Ann", "editor")
+
+    def names(address: str) -> list[str]:
+        editor.get(address)
+        return re.findall(r'<a href="/runs/[0-9a-f]{12}"><bdi>([^<]*)', editor.page)
+
+    assert names("/runs") == ["cheap", "dear", "faces"]
+    assert names("/runs?sort=cost") == ["dear", "cheap", "faces"]
+    assert names("/runs?sort=name") == ["cheap", "dear", "faces"]
+    assert names("/runs?q=CHEAP+simulated") == ["cheap"]
+    editor.post(f"/runs/{site.key(cheap)}/archive", {})
+    assert names("/runs") == ["dear", "faces"]
+    assert names("/runs?archived=true") == ["cheap"]
+    editor.post(f"/runs/{site.key(cheap)}/archive", {"back": "1"})
+    assert names("/runs") == ["cheap", "dear", "faces"]
+
+
+def test_a_link_by_the_name_of_the_folder_finds_its_run(site: StudioSite, run: Run) -> None:
+    reply = site.staff("Ann", "editor").get("/runs/faces")
+    assert (reply.status_code, reply.headers["location"]) == (303, f"/runs/{site.key(run)}")
+
+
+def test_doubtful_labels_come_first_and_a_click_corrects_one(site: StudioSite, run: Run) -> None:
+    editor, key = site.staff("Ann", "editor"), site.key(run)
+    doubtful = sum(int(one.doubtful.sum()) for one in run.findings.found)
+    editor.get(f"/runs/{key}/correct")
+    assert f"{doubtful} labels" in editor.page
+    example, feature = (
+        unescape(re.findall(rf'name="{name}" value="([^"]*)"', editor.page)[0]) for name in ("example", "feature")
+    )
+    fields = {"example": example, "feature": feature, "seen": "0", "json": "1"}
+    said = editor.post(f"/runs/{key}/correct", fields | {"label": "yes"}).json()
+    assert said == {"label": "yes", "by": "Ann", "seen": 1}
+    assert Run(run.folder).labels[feature][example] == 1
+    [kept] = read_corrections(run.folder)
+    assert (kept.by, len(kept.digest)) == ("Ann", 64)
+    editor.get(f"/runs/{key}/correct")
+    assert f"{doubtful - 1} labels" in editor.page
+    editor.get(f"/runs/{key}/correct?which=corrected")
+    assert "corrected by <bdi>Ann</bdi>" in editor.page
+    cleared = editor.post(f"/runs/{key}/correct", fields | {"label": "clear", "seen": "1"}).json()
+    assert cleared["by"] == ""
+    reply = editor.post(
+        f"/runs/{key}/correct", {**fields, "label": "yes", "seen": "2", "json": "0", "here": "which=all&page=1"}
+    )
+    assert reply.headers["location"] == f"/runs/{key}/correct?which=all&page=1"
+
+
+def test_two_editors_do_not_overwrite_each_other_unseen(site: StudioSite, run: Run) -> None:
+    ann, bob, key = site.staff("Ann", "editor"), site.staff("Bob", "editor"), site.key(run)
+    for one in (ann, bob):
+        one.get(f"/runs/{key}/correct?which=all")
+    fields = {"example": run.findings.ids[0], "feature": "hat", "seen": "0", "json": "1"}
+    assert ann.post(f"/runs/{key}/correct", fields | {"label": "yes"}).status_code == 200
+    refused = bob.post(f"/runs/{key}/correct", fields | {"label": "no"})
+    assert refused.status_code == 409
+    assert "by Ann" in refused.json()["problem"]
+    change = {"action": "rename", "name": "hat", "seen": "0", "confirmed": "1"}
+    assert ann.post(f"/runs/{key}/change", change | {"to": "cap"}).status_code == 303
+    refused = bob.post(f"/runs/{key}/change", change | {"to": "crown"})
+    assert refused.status_code == 409
+    assert "by Ann" in unescape(refused.text)
+    assert Run(run.folder).features["name"].tolist() == ["beard", "facial hair", "cap"]
+
+
+def test_a_change_is_shown_then_made_and_undone(site: StudioSite, run: Run) -> None:
+    editor, key = site.staff("Ann", "editor"), site.key(run)
+    editor.get(f"/runs/{key}")
+    shown = editor.post(f"/runs/{key}/change", {"action": "drop", "name": "hat", "seen": "0"})
+    assert "takes &#39;hat&#39; out" in shown.text
+    assert "costs nothing" in shown.text
+    assert not read_log(run.folder)
+    editor.page = shown.text
+    assert (
+        editor.post(f"/runs/{key}/change", {"action": "drop", "name": "hat", "seen": "0", "confirmed": "1"}).status_code
+        == 303
+    )
+    assert [(one.action, one.by) for one in read_log(run.folder)] == [("drop", "Ann")]
+    editor.get(f"/runs/{key}")
+    assert "drop by <bdi>Ann</bdi>" in editor.page
+    assert editor.post(f"/runs/{key}/change", {"action": "undo", "seen": "1"}).status_code == 303
+    assert Run(run.folder).features["name"].tolist() == NAMES
+    wrong = editor.post(f"/runs/{key}/change", {"action": "rename", "name": "hat", "to": "beard", "seen": "2"})
+    assert wrong.status_code == 422
+    assert "already has a feature" in wrong.text
+    assert editor.post(f"/runs/{key}/change", {"action": "paint", "name": "hat", "seen": "2"}).status_code == 422
+
+
+def test_what_must_be_asked_again_has_its_price_before_it_is_asked(store: Store, tmp_path: Path) -> None:
+    from tests.integration.flows.runs.test_labels import discovered
+    from tests.support.growing_worlds import World
+
+    run = discovered(World(tmp_path / "runs", 12))
+    name = str(run.features["name"][0])
+    with running_studio(store, tmp_path / "runs") as site:
+        editor, key = site.staff("Ann", "editor"), site.key(run)
+        editor.get(f"/runs/{key}")
+        wish = {"action": "define", "name": name, "definition": "as the table says", "seen": "0"}
+        shown = editor.post(f"/runs/{key}/change", wish)
+        editor.page = shown.text
+        assert "36 questions and <em>$0.0360</em> at most" in shown.text
+        too_little = editor.post(f"/runs/{key}/change", wish | {"confirmed": "1", "budget": "0.001"})
+        assert too_little.status_code == 422
+        assert "raise --budget" in too_little.text
+        assert editor.post(f"/runs/{key}/change", wish | {"confirmed": "1", "budget": "0.0361"}).status_code == 303
+    assert read_log(run.folder)[0].cost_usd > 0
+
+
+def test_editors_and_reviewers_come_by_invitation_and_can_be_sent_away(site: StudioSite) -> None:
+    owner = site.staff("Olga", "admin")
+    owner.get("/people")
+    for name, role, home in (("Ann", "editor", "/runs"), ("Rob", "reviewer", "/")):
+        owner.page = owner.post("/people/invite", {"name": name, "role": role}).text
+        link = re.findall(r'<code class="link">([^<]*)', owner.page)[0]
+        guest = site.stranger().open(unescape(link))
+        assert guest.get(home).status_code == 200
+        owner.post("/people/revoke", {"name": name})
+        assert guest.get(home).status_code == 403
+    assert owner.post("/people/invite", {"name": "Olga", "role": "editor"}).status_code == 422
+    owner.post("/people/revoke", {"name": "Olga"})
+    assert owner.get("/people").status_code == 200
+
+
+def test_hostile_names_and_texts_are_shown_as_they_are(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text(
+        "id,text\n" + "".join(f'e{n},"{text.replace(chr(34), chr(34) * 2)}"\n' for n, text in enumerate(HOSTILE))
+    )
+    from tests.support.run_folders import make_run, random_matrix
+
+    ids = [f"e{number}" for number in range(len(HOSTILE))]
+    names, definitions = list(HOSTILE[:6]), list(HOSTILE[4:10])
+    matrix = random_matrix(len(names), len(ids))
+    run = make_run(
+        tmp_path / "runs" / "hostile", str(tmp_path / "texts.csv"), ids, names, matrix, definitions=definitions
+    )
+    with running_studio(store, tmp_path / "runs") as site:
+        editor, key = site.staff(HOSTILE[0], "editor"), site.key(run)
+        for address in ("/runs", f"/runs/{key}", f"/runs/{key}/correct?which=all", f"/runs/{key}/browse"):
+            reply = editor.get(address)
+            assert reply.status_code == 200
+            assert "<script>document" not in reply.text
+            assert "<img src=x" not in reply.text
+            assert "script-src 'self'" in reply.headers["content-security-policy"]
+        editor.get(f"/runs/{key}/correct?which=all")
+        fields = {"example": "e0", "feature": HOSTILE[1], "label": "no", "seen": "0", "json": "1"}
+        assert editor.post(f"/runs/{key}/correct", fields).status_code == 200
+        rename = {"action": "rename", "name": HOSTILE[1], "to": HOSTILE[9], "seen": "0", "confirmed": "1"}
+        assert editor.post(f"/runs/{key}/change", rename).status_code == 303
+        assert "<img src=x" not in editor.get(f"/runs/{key}").text
+    assert Run(run.folder).labels[HOSTILE[9]]["e0"] == 0
+
+
+def test_a_damaged_run_is_not_listed_and_damages_nothing_else(site: StudioSite, run: Run, tmp_path: Path) -> None:
+    broken = faces_run(tmp_path / "runs" / "broken", ["hat"])
+    (broken.folder / "run.json").write_text("{}")
+    editor = site.staff("Ann", "editor")
+    assert "broken" not in editor.get("/runs").text
+    (run.folder / "answers.jsonl").write_text("nonsense\n")
+    reply = editor.get(f"/runs/{site.key(run)}")
+    assert reply.status_code == 422
+    assert editor.get("/runs").status_code == 200

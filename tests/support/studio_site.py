@@ -1,0 +1,51 @@
+"""The studio for tests: run folders made to order, a real server in a thread, and people of every role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from flows.reviewing.page import PageSettings
+from flows.runs.studio import StudioSettings, make_studio, studio_link
+from reports.finished_run import Run
+from store import Store
+from studio.shelf import key_of
+from tests.support.review_site import Site, Visitor, served
+from tests.support.run_folders import make_run, random_matrix
+
+
+def faces_run(folder: Path, names: list[str], examples: int = 30, **options: object) -> Run:
+    """Of the shipped faces, labelled at random, some labels divided."""
+    from sources.load import load_dataset
+
+    ids = [one.id for one in load_dataset("datasets/faces").examples[:examples]]
+    matrix = random_matrix(len(names), len(ids), seed=3, unknown=0.05)
+    return make_run(folder, "datasets/faces", ids, names, matrix, divided=0.2, **options)  # type: ignore[arg-type]
+
+
+class StudioSite(Site):
+    def settings(self) -> StudioSettings:
+        return StudioSettings((str(self.root),), PageSettings(port=int(self.address.rsplit(":", 1)[-1])))
+
+    root: Path
+
+    def staff(self, name: str, role: str) -> Visitor:
+        """Somebody who came by a link of the studio."""
+        return self.stranger().open(studio_link(self.store, name, role, self.settings()))
+
+    def key(self, run: Run) -> str:
+        return key_of(run.folder.resolve())
+
+
+@contextmanager
+def running_studio(store: Store, root: Path) -> Iterator[StudioSite]:
+    def app(page: PageSettings) -> FastAPI:
+        return make_studio(store, StudioSettings((str(root),), page))
+
+    with served(app) as (address, visitors):
+        site = StudioSite(store, address, visitors)
+        site.root = root
+        yield site
