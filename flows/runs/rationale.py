@@ -114,14 +114,14 @@ def chosen_cells(run: Run, which: Which, limit: int) -> list[Cell]:
 
 def _rows(run: Run, found: Found, which: Which) -> NDArray[np.intp]:
     """Disputed: votes on both sides, or a label that the comparison contradicts. Doubtful: these, and those that were
-    nearly otherwise."""
+    nearly otherwise. What a person has corrected is neither."""
     marked = (found.tally.yes > 0) & (found.tally.no > 0)
     if found.asked is not None:
         place_of = {name: row for row, name in enumerate(run.findings.ids)}
         for names, value in ((found.asked.having, 1), (found.asked.lacking, 0)):
             for row in (place_of[name] for name in names if name in place_of):
                 marked[row] |= found.labels[row] not in (value, UNKNOWN)
-    return np.flatnonzero(marked | found.doubtful if which == "doubtful" else marked)
+    return np.flatnonzero((marked | found.doubtful if which == "doubtful" else marked) & ~found.is_corrected)
 
 
 def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question, Cell]:

@@ -15,7 +15,8 @@ from flows.api import estimate, rationale
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.runs import RationaleRequest, ask_why, forecast_reasons
+from flows.runs import RationaleRequest, ask_why, correct_labels, forecast_reasons
+from flows.runs.rationale import chosen_cells
 from models import BudgetExhausted
 from reports import Run
 from reports.run import read_reasons
@@ -105,6 +106,14 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
     texts = {example.id: example.text for example in prepare(chosen).dataset.examples}
     assert all(one.quote in str(texts[one.id]) for one in read_reasons(run.folder))
     assert any(one.quote for one in read_reasons(run.folder))
+
+
+def test_a_label_that_a_person_has_corrected_is_not_in_doubt(wavering: Run) -> None:
+    (found, row), *_ = chosen_cells(wavering, "disputed", 1)
+    correct_labels(wavering, "set", wavering.findings.ids[row], found.name, "yes", by="ann")
+    after = [(one.name, at) for one, at in chosen_cells(Run(wavering.folder), "disputed", 1000)]
+    assert (found.name, row) not in after
+    assert after
 
 
 def by_people(tmp_path: Path, **more: Any) -> Run:
