@@ -46,7 +46,7 @@ class TruthfulPerson:
             name = question["feature"][0]
             return {
                 "verdict": "yes" if self._has(question, name) else "no",
-                "reason": f"{self.id} sees it",
+                "reason": "<script>seen</script>",
                 "quote": "",
             }
         if shown.kind == "value":
