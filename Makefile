@@ -5,7 +5,7 @@ BIN := .venv/bin
 # glibc then reuses the memory that short-lived threads have freed
 export MALLOC_ARENA_MAX ?= 2
 
-.PHONY: discover test test-slow lint types replicate train-faces bench lock audit licences clean help
+.PHONY: discover test test-slow lint types replicate train-faces bench evidence lock audit licences clean help
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ train-faces: .venv/.dev ## train the shipped model anew, under an hour on two co
 
 bench: .venv/.dev ## the figures of docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+evidence: .venv/.dev ## docs/evidence.md (DATA=FOLDER: the folder of public data)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence $(if $(DATA),--data $(DATA)) $(ARGS)
 
 clean: ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
