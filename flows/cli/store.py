@@ -42,7 +42,8 @@ def check(*, output: StoreOutput = STORE) -> int:
         lines.append(f"store {name}: something is wrong; keep it as it is and restore a backup (docs/store.md)")
     else:
         lines.append(f"store {name}: {found.answers:,} answers; every key, checksum and sum is right")
-    data = {"answers": found.answers, "problems": found.problems, "notes": found.notes, "bytes": found.sizes}
+    data = {"answers": found.answers, "problems": found.problems, "notes": found.notes}
+    data |= {"bytes": found.sizes, "replies": found.replies}
     output.print(data, lines)
     return WRONG if found.problems else DONE
 
@@ -66,7 +67,9 @@ def prune(
         texts, size = 0, 0
         with display.counting(None, "replies"):
             for page in opened.housekeeping.replies(before) if only != "runs" else ():
-                texts, size = texts + len(page), size + sum(len(one.raw.encode()) for one in page)
+                texts += len(page)
+                # Labels that came in one reply are kept together, with its text once.
+                size += sum(len(raw.encode()) for _, _, raw in {(one.table, one.id, one.raw) for one in page})
                 if yes and page:
                     keep([{"reply": one._asdict()} for one in page])
                     opened.housekeeping.remove_replies(page)

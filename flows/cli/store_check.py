@@ -17,7 +17,6 @@ from models import NO_QUESTION, Answer, in_usd, kept_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest
 
-RAW = "raw replies"  # the kind that is part of another
 MAX_PROBLEM_LINES = 20  # lines of one kind of problem; the rest is counted
 
 
@@ -29,6 +28,7 @@ class CheckResult:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict, compare=False)  # bytes by kind
+    replies: int = field(default=0, compare=False)  # answers that are kept with the reply as it came
     _counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, line: str) -> None:
@@ -38,10 +38,10 @@ class CheckResult:
 
     @property
     def size_line(self) -> str:
-        whole = {kind: size for kind, size in self.sizes.items() if kind != RAW}
-        parts = [f"{kind} {size / 1e6:,.1f}" for kind, size in sorted(whole.items(), key=lambda one: -one[1]) if size]
-        replies = f"; raw replies {self.sizes[RAW] / 1e6:,.1f}, which store prune can remove" if self.sizes[RAW] else ""
-        return f"size {sum(whole.values()) / 1e6:,.1f} MB: {', '.join(parts)}{replies}"
+        kinds = sorted(self.sizes.items(), key=lambda one: -one[1])
+        parts = ", ".join(f"{kind} {size / 1e6:,.1f}" for kind, size in kinds if size)
+        replies = f"; {self.replies:,} answers have raw replies, which store prune can remove" if self.replies else ""
+        return f"size {sum(self.sizes.values()) / 1e6:,.1f} MB: {parts}{replies}"
 
     def say_how_many_more(self) -> None:
         for kind, count in self._counts.items():
@@ -62,14 +62,14 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
         for line in store.check.problems():
             found.add("of the file or the books", line)
         found.sizes = store.housekeeping.sizes()
-    total, unsealed, raw, keys = store.answers.count(), 0, 0, _Keys(store)
+    total, unsealed, keys = store.answers.count(), 0, _Keys(store)
     with display.counting(total, "answers"):
         for page in store.check.answers():
             for one in page:
                 found.answers += 1
                 unsealed += one.checksum is None
                 answer = _read(one.answer)
-                raw += len(str((answer or {}).get("raw", "")).encode(errors="replace"))
+                found.replies += bool((answer or {}).get("raw"))
                 for kind, line in _problems_of(one, answer, keys):
                     found.add(kind, f"answer {one.key}: {line}")
             display.update(found.answers, f"{len(found.problems)} problems")
@@ -79,7 +79,6 @@ def check(store: Store, display: Display = SILENT) -> CheckResult:
             f"{unsealed:,} answers were kept by an earlier version, without a checksum: "
             "what was asked was checked, what was answered cannot be"
         )
-    found.sizes[RAW] = raw
     if others := _open_to_others(store):
         found.notes.append(others)
     orphans = store.check.orphans()

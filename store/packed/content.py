@@ -78,6 +78,20 @@ def decode(content: bytes) -> Content:
         return Content(json_value(text.decode()))
 
 
+def packed_texts(content: bytes, member: str) -> list[str]:
+    """One member of all answers, by place."""
+    found = decode(content)
+    return [found.member(member, place) or "" for place in range(found.size)]
+
+
+def without_text(content: bytes, member: str) -> tuple[bytes, bytes]:
+    """The same answers with this member empty, and the checksum of that."""
+    found = decode(content)
+    answers = (found.at(place) for place in range(found.size))
+    new = encode([one._replace(answer={**one.answer, member: ""}) for one in answers])
+    return new, checksum(new)
+
+
 def _column(values: list[Any]) -> list[Any]:
     first = values[0]
     if values.count(first) != len(values):

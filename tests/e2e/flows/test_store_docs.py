@@ -20,7 +20,7 @@ def test_the_commands_of_the_page_work(
     with Store.open("answers.sqlite") as store:
         keep(store, 30)
     lines = [line for language, text in blocks_of("store.md") if language == "sh" for line in text.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 6
     for line in lines:
         words = shlex.split(line)
         assert words[:4] == ["python", "-m", "flows", "store"], line
