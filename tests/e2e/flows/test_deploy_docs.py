@@ -84,7 +84,8 @@ class Terminal:
         words = shlex.split(line)
         if words[0] == "export":
             name, _, value = words[1].partition("=")
-            said = subprocess.run(["sh", "-c", f'printf %s "{value}"'], capture_output=True, text=True, check=True)
+            shell = ["sh", "-c", f'printf %s "{value}"']
+            said = subprocess.run(shell, cwd=self.folder, capture_output=True, text=True, check=True)
             self.environment[name] = said.stdout
             return ""
         if line.startswith(LONG_RUNNING):

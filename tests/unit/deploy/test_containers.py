@@ -49,6 +49,13 @@ def test_the_image_runs_without_rights_and_sends_no_statistics() -> None:
     assert "PREFECT_SERVER_ANALYTICS_ENABLED=false" in environment
 
 
+def test_the_pull_step_finds_the_clone_in_the_image() -> None:
+    (step,) = yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["pull"]
+    (given,) = step.values()
+    name = re.findall(r"\$(\w+)", given["directory"])[0]
+    assert f"{name}={instructions('WORKDIR')[-1]}" in " ".join(instructions("ENV"))
+
+
 def test_the_image_has_no_build_of_torch_for_graphics_cards() -> None:
     (install,) = (words for words in instructions("RUN") if "supply/install.sh" in words)
     assert "nvidia-" in install
