@@ -145,8 +145,8 @@ class Housekeeping(Repository):
         packed = {one.id for one in replies if one.table == packs.name}
         contents = select(packs.c.id, packs.c.content).where(packs.c.id.in_(packed))
         for row in connection.execute(contents).all():
-            content, seal = without_text(row.content, RAW)
-            connection.execute(update(packs).where(packs.c.id == row.id).values(content=content, checksum=seal))
+            content, checksum = without_text(row.content, RAW)
+            connection.execute(update(packs).where(packs.c.id == row.id).values(content=content, checksum=checksum))
 
     @reads
     def idle_runs(self, connection: Connection, before: float) -> list[dict[str, Any]]:
