@@ -175,7 +175,7 @@ def _human(spec: BuildContext) -> Oracle:
     if spec.store is None:
         raise OracleError(f"oracle {spec.text!r} needs a store in which questions can wait for people")
     money = {name: _usd(spec, name) for name in ("price", "hourly")}
-    return HumanOracle(spec.store.queue, spec.model, spec.config(HumanTerms, money))
+    return HumanOracle(spec.store.queue, spec.model, spec.config(HumanTerms, money), dataset=spec.dataset.name)
 
 
 def _recorded(spec: BuildContext) -> Oracle:

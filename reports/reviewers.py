@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, majority_labels
-from discovery.statistics import dawid_skene, krippendorff_alpha, why_not
+from discovery.statistics import FEWEST_WORKERS, dawid_skene, krippendorff_alpha, why_not
 from reports.run import defuse, quoting_of
 
 COLUMNS = (
@@ -68,6 +68,14 @@ class QualityTerms:
     fastest_comparison: float = 3.0
 
 
+@dataclass(frozen=True)
+class Remark:
+    """What is to be said about a reviewer or a feature; the page has the words, in the reader's language."""
+
+    kind: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass
 class Reviewer:
     name: str
@@ -80,7 +88,7 @@ class Reviewer:
     agreed: list[bool] = field(default_factory=list)  # with the majority of the others
     checks: list[bool] = field(default_factory=list)  # passed
     repeats: list[bool] = field(default_factory=list)  # the same as the first time
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Remark] = field(default_factory=list)
 
     @property
     def seconds(self) -> float | None:
@@ -108,7 +116,7 @@ class ReviewedFeature:
     votes: int
     alpha: float  # Krippendorff's, NaN where there is nothing to compare
     differing: int | None  # labels on which Dawid and Skene's estimate differs from the majority
-    why_not: str  # why there is no such estimate
+    why_not: Remark | None  # why there is no such estimate
 
 
 @dataclass(frozen=True)
@@ -117,10 +125,6 @@ class ReviewerQuality:
     features: list[ReviewedFeature]
     answers: int
     last_hour: int
-
-    @property
-    def warnings(self) -> list[str]:
-        return [f"{one.name} {warning}" for one in self.reviewers for warning in one.warnings]
 
 
 def quality_of(
@@ -183,17 +187,17 @@ def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Rec
                 reviewers[by].agreed.append((total - side) * side > 0)
 
 
-def _warnings(one: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[str]:
+def _warnings(one: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[Remark]:
     for times, fastest, what in (
-        (one.label_seconds, terms.fastest_label, "labels an example"),
-        (one.comparison_seconds, terms.fastest_comparison, "answers a comparison"),
+        (one.label_seconds, terms.fastest_label, "labels fast"),
+        (one.comparison_seconds, terms.fastest_comparison, "compares fast"),
     ):
         if len(times) >= terms.fewest_answers and statistics.median(times) < fastest:
-            yield f"{what} in {statistics.median(times):.1f} s, which is too fast to look at it"
+            yield Remark(what, {"seconds": round(statistics.median(times), 1)})
     if len(one.checks) >= terms.fewest_checks and (one.checks_passed or 0.0) < terms.pass_mark:
-        yield f"passed {sum(one.checks)} of {len(one.checks)} attention checks"
+        yield Remark("checks", {"passed": sum(one.checks), "checks": len(one.checks)})
     if same := _always_the_same(one.name, labels, terms):
-        yield f"always answers {same}, where others do not"
+        yield Remark(f"always {same}")
 
 
 def _always_the_same(name: str, labels: Iterable[Record], terms: QualityTerms) -> str:
@@ -217,9 +221,13 @@ def _features(labels: Iterable[Record]) -> list[ReviewedFeature]:
 
 def _feature(name: str, rows: list[Record]) -> ReviewedFeature:
     votes = vote_matrix(rows)
-    reason = why_not(votes)
+    reason = None
     differing = None
-    if not reason:
+    if why_not(votes):
+        workers = int((votes != UNKNOWN).any(0).sum())
+        few = workers < FEWEST_WORKERS
+        reason = Remark("few workers", {"n": workers, "fewest": FEWEST_WORKERS}) if few else Remark("single votes")
+    else:
         majority = majority_labels((votes == 1).sum(1), (votes == 0).sum(1))
         estimate = dawid_skene(votes).labels
         differing = int(((estimate != majority) & (majority != UNKNOWN)).sum())

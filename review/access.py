@@ -12,7 +12,8 @@ from fastapi import Depends, Request
 from itsdangerous import BadData, URLSafeSerializer
 
 from review.forms import Form, read_form
-from store.review import Invitation, Person, Queue
+from review.languages import Moment, language_of
+from store.review import REVOKED, Invitation, Person, Queue
 
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # purposes of a signature
@@ -22,15 +23,23 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class Refusal(Exception):
-    """Ends a request with a plain page."""
+    """Ends a request with a plain page, whose text the catalogue has under `key`."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, key: str, **values: Any) -> None:
+        super().__init__(key)
         self.status = status
-        self.message = message
+        self.key = key
+        self.values = values
 
 
-NO_LINK = Refusal(403, "This page opens only with a personal link. Ask the person who invited you for a new one.")
+NO_LINK = Refusal(403, "refused.link")
+
+
+def ended(invitation: Invitation) -> Refusal:
+    """Says that the link was revoked or has expired, and whom to ask for another."""
+    when = invitation.revoked_at if invitation.ended == REVOKED else invitation.expires_at
+    key = f"refused.{invitation.ended}{'.by' if invitation.by else ''}"
+    return Refusal(403, key, when=Moment(when or 0.0), by=invitation.by)
 
 
 def for_role(*roles: str) -> Callable[[Endpoint], Endpoint]:
@@ -88,18 +97,22 @@ class Visit:
     """One request; `person` is set once it has been admitted."""
 
     form: Form
+    language: str = "en"
     csrf: str = ""
     find: Callable[[], Invitation | None] = lambda: None
     person: Person | None = None
+    invited_by: str = ""
 
     def admit(self, *roles: str) -> None:
         """Refuse a visitor without an invitation for one of these roles."""
         invitation = self.find()
         if invitation is None:
             raise NO_LINK
+        if invitation.ended:
+            raise ended(invitation)
         if invitation.person.role not in roles:
-            raise Refusal(403, "Your link does not open this page.")
-        self.person = invitation.person
+            raise Refusal(403, "refused.role")
+        self.person, self.invited_by = invitation.person, invitation.by
 
     @property
     def who(self) -> Person:
@@ -119,8 +132,9 @@ class Gate:
     async def __call__(self, request: Request) -> None:
         role = getattr(getattr(request.scope.get("route"), "endpoint", None), "role", None)
         form = await read_form(request) if request.method == "POST" else Form()
+        language = language_of(request.headers.get("accept-language", ""))
         if role == PUBLIC:
-            request.state.visit = Visit(form)
+            request.state.visit = Visit(form, language)
             return
         cookie = request.cookies.get(self._cookie, "")
         session = self._signer.read(cookie, SESSION)
@@ -128,18 +142,24 @@ class Gate:
             raise NO_LINK
         if request.method != "GET":
             self._refuse_foreign(request, form, cookie)
-        request.state.visit = Visit(form, self._signer.stamp(cookie, CSRF), partial(self.invitation, session[0]))
+        find = partial(self.any_invitation, session[0])
+        request.state.visit = Visit(form, language, self._signer.stamp(cookie, CSRF), find)
 
     def invitation(self, value: Any) -> Invitation | None:
         """The invitation that a signed value names, unless it is revoked or has expired."""
+        found = self.any_invitation(value)
+        return None if found is None or found.ended else found
+
+    def any_invitation(self, value: Any) -> Invitation | None:
+        """The same, also one that has ended."""
         return self._queue.people.invitation(value) if type(value) is int else None
 
     def _refuse_foreign(self, request: Request, form: Form, cookie: str) -> None:
         """Protection against CSRF: the form must be from this session and sent by a page of this site."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Refusal(403, "This form was sent from another site. Open your link again.")
+            raise Refusal(403, "refused.elsewhere")
         if not self._signer.is_stamp(form.one("csrf"), cookie, CSRF):
-            raise Refusal(403, "This form is not from your session. Open your link again.")
+            raise Refusal(403, "refused.session")
 
 
 async def visit(request: Request) -> Visit:

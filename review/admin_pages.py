@@ -21,7 +21,9 @@ class AdminPages:
         router = APIRouter(default_response_class=Response)
         router.add_api_route("/admin", self.overview, methods=["GET"])
         router.add_api_route("/admin/export.csv", self.export, methods=["GET"])
+        router.add_api_route("/admin/withdraw", self.preview, methods=["GET"])
         router.add_api_route("/admin/withdraw", self.withdraw, methods=["POST"])
+        router.add_api_route("/admin/release", self.release, methods=["POST"])
         router.add_api_route("/admin/revoke", self.revoke, methods=["POST"])
         return router
 
@@ -29,8 +31,11 @@ class AdminPages:
     def overview(self, visiting: Visiting) -> Response:
         return self._templates.page(
             "admin.html",
+            language=visiting.language,
             csrf=visiting.csrf,
             states=self._queue.records.states(),
+            held=self._queue.leases.held(),
+            untouched=self._config.terms.first_seconds,
             quality=self._config.quality(self._queue.records.answers(), self._queue.records.consensus()),
             invitations=self._queue.people.invitations(),
         )
@@ -44,12 +49,31 @@ class AdminPages:
         )
 
     @for_role(ADMIN)
+    def preview(self, visiting: Visiting, name: str = "") -> Response:
+        """What withdrawing a reviewer would do."""
+        person = self._queue.people.find(name)
+        if person is None:
+            return RedirectResponse("/admin", 303)
+        effect = self._queue.withdrawals.preview(person.id)
+        return self._templates.page(
+            "withdraw.html", language=visiting.language, csrf=visiting.csrf, name=person.name, effect=effect
+        )
+
+    @for_role(ADMIN)
     def withdraw(self, visiting: Visiting) -> Response:
         """Discard a reviewer's answers and revoke their invitations: they would only give the same answers again."""
         person = self._queue.people.find(visiting.form.one("name"))
         if person is not None:
             self._queue.people.revoke(person.name)
-            self._queue.votes.withdraw(person.id)
+            self._queue.withdrawals.withdraw(person.id)
+        return RedirectResponse("/admin", 303)
+
+    @for_role(ADMIN)
+    def release(self, visiting: Visiting) -> Response:
+        """End a reviewer's leases, so that others get the questions."""
+        person = self._queue.people.find(visiting.form.one("name"))
+        if person is not None:
+            self._queue.leases.release(person.id)
         return RedirectResponse("/admin", 303)
 
     @for_role(ADMIN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +22,20 @@ from review.access import (
     Signer,
     Visit,
     Visiting,
+    ended,
     for_role,
 )
 from review.config import ReviewConfig
+from review.languages import CATALOGUES
 from review.media import BrowserPictures, Digest, Size
-from review.questions import Unclear, comparison, is_comparison, labels, reason
-from review.views import Templates, digests_of, page_context, progress_line
-from store.review import LeasedQuestion, Queue
+from review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
+from review.views import Templates, digests_of, page_context, problem_of, progress_of, suggestions
+from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-NOTES = {
-    "again": "You had answered this already: your first answer counts.",
-    "late": "Others had answered this already. Thank you all the same.",
-    "nothing": "There is nothing to undo.",
-    "used": "The discovery has already used this answer: it can no longer be undone.",
-}
+NOTES = ("again", "late", "nothing", "used")
+WAITING = {"others": "others", "working": "discovery", "unasked": "none"}  # why there is nothing to answer
 
 
 class AnswerPages:
@@ -64,20 +63,28 @@ class AnswerPages:
         router.add_api_route("/media/{digest}/{size}", self.media, methods=["GET"])
         router.add_api_route("/", self.question, methods=["GET"])
         router.add_api_route("/ready", self.ready, methods=["GET"])
+        router.add_api_route("/touch", self.touch, methods=["POST"])
         router.add_api_route("/answer", self.answer, methods=["POST"])
         router.add_api_route("/skip", self.skip, methods=["POST"])
         router.add_api_route("/undo", self.undo, methods=["POST"])
         return router
 
     @for_role(PUBLIC)
-    def open_link(self, token: str) -> Response:
+    def open_link(self, token: str, visiting: Visiting) -> Response:
         """Start a session. The next click then comes from this site, so that the cookie can be SameSite=strict."""
-        invitation = self._gate.invitation(self._signer.read(token, LINK))
+        invitation = self._gate.any_invitation(self._signer.read(token, LINK))
         if invitation is None:
             raise NO_LINK
+        if invitation.ended:
+            raise ended(invitation)
         person = invitation.person
         page = self._templates.page(
-            "welcome.html", name=person.name, until=invitation.expires_at, admin=person.role == "admin"
+            "welcome.html",
+            language=visiting.language,
+            name=person.name,
+            by=invitation.by,
+            until=invitation.expires_at,
+            admin=person.role == "admin",
         )
         session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
         page.set_cookie(self._config.cookie, session, httponly=True, samesite="strict", secure=self._config.secure)
@@ -86,7 +93,7 @@ class AnswerPages:
     @for_role(PUBLIC)
     def static_file(self, name: str) -> Response:
         if name not in self._files:
-            raise Refusal(404, "There is no page at this address.")
+            raise Refusal(404, "refused.page")
         content, kind = self._files[name]
         return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
 
@@ -96,19 +103,27 @@ class AnswerPages:
         shown = self._queue.items.example(digest)
         found = self._pictures.get(digest, shown, size) if shown else None
         if found is None:
-            raise Refusal(404, "This example cannot be shown.")
+            raise Refusal(404, "refused.example")
         cache = {"Cache-Control": "private, max-age=86400, immutable"}
         return Response(found.content, media_type=found.kind, headers=cache)
 
     @for_role(REVIEWER)
     def question(self, visiting: Visiting, note: str = "") -> Response:
         shown = self._queue.leases.next_page(visiting.who.id, self._config.terms)
-        return self._page(visiting, shown, note=NOTES.get(note, ""))
+        return self._page(visiting, shown, note=note if note in NOTES else "")
 
     @for_role(REVIEWER)
     def ready(self, visiting: Visiting) -> Response:
-        left = self._queue.records.progress(visiting.who.id, self._config.terms.queue).left
-        return Response(json.dumps({"left": left}), media_type="application/json")
+        queue = self._config.terms.queue
+        left = self._queue.records.progress(visiting.who.id, queue).left
+        now = {"left": left, "state": self._queue.outlooks.of(queue).state}
+        return Response(json.dumps(now), media_type="application/json")
+
+    @for_role(REVIEWER)
+    def touch(self, visiting: Visiting) -> Response:
+        """Somebody is at work on the page: it is kept for them."""
+        self._queue.leases.touch(visiting.who.id, self._config.terms)
+        return Response(status_code=204)
 
     @for_role(REVIEWER)
     def answer(self, visiting: Visiting) -> Response:
@@ -133,11 +148,10 @@ class AnswerPages:
             examples = self._queue.items.examples(digests_of([shown]))
             said = comparison(shown, form, self._config.clean, self._config.name_problem, examples)
         except Unclear as unclear:
-            typed = {key: form.one(key)[:600] for key in ("name", "definition", "missing", "why", "quote")}
-            marked = LeasedQuestion(
-                shown.id, shown.item, shown.kind, shown.question, shown.purpose, {"shown": form.numbers("shown")}, ""
-            )
-            return self._page(visiting, [marked], problem=str(unclear), status=422, given=typed)
+            typed = {key: form.one(key)[:600] for key in TYPED}
+            marked = replace(shown, answer={"shown": form.numbers("shown")})
+            problem = problem_of(unclear, CATALOGUES[visiting.language])
+            return self._page(visiting, [marked], status=422, given=typed, problem=problem)
         counted = self._queue.votes.give(visiting.who.id, {shown.id: said})
         return _home("late" if counted.late else "")
 
@@ -152,30 +166,32 @@ class AnswerPages:
         return _home(self._queue.votes.undo(visiting.who.id, self._config.terms))
 
     def _page(
-        self,
-        visiting: Visit,
-        shown: list[LeasedQuestion],
-        *,
-        note: str = "",
-        problem: str = "",
-        status: int = 200,
-        **given: Any,
+        self, visiting: Visit, shown: list[LeasedQuestion], *, note: str = "", status: int = 200, **given: Any
     ) -> Response:
-        progress = self._queue.records.progress(visiting.who.id, self._config.terms.queue)
+        queue, say = self._config.terms.queue, CATALOGUES[visiting.language]
+        outlook = self._queue.outlooks.of(queue, anew=not shown)
+        progress = progress_of(self._queue.records.progress(visiting.who.id, queue), outlook, len(shown), say)
         context: dict[str, Any] = {
             "name": visiting.who.name,
             "csrf": visiting.csrf,
             "progress": progress,
-            "progress_line": progress_line(progress),
             "note": note,
-            "problem": problem,
-            "template": "idle.html",
         }
         if shown:
-            context |= page_context(shown, self._queue.items.examples(digests_of(shown))) | given
+            examples = self._queue.items.examples(digests_of(shown))
+            context |= page_context(shown, examples, say, self._pictures.is_moving) | given
+        else:
+            context |= self._nothing_to_answer(visiting, outlook)
         if context["template"] == "compare.html":
-            context["suggestions"] = self._queue.records.names_used()
-        return self._templates.page(context.pop("template"), status, **context)
+            context["suggestions"] = suggestions(self._queue, shown[0], self._config.name_problem)
+        return self._templates.page(context.pop("template"), status, language=visiting.language, **context)
+
+    def _nothing_to_answer(self, visiting: Visit, outlook: QueueOutlook) -> dict[str, Any]:
+        state = outlook.state if outlook.state in (PAUSED, FINISHED) else "waiting"
+        found = self._queue.outlooks.found(self._config.terms.queue) if state == FINISHED else []
+        why = WAITING.get(outlook.state, "")
+        about = {"state": state, "outlook": outlook.state, "why": why, "by": visiting.invited_by}
+        return {"template": "idle.html", **about, "found": found}
 
 
 def _home(note: str = "") -> Response:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI, Request
@@ -16,14 +18,15 @@ from review.access import SECRET, Gate, Refusal, Signer
 from review.admin_pages import AdminPages
 from review.answer_pages import AnswerPages
 from review.config import ReviewConfig
+from review.languages import language_of
 from review.media import BrowserPictures
 from review.mturk_pages import MturkPages
 from review.security_headers import SecurityHeaders
 from review.views import Templates
 from store.review import Queue
 
-TITLES = {403: "No access", 404: "Page not found", 405: "Not allowed", 413: "Too large"}
-MESSAGES = {404: "There is no page at this address.", 405: "This address does not accept such a request."}
+TITLED = (403, 404, 405, 413)
+MESSAGES = {404: "refused.page", 405: "refused.method"}
 
 # Python runs one thread at a time: with more of them, requests wait longer for each other.
 THREADS = min(3 * (os.cpu_count() or 1), 24)
@@ -52,20 +55,25 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     app.include_router(AdminPages(queue, config, templates).router())
     app.include_router(MturkPages(queue, config, templates, signer, pictures).router())
 
-    def plain(status: int, message: str) -> Response:
-        title = TITLES.get(status, "Something went wrong")
-        return templates.page("message.html", status, title=title, message=message)
+    def plain(request: Request, status: int, key: str, text: str = "", **values: Any) -> Response:
+        title = f"title.{status if status in TITLED else 'error'}"
+        language = language_of(request.headers.get("accept-language", ""))
+        return templates.page(
+            "message.html", status, language=language, title=title, message=key, text=text, values=values
+        )
 
     @app.exception_handler(Refusal)
-    def refused(_request: Request, refusal: Refusal) -> Response:
-        return plain(refusal.status, refusal.message)
+    def refused(request: Request, refusal: Refusal) -> Response:
+        return plain(request, refusal.status, refusal.key, **refusal.values)
 
     @app.exception_handler(HTTPException)
-    def stopped(_request: Request, error: HTTPException) -> Response:
-        return plain(error.status_code, MESSAGES.get(error.status_code, str(error.detail)))
+    def stopped(request: Request, error: HTTPException) -> Response:
+        """With the words that it was raised with, if they are not those that belong to its status anyway."""
+        said = str(error.detail) if error.detail != HTTPStatus(error.status_code).phrase else ""
+        return plain(request, error.status_code, MESSAGES.get(error.status_code, "refused.form"), said)
 
     @app.exception_handler(RequestValidationError)
-    def unreadable(_request: Request, _error: RequestValidationError) -> Response:
-        return plain(404, MESSAGES[404])
+    def unreadable(request: Request, _error: RequestValidationError) -> Response:
+        return plain(request, 404, MESSAGES[404])
 
     return app

@@ -36,9 +36,9 @@ async def read_form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if body and kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "Only forms of this page are accepted.")
+        raise HTTPException(415)
     try:
         pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise HTTPException(400, "This form cannot be read.") from None
+        raise HTTPException(400) from None
     return Form(tuple(pairs))

@@ -10,15 +10,18 @@ from typing import Annotated, Any
 from cachetools import LRUCache
 from fastapi import Path
 
-from sources import DatasetError, Example, animated_webp, is_film, open_image
+from sources import DatasetError, Example, animated_webp, is_animation, is_film, open_image
 
 SIDES = {"large": 1000, "small": 480}
+STILL = "-still"  # after a size: only the first frame of an animation
 Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
-Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})$")]
+Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})({STILL})?$")]
 # Films that browsers play; of others the first frame is shown.
 FILMS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
 WEBP_QUALITY = 85
 MAX_CACHE_BYTES = 128 * 2**20
+MAX_CACHED_KINDS = 100_000
+MAY_MOVE = (".gif", ".webp", ".apng")
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,27 @@ class BrowserPictures:
 
     def __init__(self) -> None:
         self._cache: LRUCache[tuple[str, str], Media] = LRUCache(MAX_CACHE_BYTES, lambda media: len(media.content))
+        self._moving: LRUCache[str, bool] = LRUCache(MAX_CACHED_KINDS)
         self._lock = threading.Lock()
+
+    def is_moving(self, digest: str, stored: dict[str, Any]) -> bool:
+        """Whether it is an animation, by its header; False where it cannot be read."""
+        if not (stored["image"] or "").lower().endswith(MAY_MOVE):
+            return False
+        with self._lock:
+            if (cached := self._moving.get(digest)) is not None:
+                return cached
+        moving = is_animation(_example(digest, stored))
+        with self._lock:
+            self._moving[digest] = moving
+        return moving
 
     def get(self, digest: str, stored: dict[str, Any], size: str) -> Media | None:
         """None if the example is not a picture, or can no longer be read."""
         with self._lock:
             if (cached := self._cache.get((digest, size))) is not None:
                 return cached
-        about = {name: stored.get(name) for name in ("text", "image", "home")}
-        example = Example(stored["id"], digest, **about)
+        example = _example(digest, stored)
         media = _encoded(example, size) if example.image else None
         if media is not None and len(media.content) <= MAX_CACHE_BYTES:
             with self._lock:
@@ -52,13 +67,17 @@ class BrowserPictures:
         return media
 
 
+def _example(digest: str, stored: dict[str, Any]) -> Example:
+    return Example(stored["id"], digest, **{name: stored.get(name) for name in ("text", "image", "home")})
+
+
 def _encoded(example: Example, size: str) -> Media | None:
-    side = SIDES[size]
+    side = SIDES[size.removesuffix(STILL)]
     try:
         kind, content = film_kind(example.image), example.image_bytes()
         if kind is not None and is_film(content):
             return Media(kind, content)
-        if moving := animated_webp(example, side):
+        if not size.endswith(STILL) and (moving := animated_webp(example, side)):
             return Media("image/webp", moving)
         picture = open_image(example, longest_side=side)
     except DatasetError:

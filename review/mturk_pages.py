@@ -6,17 +6,18 @@ gets none."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visiting, for_role
+from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, Visiting, for_role
 from review.config import ReviewConfig
+from review.languages import CATALOGUES
 from review.media import BrowserPictures, Digest, Size
-from review.questions import Unclear, comparison, is_comparison, labels
-from review.views import Templates, digests_of, page_context
+from review.questions import TYPED, Unclear, comparison, is_comparison, labels
+from review.views import Templates, digests_of, page_context, problem_of, suggestions
 from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue, unconfirmed
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
@@ -67,6 +68,7 @@ class MturkPages:
     def task(
         self,
         token: str,
+        visiting: Visiting,
         assignmentId: str = PREVIEW,  # noqa: N803 - Amazon's names
         workerId: str = "",  # noqa: N803
         turkSubmitTo: str = "",  # noqa: N803
@@ -74,13 +76,13 @@ class MturkPages:
         """The questions of a task: a preview before it is accepted, a form afterwards."""
         hit = self._hit(token)
         if assignmentId == PREVIEW:
-            return self._templates.page("task_preview.html", questions=len(hit.items))
+            return self._templates.page("task_preview.html", language=visiting.language, questions=len(hit.items))
         at = self._assignment(token, assignmentId, workerId, turkSubmitTo)
         worker = self._queue.people.add(at.name, WORKER)
         shown = self._queue.mturk.lease_items(worker.id, hit.items, at.worker_name)
         if not shown and not self._queue.mturk.submitted(hit.token, at.assignment, at.worker_name):
-            raise Refusal(409, "All questions of this task are answered. Please return it.")
-        return self._page(at, shown) if shown else self._done(at)
+            raise Refusal(409, "refused.task.answered")
+        return self._page(visiting, at, shown) if shown else self._done(visiting, at)
 
     @for_role(PUBLIC)
     def answer(self, token: str, visiting: Visiting) -> Response:
@@ -88,12 +90,12 @@ class MturkPages:
         self._hit(token)
         at = self._assignment(token, form.one("assignment"), form.one("worker"), form.one("submit_to"))
         if not self._signer.is_stamp(form.one("stamp"), at.stamped, TASK):
-            raise Refusal(403, "This form is not from this task. Open the task again.")
+            raise Refusal(403, "refused.task.form")
         worker = self._queue.people.add(at.name, WORKER)
         if not is_comparison(form):
             has, unsure = labels(form)
             self._queue.votes.give_labels(worker.id, has, unsure, submission=at.assignment, held=True)
-            return self._done(at)
+            return self._done(visiting, at)
         compared = [
             one for one in self._queue.leases.unanswered(worker.id, form.numbers("lease")) if one.kind != "label"
         ]
@@ -102,9 +104,9 @@ class MturkPages:
                 examples = self._queue.items.examples(digests_of(compared[:1]))
                 answer = comparison(compared[0], form, self._config.clean, self._config.name_problem, examples)
             except Unclear as unclear:
-                return self._page(at, compared[:1], problem=str(unclear), status=422)
+                return self._page(visiting, at, compared[:1], unclear=unclear)
             self._queue.votes.give(worker.id, {compared[0].id: answer}, submission=at.assignment, held=True)
-        return self._done(at)
+        return self._done(visiting, at)
 
     @for_role(PUBLIC)
     def media(self, token: str, digest: Digest, size: Size) -> Response:
@@ -113,7 +115,7 @@ class MturkPages:
         shown = self._queue.items.example(digest) if digest in self._queue.items.digests_of(hit.items) else None
         found = self._pictures.get(digest, shown, size) if shown else None
         if found is None:
-            raise Refusal(404, "This example cannot be shown.")
+            raise Refusal(404, "refused.example")
         return Response(found.content, media_type=found.kind)
 
     def _hit(self, token: str) -> Hit:
@@ -122,31 +124,41 @@ class MturkPages:
         if hit is None:
             raise NO_LINK
         if hit.state == COLLECTED:
-            raise Refusal(409, "This task is over. Please return it.")
+            raise Refusal(409, "refused.task.over")
         return hit
 
     def _assignment(self, token: str, assignment: str, worker: str, submit_to: str) -> Assignment:
         if not all(part.isascii() and part.isalnum() and len(part) <= ID_LIMIT for part in (assignment, worker)):
-            raise Refusal(403, "This task was not opened by Mechanical Turk.")
+            raise Refusal(403, "refused.task.opened")
         parts = urlsplit(submit_to)
         if f"{parts.scheme}://{parts.netloc}" not in self._config.submit_addresses:
-            raise Refusal(403, "This task was opened from an unknown marketplace.")
+            raise Refusal(403, "refused.task.market")
         return Assignment(token, assignment, worker, f"{parts.scheme}://{parts.netloc}")
 
-    def _page(self, at: Assignment, shown: list[LeasedQuestion], *, problem: str = "", status: int = 200) -> Response:
-        context = page_context(shown, self._queue.items.examples(digests_of(shown)))
+    def _page(
+        self, visiting: Visit, at: Assignment, shown: list[LeasedQuestion], unclear: Unclear | None = None
+    ) -> Response:
+        say, form = CATALOGUES[visiting.language], visiting.form
+        if unclear is not None:  # what was chosen and typed is put back
+            shown = [replace(shown[0], answer={"shown": form.numbers("shown")})]
+        context = page_context(shown, self._queue.items.examples(digests_of(shown)), say, self._pictures.is_moving)
+        if unclear is not None:
+            context["problem"] = problem_of(unclear, say)
+            context["given"] = {key: form.one(key)[:600] for key in TYPED}
         labelling = context.pop("template") == "label.html"
+        used = [] if labelling else suggestions(self._queue, shown[0], self._config.name_problem)
         return self._templates.page(
             "task_label.html" if labelling else "task_compare.html",
-            status,
+            200 if unclear is None else 422,
+            language=visiting.language,
             **context,
             at=at,
             stamp=self._signer.stamp(at.stamped, TASK),
-            problem=problem,
             media=f"/task/{at.token}/media",
-            suggestions=[] if labelling else self._queue.records.names_used(),
+            suggestions=used,
         )
 
-    def _done(self, at: Assignment) -> Response:
+    def _done(self, visiting: Visit, at: Assignment) -> Response:
         """A form that submits the assignment to the marketplace; answered questions are never shown again."""
-        return self._templates.page("task_done.html", at=at, address=f"{at.submit_to}/mturk/externalSubmit")
+        address = f"{at.submit_to}/mturk/externalSubmit"
+        return self._templates.page("task_done.html", language=visiting.language, at=at, address=address)

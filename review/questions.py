@@ -1,73 +1,40 @@
-"""How each kind of question is worded for a person, and how a submitted form becomes an answer."""
+"""What each kind of question wants of a person, and how a submitted form becomes an answer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from review.config import NameProblem
 from review.forms import Form
-from store.review import LeasedQuestion
+from store.review import UNSURE, LeasedQuestion
 
-NAME_LIMIT, DEFINITION_LIMIT, REASON_LIMIT = 60, 300, 200
-REASONS = (
-    "I cannot tell",
-    "I cannot see or read it",
-    "The question is unclear",
-    "I would rather not look at this",
-    "Something else",
-)
-
-
-@dataclass(frozen=True)
-class Wording:
-    question: str
-    choose: int  # of the examples, those that have it; 0 where the question says which
-    hint: str
-    nothing: str
-
-
-WORDINGS = {
-    "two-of-three": Wording(
-        "What do two of these share that the third lacks?", 2, "Choose the two, then name it.", "Nothing that two share"
-    ),
-    "pair": Wording(
-        "What does one of these have that the other lacks?", 1, "Choose the one, then name it.", "No such difference"
-    ),
-    "one-of-three": Wording(
-        "What does one of these have that the other two lack?", 1, "Choose the one, then name it.", "Nothing like that"
-    ),
-    "left-right": Wording(
-        "What do all on the left have that none on the right has?", 0, "Name it.", "Nothing of the kind"
-    ),
-    "groups": Wording("What do clearly more on one side have than on the other?", 0, "Name it.", "No clear difference"),
-    "tag": Wording("What does this have?", 0, "Name one thing that you notice.", "Nothing worth a name"),
-    "family": Wording(
-        "Which of these are values of one attribute?",
-        0,
-        "Mark those of which an example has one at most, as hair is black or grey, then name the attribute.",
-        "They are not",
-    ),
-    "value": Wording("Which of these does it have?", 1, "Choose one.", "None of these"),
-    "why": Wording("Does it have this, and why?", 1, "Choose one, then say what it rests on.", ""),
+DEFINITION_LIMIT, REASON_LIMIT = 300, 200
+REASONS = {  # as the store keeps them, and their names in the catalogue
+    UNSURE: "reason.unsure",
+    "I cannot see or read it": "reason.unseen",
+    "The question is unclear": "reason.unclear",
+    "I would rather not look at this": "reason.unwilling",
+    "Something else": "reason.other",
 }
+# How many of the examples are chosen, those that have it; none where the question says which.
+CHOOSE = {"two-of-three": 2, "pair": 1, "one-of-three": 1, "value": 1, "why": 1}
 OPTIONS = {"family": "features", "value": "values"}  # of a question that is answered by choosing among words
-HAS_OR_LACKS = (("It has it", ""), ("It lacks it", ""))
+HAS_OR_LACKS = ("why.has", "why.lacks")  # of a question why, in the catalogue
+TYPED = ("name", "definition", "missing", "why", "quote")  # fields of a question that has a page of its own
 VALUES_LIMIT = 20
 WHY_LIMIT, QUOTE_LIMIT = 400, 300
 
 
 class Unclear(Exception):
-    """The form is not an answer; the message says what is missing."""
+    """The form is not an answer: `key` of the catalogue says what is wrong with which field."""
 
-
-def options_in(kind: str, question: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """The words, each with a definition, that a person chooses among; none where examples are chosen."""
-    if kind == "why":
-        return HAS_OR_LACKS
-    return question[OPTIONS[kind]] if kind in OPTIONS else ()
+    def __init__(self, field: str, key: str, **values: Any) -> None:
+        super().__init__(key)
+        self.field = field
+        self.key = key
+        self.values = values
 
 
 def comparison(
@@ -84,14 +51,13 @@ def comparison(
         return {"verdict": "none"}
     if shown.kind in OPTIONS:
         return _chosen(shown, form, clean, name_problem)
-    wording, count = WORDINGS[shown.kind], len(shown.question["examples"])
+    choose, count = CHOOSE.get(shown.kind, 0), len(shown.question["examples"])
     chosen = sorted({number for number in form.numbers("shown") if number < count})
-    if wording.choose and len(chosen) != wording.choose:
-        wanted = "the one that has it" if wording.choose == 1 else "the two that share it"
-        raise Unclear(f"Choose {wanted}: {len(chosen)} {'is' if len(chosen) == 1 else 'are'} chosen now.")
+    if choose and len(chosen) != choose:
+        raise Unclear("shown", f"problem.choose.{choose}", n=len(chosen))
     asked = shown.question
     name, definition = _named(form, clean, name_problem, asked.get("known", ()), asked.get("exclude", ()))
-    if not wording.choose and shown.kind != "groups":  # of groups a person does not say which examples have it
+    if not choose and shown.kind != "groups":  # of groups a person does not say which examples have it
         chosen = list(range(count))
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
 
@@ -105,11 +71,11 @@ def _named(
 ) -> tuple[str, str]:
     name, definition = clean(form.one("name")[:400]), clean(form.one("definition")[:2000])
     if not name:
-        raise Unclear("Give it a name of one to five words.")
-    if problem := name_problem(name, known, exclude):
-        raise Unclear(f"“{name}” cannot be used: {problem}.")
+        raise Unclear("name", "problem.no name")
+    if fault := name_problem(name, known, exclude):
+        raise Unclear("name", "problem.name", name=name, fault=fault)
     if len(definition) > DEFINITION_LIMIT:
-        raise Unclear(f"Keep the definition to one sentence of at most {DEFINITION_LIMIT} characters.")
+        raise Unclear("definition", "problem.definition", n=DEFINITION_LIMIT)
     return name, definition
 
 
@@ -123,17 +89,17 @@ def _chosen(
         if "several" in form:
             return {"verdict": "none", "note": "more than one of the values"}
         if len(chosen) != 1:
-            raise Unclear(f"Choose one: {len(chosen)} are chosen now.")
+            raise Unclear("shown", "problem.choose.value", n=len(chosen))
         name, definition = options[chosen[0]]
         return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen}
     if len(chosen) < 2:
-        raise Unclear("Mark at least two that belong together, or say that they are not values of one attribute.")
+        raise Unclear("shown", "problem.choose.family")
     name, definition = _named(form, clean, name_problem, ())
     words = [clean(word) for word in form.one("missing")[:4000].replace(";", ",").split(",")]
     new = list(dict.fromkeys(word for word in words if word))[:VALUES_LIMIT]
     for word in new:
-        if problem := name_problem(word, [option[0] for option in options], ()):
-            raise Unclear(f"“{word}” cannot be used: {problem}.")
+        if fault := name_problem(word, [option[0] for option in options], ()):
+            raise Unclear("missing", "problem.name", name=word, fault=fault)
     more = [[word, "", [len(chosen) + place]] for place, word in enumerate(new)]
     return {"verdict": "feature", "name": name, "definition": definition, "shown": chosen, "more": more}
 
@@ -142,16 +108,16 @@ def _reason(form: Form, clean: Callable[[str], str], example: Mapping[str, Any])
     """Whether the example has the feature, why, and of a text the words that show it, as they stand in it."""
     chosen = {number for number in form.numbers("shown") if number < len(HAS_OR_LACKS)}
     if len(chosen) != 1:
-        raise Unclear("Choose whether it has it or lacks it.")
+        raise Unclear("shown", "problem.why.choose")
     has, why, quote = chosen == {0}, clean(form.one("why")[:2000]), form.one("quote")[:2000].split()
     if not any(character.isalpha() for character in why) or len(why) > WHY_LIMIT:
-        raise Unclear(f"Say why, in one sentence of at most {WHY_LIMIT} characters.")
+        raise Unclear("why", "problem.why", n=WHY_LIMIT)
     text = example.get("text") or ""
     found = re.search(r"\s+".join(map(re.escape, quote)), text) if quote else None
     if quote and (found is None or len(found.group()) > QUOTE_LIMIT):
-        raise Unclear(f"Copy the words of the text as they stand in it, {QUOTE_LIMIT} characters at most.")
+        raise Unclear("quote", "problem.why.quote", n=QUOTE_LIMIT)
     if has and text and not quote and example.get("image") is None:
-        raise Unclear("Copy the words of the text that show it.")
+        raise Unclear("quote", "problem.why.no quote")
     return {"verdict": "yes" if has else "no", "reason": why, "quote": found.group() if found else ""}
 
 
@@ -175,4 +141,4 @@ def labels(form: Form) -> tuple[dict[int, bool], list[int]]:
 
 
 def reason(form: Form, clean: Callable[[str], str]) -> str:
-    return clean(form.one("reason")[:400])[:REASON_LIMIT] or REASONS[0]
+    return clean(form.one("reason")[:400])[:REASON_LIMIT] or UNSURE

@@ -8,6 +8,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from review.languages import CATALOGUES, language_of
+
 MAX_BODY_BYTES = 128 * 1024  # forms are small
 POLICY = (
     "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -53,19 +55,20 @@ class SecurityHeaders:
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
+                headers.add_vary_header("Accept-Language")
             await send(message)
 
         try:
             await self._app(scope, _limited(scope, receive), guarded)
         except TooLarge:
             if not started:
-                await _plain(guarded, 413, "Too large", "Nothing was saved.")
+                await _plain(guarded, scope, 413, "title.413", "error.large")
         except ClientDisconnect:
             pass  # nobody is there to be answered, and nothing has failed
         except Exception:
             _log.exception("a request failed")
             if not started:
-                await _plain(guarded, 500, "Something went wrong", "Nothing was saved: try again.")
+                await _plain(guarded, scope, 500, "title.error", "error.other")
 
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
@@ -86,8 +89,11 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
     return limited
 
 
-async def _plain(send: Send, status: int, title: str, message: str) -> None:
-    text = f"<!doctype html><html lang=en><title>{title}</title><h1>{title}</h1><p>{message}</p></html>"
+async def _plain(send: Send, scope: Scope, status: int, title: str, message: str) -> None:
+    language = language_of(dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1"))
+    say = CATALOGUES[language]
+    head, body = f"<title>{say(title)}</title>", f"<h1>{say(title)}</h1><p>{say(message)}</p>"
+    text = f"<!doctype html><html lang={language}>{head}{body}</html>"
     headers = [(b"content-type", b"text/html; charset=utf-8"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode()})

@@ -4,20 +4,35 @@ Everything is escaped, and an undefined name is an error."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from review.config import NameProblem
+from review.languages import CATALOGUES, Catalogue
 from review.media import film_kind
-from review.questions import REASONS, WORDINGS, options_in
-from store.review import EXEMPLARS, LeasedQuestion, QueueProgress, digests_in, digests_shown
+from review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
+from store.review import (
+    DATASET,
+    EXEMPLARS,
+    UNSURE,
+    VOTE,
+    LeasedQuestion,
+    Queue,
+    QueueOutlook,
+    QueueProgress,
+    digests_in,
+    digests_shown,
+)
 
+IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts
+DIGITS = "123456789"
+FASTEST = 0.5  # seconds that a question takes at least
 
 
 @dataclass(frozen=True)
@@ -30,65 +45,101 @@ class Card:
     text: str | None
     pictured: bool
     film: bool
+    moving: bool = False  # an animation, which can be paused
     marked: bool = False
+    unsure: bool = False
 
 
-def card(name: str, value: int, digest: str, shown: dict[str, Any] | None, *, marked: bool = False) -> Card:
-    found = shown or {"text": None, "image": None}
-    image = found["image"]
-    return Card(name, value, digest, found["text"], image is not None, film_kind(image) is not None, marked)
+@dataclass(frozen=True)
+class PageProgress:
+    """How far a person is, as the bar of a page shows it."""
+
+    given: int
+    total: int
+    line: str
+
+
+class Cards:
+    """Makes cards of examples, in one language."""
+
+    def __init__(self, say: Catalogue, examples: dict[str, dict[str, Any]], is_moving: IsMoving) -> None:
+        self._say = say
+        self._examples = examples
+        self._is_moving = is_moving
+
+    def numbered(self, number: int, value: int, digest: str, **marks: bool) -> Card:
+        return self.named(self._say.plain("example", number=number + 1), value, digest, **marks)
+
+    def named(self, name: str, value: int, digest: str, **marks: bool) -> Card:
+        found = self._examples.get(digest) or {"text": None, "image": None}
+        film = film_kind(found["image"]) is not None
+        moving = not film and found["image"] is not None and self._is_moving(digest, found)
+        return Card(name, value, digest, found["text"], found["image"] is not None, film, moving, **marks)
 
 
 def digests_of(shown: list[LeasedQuestion]) -> list[str]:
     return [digest for one in shown for digest in digests_shown(one.question)]
 
 
-def page_context(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def page_context(
+    shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]], say: Catalogue, is_moving: IsMoving
+) -> dict[str, Any]:
     """For the template of a comparison or of a page of labels."""
-    first = shown[0]
-    leases = [one.id for one in shown]
-    if first.kind != "label":
-        said = first.answer or {}
-        digests = digests_in(first.question)
-        cards = [
-            card(f"Example {number + 1}", number, digest, examples.get(digest), marked=number in said.get("shown", ()))
-            for number, digest in enumerate(digests)
-        ]
-        split = len(digests) - len(first.question.get("without", ()))
-        return {
-            "template": "compare.html",
-            "wording": WORDINGS[first.kind],
-            "kind": first.kind,
-            "cards": cards[:split],
-            "without": cards[split:],
-            "known": first.question.get("known", []),
-            "about": first.question.get("about", ""),
-            "avoid": "; ".join(filter(None, [first.question.get("avoid"), *first.question.get("exclude", ())])),
-            "options": options_of(first.kind, first.question, _chosen(said)),
-            "attribute": first.question.get("attribute") or first.question.get("feature", ("", "")),
-            "given": _given(said),
-            "leases": leases,
-            "reasons": REASONS,
-        }
+    cards = Cards(say, examples, is_moving)
+    first = next((one for one in shown if one.purpose == VOTE), shown[0])  # a check may have been entered without words
+    return {
+        "leases": [one.id for one in shown],
+        "about": first.question.get("about", ""),
+        "reasons": REASONS,
+        "skipped": (shown[0].answer or {}).get("skipped", "") if _same_answer(shown) else "",
+        **(_of_labels(shown, first, cards, say) if first.kind == "label" else _of_comparison(first, cards, say)),
+    }
+
+
+def _same_answer(shown: list[LeasedQuestion]) -> bool:
+    """Whether the page was skipped as a whole; examples that are unsure among others are marked one by one."""
+    said = [(one.answer or {}).get("skipped") for one in shown]
+    return len(set(said)) == 1 and (len(said) == 1 or said[0] != UNSURE)
+
+
+def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
+    said, question = asked.answer or {}, asked.question
+    chosen, digests = _chosen(said), digests_in(question)
+    every = [cards.numbered(place, place, digest, marked=place in chosen) for place, digest in enumerate(digests)]
+    split = len(digests) - len(question.get("without", ()))
+    return {
+        "template": "compare.html",
+        "kind": asked.kind,
+        "choose": CHOOSE.get(asked.kind, 0),
+        "cards": every[:split],
+        "without": every[split:],
+        "known": question.get("known", []),
+        "avoid": "; ".join(filter(None, [question.get("avoid"), *question.get("exclude", ())])),
+        "options": options_of(asked.kind, question, chosen, say),
+        "attribute": question.get("attribute") or question.get("feature", ("", "")),
+        "given": _given(said),
+        "problem": None,
+    }
+
+
+def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
+    said = [one.answer or {} for one in shown]
     return {
         "template": "label.html",
         "feature": first.question["feature"][0],
         "definition": first.question["feature"][1],
-        "about": first.question.get("about", ""),
-        "exemplars": _exemplars(shown, examples),
+        "exemplars": _exemplars(shown, cards, say),
         "cards": [
-            card(
-                f"Example {number + 1}",
+            cards.numbered(
+                place,
                 one.id,
                 one.question["example"],
-                examples.get(one.question["example"]),
-                marked=(one.answer or {}).get("verdict") == "yes",
+                marked=answer.get("verdict") == "yes",
+                unsure=answer.get("skipped") == UNSURE,
             )
-            for number, one in enumerate(shown)
+            for place, (one, answer) in enumerate(zip(shown, said, strict=True))
         ],
         "keys": LETTERS,
-        "leases": leases,
-        "reasons": REASONS,
     }
 
 
@@ -100,19 +151,19 @@ def _given(said: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _chosen(said: Mapping[str, Any]) -> Collection[int]:
-    """Places of the words that it chose: of a reason by its verdict."""
+    """Places of what it chose: of a reason by its verdict."""
     chosen: Collection[int] = said.get("shown", ())
     return chosen or {"yes": (0,), "no": (1,)}.get(said.get("verdict", ""), ())
 
 
-def _exemplars(shown: list[LeasedQuestion], examples: dict[str, dict[str, Any]]) -> list[Card]:
+def _exemplars(shown: list[LeasedQuestion], cards: Cards, say: Catalogue) -> list[Card]:
     """Examples that are known to have the feature, which are marked, or to lack it; not those that are asked about."""
     asked = {one.question["example"] for one in shown}
     listed = next((one.question[EXEMPLARS] for one in shown if EXEMPLARS in one.question), ())
     known = [pair for pair in listed if pair[0] not in asked]
+    names = {True: say.plain("this has it"), False: say.plain("this lacks it")}
     return [
-        card("This has it" if has else "This lacks it", number, digest, examples.get(digest), marked=has)
-        for number, (digest, has) in enumerate(known)
+        cards.named(names[bool(has)], number, digest, marked=bool(has)) for number, (digest, has) in enumerate(known)
     ]
 
 
@@ -127,58 +178,77 @@ class Option:
     marked: bool
 
 
-def options_of(kind: str, question: dict[str, Any], marked: Collection[int]) -> list[Option]:
-    keys = [*"123456789", *LETTERS]
+def options_of(kind: str, question: dict[str, Any], marked: Collection[int], say: Catalogue) -> list[Option]:
+    listed = (
+        [(say.plain(key), "") for key in HAS_OR_LACKS] if kind == "why" else question.get(OPTIONS.get(kind, ""), ())
+    )
+    keys = DIGITS + (LETTERS if kind == "value" else "")  # where a name is typed, a letter is part of it
     return [
-        Option(number, keys[number] if number < len(keys) else "", name, definition, number in marked)
-        for number, (name, definition) in enumerate(options_in(kind, question))
+        Option(number, keys[number : number + 1], name, definition, number in marked)
+        for number, (name, definition) in enumerate(listed)
     ]
 
 
-def progress_line(progress: QueueProgress) -> str:
-    if progress.left == 0:
-        return f"{progress.given:,} answered"
-    left = f"{progress.given:,} answered, {progress.left:,} to go"
-    if progress.seconds is None:
-        return left
-    return f"{left}, {duration(progress.left * max(progress.seconds, 0.5))} left"
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with which field of a form."""
+
+    field: str
+    text: str
 
 
-def duration(seconds: float) -> str:
-    if seconds < 90:
-        return "about a minute"
-    if seconds < 5400:
-        return f"about {round(seconds / 60)} minutes"
-    return f"about {round(seconds / 3600)} hours"
+def problem_of(unclear: Unclear, say: Catalogue) -> Problem:
+    values = dict(unclear.values)
+    if fault := values.pop("fault", ""):
+        values["problem"] = say.plain(f"name.{fault}")
+    return Problem(unclear.field, say.plain(unclear.key, **values))
 
 
-def moment(seconds: float | None) -> str:
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+def suggestions(queue: Queue, asked: LeasedQuestion, name_problem: NameProblem) -> list[str]:
+    """Names that were used in the same queue for the same data set, and that may be given here."""
+    question = asked.question
+    known, exclude = question.get("known", ()), question.get("exclude", ())
+    used = queue.records.names_used(asked.queue, question.get(DATASET, ""))
+    return [name for name in used if not name_problem(name, known, exclude)]
 
 
-def share(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{100 * value:.0f} %"
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    return "–" if value is None or value != value else f"{value:,.{digits}f}"
-
-
-FILTERS = {"moment": moment, "share": share, "number": number}
+def progress_of(progress: QueueProgress, outlook: QueueOutlook, on_page: int, say: Catalogue) -> PageProgress:
+    """`on_page` is how many questions the page has; none is a page without a question."""
+    comparisons, labels = progress.comparisons + outlook.comparisons, progress.labels + outlook.labels
+    total = max(progress.given + round(comparisons + labels), progress.given + on_page, 1)
+    if not on_page:
+        return PageProgress(progress.given, total, say.plain("progress.answered", n=progress.given))
+    at, to = progress.given + 1, progress.given + on_page
+    line = say.plain("progress.one" if on_page == 1 else "progress.many", at=at, to=to, total=total)
+    left = zip((comparisons, labels), progress.seconds, strict=True)
+    times = [None if seconds is None else number * max(seconds, FASTEST) for number, seconds in left if number]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
+        return PageProgress(progress.given, total, line)
+    left_over = say.plain("progress.left", time=say.duration(sum(known)))
+    return PageProgress(progress.given, total, f"{line}, {left_over}")
 
 
 class Templates:
-    def __init__(self) -> None:
-        self._environment = Environment(
-            loader=FileSystemLoader(Path(__file__).parent / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,  # saves a look at the template's file for every page
-        )
-        self._environment.filters.update(FILTERS)
+    """The templates in each language: `t` in them is its catalogue."""
 
-    def page(self, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
-        text = self._environment.get_template(template).render(context)
-        return HTMLResponse(text.encode("utf-8", "replace"), status)
+    def __init__(self) -> None:
+        self._environments = {language: _environment(say) for language, say in CATALOGUES.items()}
+
+    def page(self, template: str, status: int = 200, /, *, language: str, **context: Any) -> HTMLResponse:
+        text = self._environments[language].get_template(template).render(context)
+        return HTMLResponse(text.encode("utf-8", "replace"), status, {"Content-Language": language})
+
+
+def _environment(say: Catalogue) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # saves a look at the template's file for every page
+    )
+    environment.globals["t"] = say
+    environment.filters |= {"moment": say.moment, "share": say.share, "number": say.number}
+    return environment

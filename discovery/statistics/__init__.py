@@ -13,7 +13,7 @@ from discovery.statistics.correctness import (
     calibration,
     error_columns,
 )
-from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, TOLERANCE, dawid_skene, why_not
+from discovery.statistics.dawid_skene import ENOUGH_TO_LABEL, FEWEST_WORKERS, TOLERANCE, dawid_skene, why_not
 from discovery.statistics.escalation import (
     Setting,
     Side,

@@ -52,7 +52,8 @@ def serve(
         lease_minutes=lease_minutes, checks=checks, repeats=repeats, pass_mark=pass_mark,
     )  # fmt: skip
     _say(f"the page answers at {settings.address}; Ctrl-C ends it")
-    _say("invite people with: python -m flows review invite NAME")
+    where = f" --store {output.store}" if output.store else ""
+    _say(f"invite people with: python -m flows review invite NAME{where}")
     _say(f"overview: {invite(opened, 'admin', days=days, admin=True, address=settings.address)}")
     serve_page(opened, settings)
     _say("the page has ended: every answer is kept; run the same command again to go on")
@@ -63,16 +64,23 @@ def invite(
     *names: People,
     days: Days = 14.0,
     admin: Annotated[bool, flag("to the view of the whole review")] = False,
+    sender: Annotated[
+        str | None, option("SENDER", "who invites, as the page tells them (default: this account)")
+    ] = None,
     base_url: BaseUrl = None,
     output: StoreOutput = STORE,
 ) -> None:
     """Print a link for each person who may answer."""
     from flows.reviewing import invite as make_link
+    from flows.reviewing import is_running
 
-    opened = _named("invite", names, output.store)
-    links = {name: make_link(opened, name, days=days, admin=admin, address=base_url) for name in names}
+    opened, by = _named("invite", names, output.store), _account() if sender is None else sender
+    links = {name: make_link(opened, name, days=days, admin=admin, address=base_url, by=by) for name in names}
     lines = [link if len(links) == 1 else f"{name}: {link}" for name, link in links.items()]
     output.print(links, lines)
+    if base_url is None and not is_running(opened):
+        where = f" --store {output.store}" if output.store else ""
+        _say(f"the page is not running, and the links work only while it is: python -m flows review{where}")
 
 
 @action(review, "review revoke Ann")
@@ -85,14 +93,21 @@ def revoke(*names: People, output: StoreOutput = STORE) -> None:
     output.print(ended, [f"{name}: {count} invitations revoked" for name, count in ended.items()])
 
 
-@action(review, "review withdraw Ann")
-def withdraw(*names: People, output: StoreOutput = STORE) -> None:
-    """Set aside all answers of people."""
+@action(review, "review withdraw Ann --yes")
+def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> None:
+    """Set aside all answers of people, and take back the features that only they have named."""
     from flows.reviewing import withdraw as set_aside
 
     opened = _named("withdraw", names, output.store)
-    counts = {name: set_aside(opened, name) for name in names}
-    output.print(counts, [f"{name}: {count} answers set aside" for name, count in counts.items()])
+    effects = {name: set_aside(opened, name, really=yes) for name in names}
+    lines = [
+        f"{name}: {one.answers} answers set aside, {one.reopened} questions asked again of others, {one.used} answers "
+        f"used by runs; features taken back: {', '.join(one.features) or 'none'}"
+        for name, one in effects.items()
+    ]
+    output.print({name: asdict(one) for name, one in effects.items()}, lines)
+    if not yes:
+        _say("nothing was withdrawn: add --yes to do it")
 
 
 @action(review, "review status")
@@ -137,8 +152,10 @@ def checks(
     from sources import Columns
 
     columns = Columns(id_column, text_column, image_column)
-    count = add_checks(_open(output.store), dataset, Path(file), queue, columns)
-    output.print(count, [f"{count} attention checks in queue {queue}"])
+    entered = add_checks(_open(output.store), dataset, Path(file), queue, columns)
+    output.print(entered.count, [f"{entered.count} attention checks in queue {queue}"])
+    for line in entered.remarks:
+        _say(line)
 
 
 @action(review, "review publish --mturk --reward 0.05 --cap 20")
@@ -258,6 +275,16 @@ def _named(action: str, names: tuple[str, ...], url: str | None) -> Store:
     if not names:
         raise UsageError(f"review {action} takes the NAME of a person, not ''")
     return _open(url)
+
+
+def _account() -> str:
+    """The name of the account that runs this; empty where it has none."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def _say(line: str) -> None:

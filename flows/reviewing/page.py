@@ -1,9 +1,9 @@
-"""The review page: serve it, invite and revoke people, export votes, and add attention checks."""
+"""The review page: serve it, invite and revoke people, export votes."""
 
 from __future__ import annotations
 
-import csv
 import gc
+import json
 import logging
 import socket
 import threading
@@ -18,51 +18,22 @@ from typing import TYPE_CHECKING, Any
 from flows.errors import UsageError
 from flows.reviewing.mturk import PRODUCTION, SANDBOX
 from flows.reviewing.server_log import LOGGING
-from models import Feature, Label
-from models.people import check_of
-from models.prompting import clean, name_problem
+from models.prompting import clean, name_fault
 from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
 from review import LINK, SECRET, ReviewConfig, Signer
-from sources import ANY, Columns, Example, load_dataset
 from store import Store
-from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion
+from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, Withdrawal
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-ANSWERS = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
-
-
-def add_checks(store: Store, dataset: str, path: Path, queue: str, columns: Columns = ANY) -> int:
-    """Enter the rows of a CSV file (feature, id, answer, optionally definition) as checks; how many there are."""
-    examples = {example.id: example for example in load_dataset(dataset, columns).examples}
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path} ({error}): give a CSV file in UTF-8") from None
-    checks = [_check(number, row, examples, path, queue) for number, row in enumerate(rows, start=2)]
-    store.queue.items.enqueue(checks)
-    return len(checks)
-
-
-def _check(number: int, row: dict[str, str], examples: dict[str, Example], path: Path, queue: str) -> ReviewQuestion:
-    for column in ("feature", "id", "answer"):
-        if not row.get(column):
-            raise UsageError(f"{path}, line {number}: no {column!r}: the columns are feature, id and answer")
-    if row["id"] not in examples:
-        raise UsageError(f"{path}, line {number}: no example {row['id']!r} in the data set")
-    if row["answer"].lower() not in ANSWERS:
-        raise UsageError(f"{path}, line {number}: answer {row['answer']!r}: write yes or no")
-    feature = Feature(row["feature"], row.get("definition") or "")
-    return check_of(queue, Label(feature, examples[row["id"]]), ANSWERS[row["answer"].lower()])
-
 
 _log = logging.getLogger(__name__)
 ADDRESS = "address"  # the name under which the store remembers where the page was last served
 DEFAULT_ADDRESS = "http://127.0.0.1:8765"
 DAY = 86_400.0
 RESUME_SECONDS = 2.0
+UNTOUCHED_SECONDS = 180.0  # after which a page that nobody has touched goes to another person
+LISTENING = "listening"  # the name under which the store remembers host and port of the page
 CONNECTIONS = 16
 
 
@@ -89,10 +60,12 @@ class PageSettings:
 
     @property
     def address(self) -> str:
-        return (self.base_url or f"http://{self.host}:{self.port}").rstrip("/")
+        return (self.base_url or f"http://{_reachable(self.host)}:{self.port}").rstrip("/")
 
     def config(self) -> ReviewConfig:
-        terms = LeaseTerms(self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats)
+        terms = LeaseTerms(
+            self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats, UNTOUCHED_SECONDS
+        )
         marks = QualityTerms(pass_mark=self.pass_mark)
 
         def quality(records: Iterable[dict[str, Any]], consensus: dict[int, str]) -> ReviewerQuality:
@@ -100,7 +73,7 @@ class PageSettings:
 
         return ReviewConfig(
             clean=clean,
-            name_problem=name_problem,
+            name_problem=name_fault,
             quality=quality,
             export=csv_lines,
             base_url=self.address,
@@ -127,6 +100,7 @@ def serve_app(store: Store, settings: PageSettings, app: FastAPI) -> None:
     from flows.reviewing.connections import backlog, bounded_protocol, most_open_files
 
     _assert_free(settings)
+    store.queue.people.remember(LISTENING, json.dumps([_here(settings.host), settings.port]))
     _warm_up(store.queue, settings)
     with resuming(store.queue):
         uvicorn.run(
@@ -201,19 +175,48 @@ def resume(queue: Queue) -> list[str]:
         return resume_ready_runs(queue)
 
 
+def _here(host: str) -> str:
+    """Where a page that listens at this address is reached from the same machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not listened at
+
+
+def _reachable(host: str) -> str:
+    """As a link names it: one that stands for all addresses of this machine is none that a browser can open."""
+    if _here(host) != host:
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
+
+def is_running(store: Store) -> bool:
+    """Whether the page answers where it was last served from this machine."""
+    remembered = store.queue.people.remembered(LISTENING)
+    if remembered is None:
+        return False
+    host, port = json.loads(remembered)
+    try:
+        with socket.create_connection((host, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
 def link_of(queue: Queue, invitation: Invitation, address: str | None = None) -> str:
     """The personal link of an invitation."""
     where = address or queue.people.remembered(ADDRESS) or DEFAULT_ADDRESS
     return f"{where.rstrip('/')}/i/{Signer(queue.people.secret(SECRET)).sign(invitation.id, LINK)}"
 
 
-def invite(store: Store, name: str, *, days: float, admin: bool = False, address: str | None = None) -> str:
+def invite(
+    store: Store, name: str, *, days: float, admin: bool = False, address: str | None = None, by: str = ""
+) -> str:
+    """The link of a new invitation; the page tells who it is from."""
     called = clean(name)
     if not called or len(called) > 80:
         raise UsageError(f"NAME {name!r} is empty or longer than 80 characters: give the name of a person")
     if not 0 < days <= 366:
         raise UsageError(f"--days {days:g}: an invitation lasts more than 0 and at most 366 days")
-    return link_of(store.queue, store.queue.people.invite(called, ADMIN if admin else REVIEWER, days * DAY), address)
+    role = ADMIN if admin else REVIEWER
+    return link_of(store.queue, store.queue.people.invite(called, role, days * DAY, clean(by)[:80]), address)
 
 
 def revoke(store: Store, name: str) -> int:
@@ -224,13 +227,15 @@ def revoke(store: Store, name: str) -> int:
     return ended
 
 
-def withdraw(store: Store, name: str) -> int:
-    """Set a reviewer's answers aside and end their invitations; how many answers."""
+def withdraw(store: Store, name: str, *, really: bool) -> Withdrawal:
+    """Set a reviewer's answers aside and end their invitations, or only say what that would do."""
     person = store.queue.people.find(name)
     if person is None:
         raise UsageError(f"nobody called {name!r} has answered: `python -m flows review export FILE` says who has")
+    if not really:
+        return store.queue.withdrawals.preview(person.id)
     store.queue.people.revoke(name)
-    return store.queue.votes.withdraw(person.id)
+    return store.queue.withdrawals.withdraw(person.id)
 
 
 def export(store: Store, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from discovery import Kind
@@ -28,7 +28,16 @@ from models.oracle import (
 )
 from models.prompting import Brief
 from sources import Example, without_secrets
-from store.review import EXEMPLARS, MOST_PAID_SECONDS, Queue, ReviewQuestion, Standing, Vote
+from store.review import (
+    DATASET,
+    EXEMPLARS,
+    MOST_PAID_SECONDS,
+    Queue,
+    ReviewQuestion,
+    Standing,
+    Vote,
+    page_of_checks,
+)
 
 NO_BRIEF = Brief()
 AT_ONCE = 5_000  # questions that are enqueued together
@@ -60,12 +69,19 @@ class HumanOracle:
     refusals_are_final = True  # a question that people have given up stays given up
 
     def __init__(
-        self, queue: Queue, name: str = "", terms: HumanTerms | None = None, clock: Callable[[], float] = time.time
+        self,
+        queue: Queue,
+        name: str = "",
+        terms: HumanTerms | None = None,
+        clock: Callable[[], float] = time.time,
+        *,
+        dataset: str = "",
     ) -> None:
         self._queue = queue
         self._terms = terms or HumanTerms()
         self._clock = clock
         self._name = name or "main"
+        self._dataset = dataset  # told with each question, and no part of it
         self._brief = Brief(self._terms.about, self._terms.avoid)
         self.identity = OracleIdentity(kind="human", model=self._name, parameters=self._brief.parameters)
         self._keys = QuestionKeys(self.identity)
@@ -113,6 +129,7 @@ class HumanOracle:
             question,
             digest,
             self._brief,
+            self._dataset,
             votes=votes,
             patience=terms.skips,
             priority=terms.priority,
@@ -133,8 +150,9 @@ class HumanOracle:
 
 
 def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
-    """An attention check: a label whose answer is known, on a page among others of its feature."""
-    return _item(queue, label, _digest(queue, label, "check"), NO_BRIEF, expected=expected)
+    """An attention check: a label whose answer is known, asked among others of a feature of that name."""
+    digest, page = _digest(queue, label, "check"), page_of_checks(queue, label.feature.name)
+    return replace(_item(queue, label, digest, NO_BRIEF, expected=expected), page=page)
 
 
 def _content(question: Question, brief: Brief) -> dict[str, Any]:
@@ -150,9 +168,11 @@ def _digest(queue: str, question: Question, *marks: str, brief: Brief = NO_BRIEF
     return digest_of([queue, *marks, _content(question, brief)])
 
 
-def _item(queue: str, question: Question, digest: str, brief: Brief, **terms: Any) -> ReviewQuestion:
+def _item(queue: str, question: Question, digest: str, brief: Brief, dataset: str = "", **terms: Any) -> ReviewQuestion:
     """Labels of one feature share a page; every other question has its own."""
     content, label = _content(question, brief), isinstance(question, Label)
+    if dataset:
+        content[DATASET] = dataset
     examples = {example.digest: _stored(example) for example in examples_of(question)}
     if isinstance(question, Label) and question.feature.exemplars:
         content[EXEMPLARS] = [[one.example.digest, one.has] for one in question.feature.exemplars]

@@ -12,6 +12,14 @@ NAME_LIMIT = 60
 WORDS_LIMIT = 5
 
 _PLACEHOLDERS = {"name", "feature", "string", "none", "n/a", "unknown", "example", "difference", "similarity", "other"}
+# What people type instead of a name, in the languages of the review page.
+_NO_ANSWERS = {
+    *("nothing", "nothing else", "dont know", "do not know", "i dont know", "i do not know", "dunno", "idk", "no idea"),
+    *("not sure", "unsure", "cannot tell", "cant tell", "both", "both of them", "neither", "all", "all of them"),
+    *("all three", "yes", "no", "maybe", "nichts", "weiss nicht", "ich weiss nicht", "keine ahnung", "beide", "alle"),
+    *("ja", "nein", "vielleicht", "rien", "sais pas", "je sais pas", "je ne sais pas", "aucune idée", "aucun"),
+    *("aucune", "les deux", "tous", "toutes", "oui", "non", "peut être"),
+}
 _NEGATION = re.compile(
     r"\b(?<!me-)(not|no|non|without|lacks?|lacking|missing|absent|absence|never|neither|nor|\w+n['’]t|cannot)\b",
     re.IGNORECASE,
@@ -59,21 +67,47 @@ def sounds_like_an_instruction(text: str) -> bool:
     return _INSTRUCTION.search(text) is not None or "://" in text
 
 
+FAULTS = {
+    "empty": "the name is empty",
+    "no letters": "the name has no letters",
+    "no answer": "the name names nothing",
+    "long": f"the name must have one to {WORDS_LIMIT} words and at most {NAME_LIMIT} characters",
+    "instruction": "the name is an instruction or markup, not a feature",
+    "pointing": "the name points at examples instead of naming what can be seen or read in them",
+    "negation": "the name is a negation: name something that is there",
+    "known": "the name is that of a known feature",
+    "unwanted": "the name is that of a feature that is not wanted",
+}
+
+
 def name_problem(name: str, known: Iterable[str] = (), exclude: Iterable[str] = ()) -> str:
     """What is wrong with a name made by `clean`, in words that can be put back to a model; empty when nothing is."""
-    words = name.split()
-    if not any(character.isalpha() for character in name) or name.casefold().rstrip(".") in _PLACEHOLDERS:
-        return "the name is empty"
-    if len(name) > NAME_LIMIT or len(words) > WORDS_LIMIT:
-        return f"the name must have one to {WORDS_LIMIT} words and at most {NAME_LIMIT} characters"
+    fault = name_fault(name, known, exclude)
+    return FAULTS[fault] if fault else ""
+
+
+def name_fault(name: str, known: Iterable[str] = (), exclude: Iterable[str] = ()) -> str:
+    """The same as a key of FAULTS, for whoever has words of their own."""
+    if not name or name.casefold().rstrip(".") in _PLACEHOLDERS:
+        return "empty"
+    if not any(character.isalpha() for character in name):
+        return "no letters"
+    if _said(name) in _NO_ANSWERS:
+        return "no answer"
+    if len(name) > NAME_LIMIT or len(name.split()) > WORDS_LIMIT:
+        return "long"
     if sounds_like_an_instruction(name) or _MARKUP.search(name):
-        return "the name is an instruction or markup, not a feature"
+        return "instruction"
     if _POINTING.search(name):
-        return "the name points at examples instead of naming what can be seen or read in them"
+        return "pointing"
     if is_negation(name):
-        return "the name is a negation: name something that is there"
+        return "negation"
     if any(same_name(name, other) for other in known):
-        return "the name is that of a known feature"
-    if any(same_name(name, other) for other in exclude):
-        return "the name is that of a feature that is not wanted"
-    return ""
+        return "known"
+    return "unwanted" if any(same_name(name, other) for other in exclude) else ""
+
+
+def _said(name: str) -> str:
+    """In small letters, without apostrophes and marks."""
+    words = re.sub(r"['’]", "", name.casefold())
+    return " ".join(re.sub(r"[^\w]+", " ", words).split())

@@ -145,7 +145,7 @@
     const corrector = data.corrected[feature][place];
     if (corrector !== undefined) return `corrected by ${corrector}`;
     const chance = data.predicted[feature][place];
-    if (chance !== undefined) return `predicted, ${chance} % yes`;
+    if (chance !== undefined) return `predicted, ${chance}\u00a0% yes`;
     const [yes, no, abstained] = data.tallies[data.votes[feature][place]];
     const said = [[yes, "yes"], [no, "no"], [abstained, "abstained"]].filter(([votes]) => votes);
     return said.map(([votes, word]) => `${votes} ${word}`).join(", ") || "no votes";

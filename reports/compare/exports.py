@@ -44,7 +44,7 @@ def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
         rows.append(
             {
                 "oracle": one.name,
-                "stands for": "people" if one.people else "model",
+                "stands for": one.stands_for,
                 "votes": one.votes,
                 "missing": one.wanted - one.votes,
                 "single vote": share_or_reason(quality.single),

@@ -40,7 +40,7 @@ def methods(study: Study, reference: Reference) -> str:
 
 
 def _who(one: Contender) -> str:
-    kind = "people" if one.people else "model"
+    kind = f"{one.stands_for}: {one.terms}" if one.terms else one.stands_for
     votes = one.sheet.said.shape[-1]
     model = one.identity.get("model", "")
     prompts = f", prompts {one.identity['prompts']}" if one.identity.get("prompts") else ""

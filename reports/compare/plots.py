@@ -13,7 +13,7 @@ from discovery.statistics import Calibration, Setting, frontier
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
 from reports.compare.labels import Quality
-from reports.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, framed, grid, nice_ticks
+from reports.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, element, framed, grid, nice_ticks, unbroken
 
 PERCENT_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 
@@ -61,8 +61,12 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
     ]
     for share in (0.0, 0.5, 1.0):
         x, y = place(share, share)
-        parts.append(element("text", f"{100 * share:g} %", x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
-        parts.append(element("text", f"{100 * share:g} %", x=x, y=y1 + 17, class_="tick", text_anchor="middle"))
+        parts.append(
+            element("text", unbroken(f"{100 * share:g} %"), x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end")
+        )
+        parts.append(
+            element("text", unbroken(f"{100 * share:g} %"), x=x, y=y1 + 17, class_="tick", text_anchor="middle")
+        )
     most = max((one.examples for one in found.bins), default=1)
     for one in found.bins:
         x, y = place(one.said, one.true)

@@ -56,6 +56,23 @@ class Contender:
     warning: str = ""  # that the examples are not of the kind that it knows
 
     @property
+    def simulated(self) -> bool:
+        """Answers computed from known truth, whoever they stand for."""
+        return self.identity.get("kind") == "simulated"
+
+    @property
+    def stands_for(self) -> str:
+        return "simulated crowd" if self.simulated else "people" if self.people else "model"
+
+    @property
+    def terms(self) -> str:
+        """How a simulated crowd answers, in words; empty for any other."""
+        if not self.simulated:
+            return ""
+        chosen = {"crowd": self.identity.get("model"), **self.identity.get("parameters", {})}
+        return ", ".join(f"{name} {value}" for name, value in chosen.items() if value not in ("", None, {}))
+
+    @property
     def usd_per_vote(self) -> float:
         return self.usd / self.answers if self.answers else 0.0
 
@@ -86,6 +103,11 @@ class Study:
     @property
     def names(self) -> list[str]:
         return [name for name, _ in self.features]
+
+    def called(self, name: str) -> str:
+        """An oracle's name, with the word that its answers are computed where they are."""
+        found = next((one for one in self.contenders if one.name == name), None)
+        return f"{name} (a simulated crowd)" if found is not None and found.simulated else name
 
     @property
     def people(self) -> Contender | None:

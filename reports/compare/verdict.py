@@ -12,6 +12,7 @@ from reports.drawing import percent, plural, usd
 
 def verdict_of(comparison: OracleComparison) -> list[str]:
     """One sentence each about agreement, who is right, whether a model may replace a person, and whom to ask."""
+    called = comparison.study.called
     sentences = [
         f"Partial: {one.name} gave {one.votes:,} of {plural(one.wanted, 'vote')}: {one.stopped}."
         for one in comparison.study.contenders
@@ -20,16 +21,16 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
     for pair in comparison.pairs:
         agreement, kappa = pair.overall["raw agreement"], pair.overall["Cohen's kappa"]
         sentences.append(
-            f"{pair.a} and {pair.b} give the same label to {_share(agreement)} of the examples; beyond chance they "
-            f"agree by a kappa of {_number(kappa)}."
+            f"{called(pair.a)} and {called(pair.b)} give the same label to {_share(agreement)} of the examples; beyond "
+            f"chance they agree by a kappa of {_number(kappa)}."
         )
     for quality in comparison.qualities:
         if quality.majority.defined:
             sentences.append(
-                f"{quality.name} is right in {_share(quality.majority)} of its labels, measured against "
+                f"{called(quality.name)} is right in {_share(quality.majority)} of its labels, measured against "
                 f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
             )
-    sentences += [_replacement(one) for one in comparison.versus]
+    sentences += [_replacement(one, called(one.people)) for one in comparison.versus]
     sentences += [_advised(one) for one in comparison.advice]
     return sentences
 
@@ -43,15 +44,15 @@ def _no_better(right: Estimate, reference: Reference) -> str:
     return f": no better than {never_looks}, which is right in {percent(blind)}"
 
 
-def _replacement(one: Versus) -> str:
+def _replacement(one: Versus, people: str) -> str:
     test = one.test
     if test.passes is None:
-        return f"Whether {one.model} may replace one of {one.people} is not defined: {test.reason}."
+        return f"Whether {one.model} may replace one of {people} is not defined: {test.reason}."
     wins = sum(against.won for against in test.against)
     verb = "may replace" if test.passes else "may not replace"
     features = f"feature by feature, it may for {one.may_replace} of {one.tested}" if one.tested else ""
     return (
-        f"{one.model} {verb} one of {one.people}: it holds its own against {wins} of {len(test.against)} people"
+        f"{one.model} {verb} one of {people}: it holds its own against {wins} of {len(test.against)} people"
         f"{'; ' + features if features else ''} (alternative annotator test, ε = {test.epsilon:g})."
     )
 

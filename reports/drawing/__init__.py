@@ -1,6 +1,6 @@
 """Plots, SVG and templates."""
 
-from reports.drawing.number_formats import FILTERS, percent, plural, usd
+from reports.drawing.number_formats import FILTERS, percent, plural, unbroken, usd
 from reports.drawing.plots import Plot, PlotLine, PlotPanel, svg_of
 from reports.drawing.svg import (
     BOTTOM,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 
@@ -44,9 +45,15 @@ def plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
+def unbroken(text: str) -> str:
+    """With no line break between a number and its percent sign."""
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "usd": usd,
-    "percent": percent,
+    "percent": lambda share: unbroken(percent(share)),
+    "unbroken": unbroken,
     "duration": duration,
     "g_value": g_value,
     "count": count,

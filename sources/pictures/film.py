@@ -107,6 +107,18 @@ MIN_FRAME_MS = 20
 WEBP_QUALITY = 80
 
 
+def is_animation(example: Example) -> bool:
+    """Whether it has several frames, by its header; False for what cannot be read."""
+    try:
+        content = example.image_bytes()
+        check_blocks(content)
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            check_cost(image, content)
+            return getattr(image, "n_frames", 1) > 1
+    except Exception:  # opening it as a picture says why
+        return False
+
+
 def animated_webp(example: Example, longest_side: int) -> bytes | None:
     """An animation as WebP with its times, its first frames where there are very many; None for anything else."""
     try:

@@ -13,15 +13,22 @@ MAX_CANDIDATES = 24
 PERSON: BindParameter[Any] = bindparam("person")
 
 
+def page_of_checks(queue: str, feature: str) -> str:
+    """Of attention checks that are entered by the name of a feature, whatever its definition, and perhaps before it is
+    found."""
+    return f"checks {queue} {' '.join(feature.casefold().split())}"
+
+
 def extras(
     connection: Connection, person: int, chosen: Sequence[Row[Any]], shares: tuple[float, float], chance: float
 ) -> list[tuple[Row[Any], str]]:
     """Checks and repetitions to mix in among labels, each with its purpose: as many as their shares of the page say;
     `chance` (0 to 1) rounds the fraction."""
-    if not chosen[0].page:
+    if not chosen[0].page or "feature" not in chosen[0].question:
         return []
     checks, repeats = (_count(share * len(chosen), chance) for share in shares)
-    about = {"person": person, "on_page": chosen[0].page, "close_to": chosen[0].id}
+    pages = [chosen[0].page, page_of_checks(chosen[0].queue, chosen[0].question["feature"][0])]
+    about = {"person": person, "on_pages": pages, "close_to": chosen[0].id}
     extra: list[tuple[Row[Any], str]] = []
     if checks:
         extra += [(row, CHECKED) for row in connection.execute(_CHECKS, about | {"most": checks})]
@@ -31,7 +38,7 @@ def extras(
     return extra
 
 
-_SAME_PAGE = items.c.page == bindparam("on_page")
+_SAME_PAGE = items.c.page.in_(bindparam("on_pages", expanding=True))
 _SEEN = select(votes.c.item).where(votes.c.person == PERSON, votes.c.state != EXPIRED)
 # Questions whose answer may be known, the closest ones only: a feature may have very many.
 _CANDIDATES = (

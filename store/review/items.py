@@ -162,6 +162,7 @@ def _row(one: ReviewQuestion, now: float) -> dict[str, Any]:
     }
 
 
+DATASET = "dataset"  # of a question: the name of the data set that its examples are from
 EXEMPLARS = "exemplars"  # of a label: digests of examples that are shown beside it, and whether each has the feature
 
 

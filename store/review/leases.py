@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     exists,
+    func,
     insert,
     literal,
     or_,
@@ -28,6 +29,7 @@ from sqlalchemy import (
 
 from store.review.attention import PERSON, extras
 from store.review.items import ASKED, EXPIRED, GIVEN, HELD, LEASED, OPEN, VOTE, items, votes
+from store.review.people import people
 from store.sql import among
 from store.transactions import Repository, reads, writes
 
@@ -40,10 +42,29 @@ class LeaseTerms:
     """How many questions a page has, how long a lease lasts, and the share of questions for attention checks."""
 
     page_size: int = 12
-    lease_seconds: float = 900.0
+    lease_seconds: float = 900.0  # from when the page was last touched
     queue: str | None = None
     checks: float = 0.0  # share of attention checks
     repeats: float = 0.0  # share of questions asked a second time
+    untouched_seconds: float | None = None  # of a page that nobody has touched yet, if not the same
+
+    @property
+    def first_seconds(self) -> float:
+        """Of a lease when its page is shown."""
+        wanted = self.lease_seconds if self.untouched_seconds is None else self.untouched_seconds
+        return min(wanted, self.lease_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPage:
+    """The questions of one kind in one queue that a person has leased."""
+
+    person: str
+    queue: str
+    kind: str
+    questions: int
+    since: float
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +83,13 @@ class LeasedQuestion:
 # Statements are built once: building one takes longer than running it. Literal states let partial indexes be used.
 _IS_LEASED: ColumnElement[bool] = votes.c.state == bindparam(None, LEASED, literal_execute=True)
 _IS_OPEN: ColumnElement[bool] = items.c.state == bindparam(None, OPEN, literal_execute=True)
-_RENEW = update(votes).where(among(votes.c.id)).values(lease_until=bindparam("until"))
+_RENEW = (
+    update(votes)
+    .where(among(votes.c.id), votes.c.lease_until < bindparam("until"))
+    .values(lease_until=bindparam("until"))
+)
+_WHOSE = votes.c.person == bindparam("of_person")
+_TOUCH = update(votes).where(_WHOSE, _IS_LEASED).values(lease_until=bindparam("until"))
 HAS_FREE_SLOT = and_(
     _IS_OPEN, items.c.filled < items.c.votes, or_(items.c.deadline.is_(None), items.c.deadline > cast(_NOW, Double))
 )
@@ -122,7 +149,7 @@ class Leases(Repository):
             expire_leases(connection, now)
             own = connection.execute(_OWN_LEASES, values).all()
         if own[0].id is not None:
-            connection.execute(_RENEW, {"keys": [row.id for row in own], "until": now + terms.lease_seconds})
+            connection.execute(_RENEW, {"keys": [row.id for row in own], "until": now + terms.first_seconds})
             return [leased_question(row) for row in own]
         chosen = _choose(connection, person, terms, now)
         if not chosen:
@@ -137,6 +164,30 @@ class Leases(Repository):
             if (row.id, purpose) in leases
         ]
 
+    @writes
+    def touch(self, connection: Connection, person: int, terms: LeaseTerms) -> None:
+        """The person is at work on their page: from now on it has the whole time."""
+        connection.execute(_TOUCH, {"of_person": person, "until": self._clock() + terms.lease_seconds})
+
+    @writes
+    def release(self, connection: Connection, person: int) -> None:
+        """End the person's leases, so that others get the questions."""
+        drop_leases(connection, person)
+
+    @reads
+    def held(self, connection: Connection) -> list[HeldPage]:
+        """Who has which questions now, the oldest first."""
+        columns = (people.c.name, items.c.queue, items.c.kind)
+        times = (func.min(votes.c.shown_at).label("since"), func.max(votes.c.lease_until).label("until"))
+        query = (
+            select(*columns, func.count().label("questions"), *times)
+            .select_from(_WITH_QUESTION.join(people, people.c.id == votes.c.person))
+            .where(_IS_LEASED, votes.c.lease_until > self._clock())
+            .group_by(*columns)
+            .order_by("since")
+        )
+        return [HeldPage(*row) for row in connection.execute(query)]
+
     @reads
     def unanswered(self, connection: Connection, person: int, leases: Collection[int]) -> list[LeasedQuestion]:
         """The person's own among these leases that have no answer yet, including expired ones."""
@@ -150,11 +201,18 @@ def leased_question(row: Row[Any]) -> LeasedQuestion:
 
 def expire_leases(connection: Connection, now: float) -> None:
     """End the leases that have expired, which frees their slots."""
-    is_over = and_(
-        votes.c.state == LEASED, or_(votes.c.lease_until <= now, votes.c.lease_until > now + LONGEST_LEASE + 1)
-    )
+    over = or_(votes.c.lease_until <= now, votes.c.lease_until > now + LONGEST_LEASE + 1)
+    end_leases(connection, and_(votes.c.state == LEASED, over))
+
+
+def drop_leases(connection: Connection, person: int) -> None:
+    """End the person's leases."""
+    end_leases(connection, and_(votes.c.person == person, votes.c.state == LEASED))
+
+
+def end_leases(connection: Connection, which: ColumnElement[bool]) -> None:
     ended = connection.execute(
-        update(votes).where(is_over).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
+        update(votes).where(which).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
     ).all()
     free_slots(connection, [row.item for row in ended if row.purpose == VOTE])
 
@@ -163,15 +221,6 @@ def free_slots(connection: Connection, numbers: Sequence[int]) -> None:
     rows = [{"of": number} for number in sorted(numbers)]  # the same question may lose several slots
     if rows:
         connection.execute(update(items).where(items.c.id == bindparam("of")).values(filled=items.c.filled - 1), rows)
-
-
-def drop_leases(connection: Connection, person: int) -> None:
-    """End the person's leases."""
-    own = and_(votes.c.person == person, votes.c.state == LEASED)
-    ended = connection.execute(
-        update(votes).where(own).values(state=EXPIRED, slot=None).returning(votes.c.item, votes.c.purpose)
-    ).all()
-    free_slots(connection, [row.item for row in ended if row.purpose == VOTE])
 
 
 @cache
@@ -219,7 +268,7 @@ def _lease(
     wanted: dict[tuple[int, str], int | None] = {(item, VOTE): slot for item, slot in slots.items() if slot is not None}
     filled = [item for item, _ in wanted]
     wanted |= dict.fromkeys(extra)
-    fresh = {"state": LEASED, "shown_at": now, "lease_until": now + terms.lease_seconds}
+    fresh = {"state": LEASED, "shown_at": now, "lease_until": now + terms.first_seconds}
     leases: dict[tuple[int, str], int] = {}
     for row in before:
         if row.state == EXPIRED and (at := (row.item, row.purpose)) in wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Text, bindparam, cast, insert, select, update
 
 from store.errors import StoreError
 from store.schema import review_invitations, review_people, review_secrets
@@ -13,6 +13,7 @@ from store.sql import insert_new
 from store.transactions import Repository, reads, writes
 
 REVIEWER, ADMIN, WORKER = "reviewer", "admin", "worker"
+REVOKED, EXPIRED = "revoked", "expired"
 people, invitations = review_people, review_invitations
 
 
@@ -30,14 +31,18 @@ class Invitation:
     created_at: float
     expires_at: float
     revoked_at: float | None
+    by: str = ""  # who has invited, where that was said
+    ended: str = ""  # REVOKED or EXPIRED
 
 
-_INVITATIONS = select(invitations, people.c.name, people.c.role).join(people, people.c.id == invitations.c.person)
-_VALID = _INVITATIONS.where(
-    invitations.c.id == bindparam("number"),
-    invitations.c.revoked_at.is_(None),
-    invitations.c.expires_at > bindparam("now"),
+_INVITED_BY = "invited by: "  # and the number of an invitation: the name under which it is kept who has invited
+_by = review_secrets.alias("by")
+_INVITATIONS = (
+    select(invitations, people.c.name, people.c.role, _by.c.value.label("by"))
+    .join(people, people.c.id == invitations.c.person)
+    .outerjoin(_by, _by.c.name == _INVITED_BY + cast(invitations.c.id, Text))
 )
+_ONE = _INVITATIONS.where(invitations.c.id == bindparam("number"))
 
 
 class People(Repository):
@@ -68,22 +73,25 @@ class People(Repository):
         return None if row is None else Person(row.id, row.name, row.role)
 
     @writes
-    def invite(self, connection: Connection, name: str, role: str, seconds: float) -> Invitation:
+    def invite(self, connection: Connection, name: str, role: str, seconds: float, by: str = "") -> Invitation:
         now = self._clock()
         person = add_person(connection, name, role, now)
         values = {"person": person.id, "created_at": now, "expires_at": now + seconds}
         number = connection.execute(insert(invitations).values(values).returning(invitations.c.id)).scalar_one()
-        return Invitation(number, person, now, now + seconds, None)
+        if by:
+            insert_new(connection, review_secrets, [{"name": f"{_INVITED_BY}{number}", "value": by}])
+        return Invitation(number, person, now, now + seconds, None, by)
 
     @reads
     def invitation(self, connection: Connection, number: int) -> Invitation | None:
-        """The invitation, unless it is revoked or has expired."""
-        row = connection.execute(_VALID, {"number": number, "now": self._clock()}).one_or_none()
-        return None if row is None else _invitation(row)
+        """The invitation, whether it is still valid or not."""
+        row = connection.execute(_ONE, {"number": number}).one_or_none()
+        return None if row is None else _invitation(row, self._clock())
 
     @reads
     def invitations(self, connection: Connection) -> list[Invitation]:
-        return [_invitation(row) for row in connection.execute(_INVITATIONS.order_by(invitations.c.id))]
+        now = self._clock()
+        return [_invitation(row, now) for row in connection.execute(_INVITATIONS.order_by(invitations.c.id))]
 
     @writes
     def revoke(self, connection: Connection, name: str) -> int:
@@ -101,6 +109,7 @@ def add_person(connection: Connection, name: str, role: str, now: float) -> Pers
     return Person(row.id, row.name, row.role)
 
 
-def _invitation(row: Row[tuple[object, ...]]) -> Invitation:
+def _invitation(row: Row[tuple[object, ...]], now: float) -> Invitation:
     person = Person(row.person, row.name, row.role)
-    return Invitation(row.id, person, row.created_at, row.expires_at, row.revoked_at)
+    ended = REVOKED if row.revoked_at is not None else EXPIRED if row.expires_at <= now else ""
+    return Invitation(row.id, person, row.created_at, row.expires_at, row.revoked_at, row.by or "", ended)

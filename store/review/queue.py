@@ -5,10 +5,12 @@ from __future__ import annotations
 from store.review.items import Items
 from store.review.leases import Leases
 from store.review.mturk import MTurk
+from store.review.outlook import Outlooks
 from store.review.people import People
 from store.review.records import Records
 from store.review.votes import Votes
 from store.review.waits import Waits
+from store.review.withdrawals import Withdrawals
 from store.transactions import Clock, Transactions
 
 
@@ -21,6 +23,8 @@ class Queue:
         self.waits = Waits(transactions, clock)
         self.leases = Leases(transactions, clock)
         self.votes = Votes(transactions, clock)
+        self.outlooks = Outlooks(transactions, clock)
+        self.withdrawals = Withdrawals(transactions, clock)
         self.people = People(transactions, clock)
         self.records = Records(transactions, clock)
         self.mturk = MTurk(transactions, clock)

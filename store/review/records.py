@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import CompoundSelect, Connection, Select, func, null, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, or_, select
 
 from store.review.attention import PERSON
-from store.review.items import CHECK, EXPIRED, GIVEN, LEASED, OPEN, VOTE, digests_in, items, read_examples, votes
+from store.review.items import (
+    CHECK,
+    DATASET,
+    EXPIRED,
+    GIVEN,
+    LEASED,
+    OPEN,
+    VOTE,
+    digests_in,
+    items,
+    read_examples,
+    votes,
+)
 from store.review.leases import is_available
 from store.review.people import people
 from store.transactions import Clock, Repository, Transactions, reads
@@ -22,11 +34,17 @@ MANY, MANY_SECONDS = 500, 1.0  # a count as large as this is cached for a moment
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """How far one person is; `seconds` is the median time they take for a question, None before their first."""
+    """How far one person is. `seconds` is the median time that they take for a comparison and for a label, or others
+    do where they have not answered such a question yet; None where nobody has."""
 
     given: int
-    left: int
-    seconds: float | None
+    comparisons: int  # that are left
+    labels: int
+    seconds: tuple[float | None, float | None]
+
+    @property
+    def left(self) -> int:
+        return self.comparisons + self.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +57,29 @@ class QueueState:
     given: int
 
 
+_IN_QUEUE = items.c.queue == bindparam("queue")
 _NAMES_GIVEN = (
-    select(votes.c.answer)
+    select(votes.c.answer, items.c.question)
     .join(items, items.c.id == votes.c.item)
-    .where(items.c.kind.not_in(("label", "family")), votes.c.state == GIVEN)  # that names an attribute
+    .where(items.c.kind.not_in(("label", "family")), votes.c.state == GIVEN, _IN_QUEUE)  # that names an attribute
     .order_by(votes.c.answered_at.desc())
     .limit(MAX_NAMES)
 )
 _FIRST_OF_PAGE = (
-    select(func.min(items.c.id)).where(items.c.kind == "label", items.c.state != CHECK).group_by(items.c.page)
+    select(func.min(items.c.id))
+    .where(items.c.kind == "label", items.c.state != CHECK, _IN_QUEUE)
+    .group_by(items.c.page)
 )
 _LABELLED = select(items.c.question).where(items.c.id.in_(_FIRST_OF_PAGE)).order_by(items.c.id.desc()).limit(MAX_NAMES)
+_IS_LABEL = case((items.c.kind == "label", 1), else_=0).label("is_label")
+# The times of the latest answers of everybody, for those who have given none of the kind yet.
+_USUAL = (
+    select(_IS_LABEL, votes.c.seconds)
+    .join(items, items.c.id == votes.c.item)
+    .where(votes.c.state == GIVEN)
+    .order_by(votes.c.id.desc())
+    .limit(PACE_SAMPLE)
+)
 _RECORD = (
     select(
         votes.c.id,
@@ -72,22 +102,32 @@ _RECORD = (
 class Records(Repository):
     def __init__(self, transactions: Transactions, clock: Clock) -> None:
         super().__init__(transactions, clock)
-        self._counts: dict[str | None, tuple[int, float]] = {}  # by queue: available questions, and when counted
+        self._counts: dict[str | None, tuple[list[int], float]] = {}  # by queue: available questions, and when counted
 
     @reads
     def progress(self, connection: Connection, person: int, queue: str | None = None) -> QueueProgress:
         """How far a person is, in one queue or in all."""
         now, one_queue = self._clock(), queue is not None
         values = {"now": now} | ({"queue": queue} if one_queue else {})
-        available, counted_at = self._counts.get(queue, (0, float("-inf")))
+        available, counted_at = self._counts.get(queue, ([0, 0], float("-inf")))
         if now - counted_at >= MANY_SECONDS:
-            available = int(connection.execute(_free(one_queue), values).scalar_one())
-            if available >= MANY:
+            available = _by_kind(connection.execute(_free(one_queue), values))
+            if sum(available) >= MANY:
                 self._counts[queue] = (available, now)
-        counts, *paces = connection.execute(_progress(one_queue), values | {"person": person})
-        seconds = sorted(row.seconds for row in paces)
-        left = available + counts.leased - counts.seen
-        return QueueProgress(counts.given, left, seconds[len(seconds) // 2] if seconds else None)
+        own = values | {"person": person}
+        taken = _by_kind(connection.execute(_taken(one_queue), own))
+        given = int(connection.execute(_GIVEN, own).scalar_one())
+        comparisons, labels = (max(0, free + more) for free, more in zip(available, taken, strict=True))
+        paces = self._paces(connection, person, [comparisons, labels])
+        return QueueProgress(given, comparisons, labels, paces)
+
+    def _paces(self, connection: Connection, person: int, left: list[int]) -> tuple[float | None, float | None]:
+        own = [(row.is_label, row.seconds) for row in connection.execute(_OWN_PACE, {"person": person})]
+        unknown = {kind for kind in (0, 1) if left[kind]} - {kind for kind, _ in own}
+        if unknown:
+            own += [(row.is_label, row.seconds) for row in connection.execute(_USUAL) if row.is_label in unknown]
+        comparing, labelling = (sorted(seconds for kind, seconds in own if kind == wanted) for wanted in (0, 1))
+        return _median(comparing), _median(labelling)
 
     @reads
     def states(self, connection: Connection) -> list[QueueState]:
@@ -105,12 +145,25 @@ class Records(Repository):
         return [dict(row) for row in connection.execute(query).mappings()]
 
     @reads
-    def names_used(self, connection: Connection) -> list[str]:
-        """Names of features: those that people gave, the latest first, then those that were labelled."""
-        answers = connection.execute(_NAMES_GIVEN).scalars()
-        names = [answer["name"] for answer in answers if answer and answer.get("name")]
-        names += [question["feature"][0] for question in connection.execute(_LABELLED).scalars()]
+    def names_used(self, connection: Connection, queue: str, dataset: str = "") -> list[str]:
+        """Names of features in one queue about one data set: those that people gave, the latest first, then those that
+        were labelled."""
+        asked = {"queue": queue}
+        given = [(row.answer, row.question) for row in connection.execute(_NAMES_GIVEN, asked)]
+        names = [
+            answer["name"]
+            for answer, question in given
+            if answer and answer.get("name") and question.get(DATASET, "") == dataset
+        ]
+        labelled = connection.execute(_LABELLED, asked).scalars()
+        names += [question["feature"][0] for question in labelled if question.get(DATASET, "") == dataset]
         return list(dict.fromkeys(names))
+
+    @reads
+    def features_asked(self, connection: Connection, queue: str) -> list[str]:
+        """The names of the features that people of the queue are or were asked about, the latest first."""
+        questions = connection.execute(_LABELLED, {"queue": queue}).scalars()
+        return list(dict.fromkeys(question["feature"][0] for question in questions))
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Every answer that was given, skipped, late or withdrawn; no transaction stays open between pages of them."""
@@ -144,28 +197,39 @@ class Records(Repository):
 
 @cache
 def _free(one_queue: bool) -> Select[Any]:
-    return select(func.count()).select_from(items).where(is_available(one_queue))
+    return select(_IS_LABEL, func.count().label("n")).where(is_available(one_queue)).group_by(_IS_LABEL)
+
+
+_OWN = votes.c.person == PERSON
+_GIVEN = select(func.count()).where(_OWN, votes.c.state == GIVEN)
+_LATEST = (
+    select(votes.c.item, votes.c.seconds)
+    .where(_OWN, votes.c.state == GIVEN)
+    .order_by(votes.c.answered_at.desc())
+    .limit(PACE_SAMPLE)
+    .subquery()
+)
+_OWN_PACE = select(_IS_LABEL, _LATEST.c.seconds).join(items, items.c.id == _LATEST.c.item)
 
 
 @cache
-def _progress(one_queue: bool) -> CompoundSelect[Any]:
-    """One row of counts, then the times of the latest answers."""
-    own = select(func.count()).where(votes.c.person == PERSON)
-    available = is_available(one_queue)
-    seen = own.join(items, items.c.id == votes.c.item).where(
-        available, votes.c.purpose == VOTE, votes.c.state != EXPIRED
+def _taken(one_queue: bool) -> Select[Any]:
+    """By kind of question: what the person has leased, less what is available and has been seen by them."""
+    seen = case((and_(is_available(one_queue), votes.c.purpose == VOTE), 1), else_=0)
+    leased = case((votes.c.state == LEASED, 1), else_=0)
+    return (
+        select(_IS_LABEL, func.sum(leased - seen).label("n"))
+        .select_from(votes.join(items, items.c.id == votes.c.item))
+        .where(_OWN, votes.c.state != EXPIRED, or_(votes.c.state == LEASED, items.c.state == OPEN))
+        .group_by(_IS_LABEL)
     )
-    counts = select(
-        own.where(votes.c.state == GIVEN).scalar_subquery().label("given"),
-        own.where(votes.c.state == LEASED).scalar_subquery().label("leased"),
-        seen.scalar_subquery().label("seen"),
-        null().label("seconds"),
-    )
-    latest = (
-        select(votes.c.seconds)
-        .where(votes.c.person == PERSON, votes.c.state == GIVEN)
-        .order_by(votes.c.answered_at.desc())
-        .limit(PACE_SAMPLE)
-        .subquery()
-    )
-    return counts.union_all(select(null(), null(), null(), latest.c.seconds))
+
+
+def _by_kind(rows: Iterable[Row[Any]]) -> list[int]:
+    """How many comparisons and how many labels."""
+    found = {row.is_label: int(row.n) for row in rows}
+    return [found.get(0, 0), found.get(1, 0)]
+
+
+def _median(ordered: list[float]) -> float | None:
+    return ordered[len(ordered) // 2] if ordered else None

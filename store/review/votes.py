@@ -8,13 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, select, update
+from sqlalchemy import Connection, Row, bindparam, case, select, update
 
-from store.packed import unpack
 from store.review.items import DONE, EXPIRED, GIVEN, GIVEN_UP, HELD, LEASED, OPEN, VOTE, items, votes
 from store.review.leases import LeaseTerms, drop_leases, free_slot, taken_slots
-from store.schema import PAID, charges
-from store.schema import answers as kept_answers
 from store.sql import among
 from store.transactions import Repository, writes
 
@@ -156,35 +153,15 @@ class Votes(Repository):
             elif row.purpose == VOTE and row.state == SKIPPED:
                 slot = free_slot(taken.get(row.item, set()), row.votes)
                 count_votes(connection, [row.item], skipped=-1, filled=1 if slot is not None else 0)
-            kept = row.answer if row.state == GIVEN else None
             state = LEASED if slot is not None or row.purpose != VOTE else EXPIRED
             values = {
                 "state": state,
                 "slot": slot,
-                "answer": kept,
                 "shown_at": now,
                 "lease_until": now + terms.lease_seconds,
             }
             connection.execute(update(votes).where(votes.c.id == row.id).values(**values, answered_at=None, cost=0))
         return ""
-
-    @writes
-    def withdraw(self, connection: Connection, person: int) -> int:
-        """Withdraw all answers of a person: they are kept and marked, and asked again of others; how many votes."""
-        drop_leases(connection, person)
-        given = and_(votes.c.person == person, votes.c.state.in_((GIVEN, HELD)))
-        columns = (votes.c[name] for name in ("id", "item", "purpose", "slot", "state"))
-        rows = connection.execute(select(*columns).where(given)).all()
-        keys = (
-            connection.execute(select(votes.c.answer_key).where(given, votes.c.answer_key.is_not(None))).scalars().all()
-        )
-        connection.execute(update(votes).where(given).values(state=WITHDRAWN, slot=None))
-        for row in sorted(rows, key=lambda row: row.item):
-            if row.purpose == VOTE:
-                count_votes(connection, [row.item], given=-(row.state == GIVEN), filled=-(row.slot is not None))
-        for key in keys:
-            _retire(connection, key)
-        return sum(row.purpose == VOTE for row in rows)
 
 
 def _slots(connection: Connection, fresh: Sequence[Row[Any]]) -> dict[int, int | None]:
@@ -221,17 +198,6 @@ def _skip(
         left = [row.item for row in rows if row.purpose == VOTE and row.state == state]
         count_votes(connection, left, skipped=1, filled=filled)
     return len(rows)
-
-
-def _retire(connection: Connection, key: str) -> None:
-    """Rename an answer and its charge: they stay in the books, and the question is open again."""
-    unpack(connection, [key])
-    number = connection.execute(select(kept_answers.c.id).where(kept_answers.c.key == key)).scalar()
-    if number is not None:
-        name = f"{key}/withdrawn/{number}"
-        connection.execute(update(kept_answers).where(kept_answers.c.id == number).values(key=name))
-        paid = and_(charges.c.key == key, charges.c.state == PAID)
-        connection.execute(update(charges).where(paid).values(key=name))
 
 
 def _locked(connection: Connection, person: int, leases: Sequence[int], kind: str | None = None) -> list[Row[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,16 @@ from playwright.sync_api import Error, Page
 SCRIPT = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
 MISSING = "axe-core is not installed: run tests/install_axe.sh"
 SERIOUS = ("serious", "critical")
+RULES = "{rules: {'target-size': {enabled: true}}}"  # WCAG 2.2 has it, and axe has it switched off
 TRIES = 5  # a page that waits for questions is another one as soon as there are some
 
 
-def serious_violations(page: Page) -> list[str]:
+def violations(page: Page) -> list[str]:
+    """All that WCAG 2.2 AA and good practice find fault with, as lines."""
+    return serious_violations(page, impacts=("minor", "moderate", *SERIOUS))
+
+
+def serious_violations(page: Page, impacts: Sequence[str] = SERIOUS) -> list[str]:
     """What axe finds of serious or critical impact on the page, as lines. Skips the test where axe is missing."""
     if not SCRIPT.exists():
         if os.environ.get("CI"):
@@ -33,7 +40,7 @@ def serious_violations(page: Page) -> list[str]:
     return [
         f"{one['id']}: {node['target']} {node.get('failureSummary', '')}"
         for one in found
-        if one["impact"] in SERIOUS
+        if one["impact"] in impacts
         for node in one["nodes"]
     ]
 
@@ -45,7 +52,7 @@ def _violations(page: Page) -> list[Any]:
     reply: dict[str, Any] = session.send(
         "Runtime.evaluate",
         {
-            "expression": "axe.run().then(r => JSON.parse(JSON.stringify(r.violations)))",
+            "expression": f"axe.run({RULES}).then(r => JSON.parse(JSON.stringify(r.violations)))",
             "awaitPromise": True,
             "returnByValue": True,
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,12 @@ def opened(browser: Browser, address: str, **options: Any) -> Iterator[Opened]:
         yield seen
     finally:
         context.close()
+
+
+def keep(page: Page, name: str) -> None:
+    """For somebody to look at."""
+    if folder := os.environ.get("KEEP_PICTURES"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 def click(wanted: Locator) -> None:

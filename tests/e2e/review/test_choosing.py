@@ -98,10 +98,10 @@ def test_a_value_is_chosen_by_the_keyboard_alone(site: Site, chromium: Browser, 
         page.keyboard.press("3")  # one only: the last
         expect(page.locator(".option input:checked")).to_have_count(1)
         page.keyboard.press("Enter")
-        expect(page.get_by_text("1 answered")).to_be_visible()
+        expect(page.get_by_text("Question 2 of about 3")).to_be_visible()
         assert (last_answer(site)["name"], last_answer(site)["shown"]) == ("red hair", [2])
         page.keyboard.press("n")
-        expect(page.get_by_text("2 answered")).to_be_visible()
+        expect(page.get_by_text("Question 3 of about 3")).to_be_visible()
         assert last_answer(site)["verdict"] == "none"
         page.get_by_role("button", name="More than one").click()
         expect(page.get_by_text("3 answered")).to_be_visible()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
 from sources.dataset import Example
-from tests.support.chromium import Opened, opened
+from tests.support.chromium import Opened, keep, opened
 from tests.support.review_site import Site
 
 SHOWS = "window.ran=1;alert(1)"
@@ -64,12 +63,6 @@ def assert_in_place(seen: Opened, site: Site, *, broken: int = 0) -> None:
         for other in boxes[place + 1 :]:
             apart = one["x"] + one["width"] <= other["x"] + 1 or other["x"] + other["width"] <= one["x"] + 1
             assert apart or one["y"] + one["height"] <= other["y"] + 1 or other["y"] + other["height"] <= one["y"] + 1
-
-
-def keep(page: Page, name: str) -> None:
-    """For somebody to look at."""
-    if folder := os.environ.get("KEEP_PICTURES"):
-        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 @pytest.mark.parametrize("size", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=["desk", "phone"])

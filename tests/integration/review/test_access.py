@@ -32,12 +32,15 @@ ALLOWED = {
     ("GET", "/media/{digest}/{size}"): {"reviewer": 200},
     ("GET", "/"): {"reviewer": 200},
     ("GET", "/ready"): {"reviewer": 200},
+    ("POST", "/touch"): {"reviewer": 204},
     ("POST", "/answer"): {"reviewer": 303},
     ("POST", "/skip"): {"reviewer": 303},
     ("POST", "/undo"): {"reviewer": 303},
     ("GET", "/admin"): {"admin": 200},
     ("GET", "/admin/export.csv"): {"admin": 200},
+    ("GET", "/admin/withdraw"): {"admin": 303},  # nobody of that name has answered
     ("POST", "/admin/withdraw"): {"admin": 303},
+    ("POST", "/admin/release"): {"admin": 303},
     ("POST", "/admin/revoke"): {"admin": 303},
     ("GET", "/task/{token}"): dict.fromkeys(ROLES, 403),
     ("POST", "/task/{token}"): dict.fromkeys(ROLES, 403),
@@ -223,7 +226,7 @@ def test_a_form_without_the_token_of_its_session_changes_nothing(site: Site, add
         assert ann.post(address, fields, headers={"sec-fetch-site": site_of}).status_code == 403
     assert list(site.store.queue.records.answers()) == []
     assert not any(one.revoked_at for one in site.store.queue.people.invitations())
-    assert ann.post(address, fields).status_code == 303, "with the right token it is taken"
+    assert ann.post(address, fields).status_code in (303, 204), "with the right token it is taken"
 
 
 def test_a_reviewer_cannot_answer_for_another(site: Site) -> None:

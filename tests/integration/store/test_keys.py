@@ -56,7 +56,7 @@ def fill(store: Store) -> None:
             person, {one.id: {"verdict": "no"} for one in store.queue.leases.next_page(person, LeaseTerms())}
         )
     assert ask_people(store, "second").paid_calls == len(LABELS)
-    assert store.queue.votes.withdraw(store.queue.people.add("ann", "reviewer").id) == len(EXAMPLES)
+    assert store.queue.withdrawals.withdraw(store.queue.people.add("ann", "reviewer").id).answers == len(EXAMPLES)
     mine = new_owner()
     claim(store, ["0" * 64], owner=mine, run_id="crowd")
     store.claims.mark_sent(mine, ["0" * 64])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.reviewers import QualityTerms, csv_lines, quality_of
+from reports.reviewers import QualityTerms, Remark, ReviewerQuality, csv_lines, quality_of
 
 
 def vote(by: str, item: int, verdict: str = "yes", **other: Any) -> dict[str, Any]:
@@ -32,6 +32,10 @@ def vote(by: str, item: int, verdict: str = "yes", **other: Any) -> dict[str, An
     return row | other
 
 
+def warnings(quality: ReviewerQuality) -> list[tuple[str, Remark]]:
+    return [(one.name, warning) for one in quality.reviewers for warning in one.warnings]
+
+
 def test_a_person_agrees_with_the_majority_of_the_others() -> None:
     rows = [vote(by, item) for by in ("ann", "bob") for item in range(10)]
     rows += [vote("cyd", item, "no" if item < 4 else "yes") for item in range(10)]
@@ -50,8 +54,8 @@ def test_checks_are_judged_by_what_is_known_or_by_what_all_others_say() -> None:
     ]
     (ann,) = quality_of(rows, {3: "yes"}).reviewers
     assert ann.checks == [True, False, False]
-    assert ann.warnings == ["passed 1 of 3 attention checks"]
-    assert quality_of(rows, {3: "yes"}, QualityTerms(pass_mark=0.3)).warnings == []
+    assert ann.warnings == [Remark("checks", {"passed": 1, "checks": 3})]
+    assert warnings(quality_of(rows, {3: "yes"}, QualityTerms(pass_mark=0.3))) == []
 
 
 def test_a_repeated_question_shows_whether_somebody_is_consistent() -> None:
@@ -64,18 +68,18 @@ def test_a_repeated_question_shows_whether_somebody_is_consistent() -> None:
 
 def test_answers_that_are_too_fast_are_remarked_upon() -> None:
     hasty = [vote("ann", item, seconds=0.2) for item in range(12)]
-    assert quality_of(hasty, {}).warnings == ["ann labels an example in 0.2 s, which is too fast to look at it"]
-    assert quality_of(hasty[:11], {}).warnings == []
+    assert warnings(quality_of(hasty, {})) == [("ann", Remark("labels fast", {"seconds": 0.2}))]
+    assert warnings(quality_of(hasty[:11], {})) == []
     compared = [vote("bob", item, kind="two-of-three", seconds=1.0) for item in range(12)]
-    assert "answers a comparison in 1.0 s" in quality_of(compared, {}).warnings[0]
+    assert warnings(quality_of(compared, {}))[0][1] == Remark("compares fast", {"seconds": 1.0})
 
 
 def test_always_the_same_answer_is_remarked_upon_only_where_others_differ() -> None:
     always = [vote("ann", item, "no") for item in range(20)]
     mixed = [vote("bob", item, "yes" if item % 2 else "no") for item in range(20)]
-    assert quality_of(always + mixed, {}).warnings == ["ann always answers no, where others do not"]
+    assert warnings(quality_of(always + mixed, {})) == [("ann", Remark("always no"))]
     rare = [vote("bob", item, "no") for item in range(20)]
-    assert quality_of(always + rare, {}).warnings == []
+    assert warnings(quality_of(always + rare, {})) == []
 
 
 def test_withdrawn_late_and_skipped_answers_count_for_nothing() -> None:
@@ -95,7 +99,7 @@ def test_each_feature_has_its_alpha_and_what_dawid_and_skene_would_change() -> N
     (alone,) = quality_of(good[:40], {}).features
     assert math.isnan(alone.alpha)
     assert alone.differing is None
-    assert "it takes 3 to tell good ones from bad ones" in alone.why_not
+    assert alone.why_not == Remark("few workers", {"n": 1, "fewest": 3})
 
 
 def test_the_export_defuses_what_a_spreadsheet_would_run() -> None:

@@ -163,7 +163,7 @@ def test_withdrawn_votes_are_kept_and_their_questions_asked_again(store: Store) 
     (vote,) = queue.items.standing([ask.digest])[ask.digest].given.values()
     queue.items.note_keys({vote.id: "key of the vote"})
     spent = store.runs.spent(SCOPE)
-    assert queue.votes.withdraw(ann) == 1
+    assert queue.withdrawals.withdraw(ann).answers == 1
     assert store.answers.lookup(["key of the vote"]) == {}
     assert store.runs.spent(SCOPE) == spent
     assert store.check.problems() == []
@@ -234,15 +234,22 @@ def test_a_suspended_run_is_ready_once_all_its_questions_are_answered(store: Sto
     assert queue.waits.ready_runs() == []
 
 
+def ended(queue: Queue, number: int) -> str:
+    invitation = queue.people.invitation(number)
+    assert invitation is not None
+    return invitation.ended
+
+
 def test_invitations_expire_and_are_revoked(store: Store, clock: Clock) -> None:
     queue = store.queue
     first, second = queue.people.invite("ann", "reviewer", 60), queue.people.invite("ann", "reviewer", 600)
     assert queue.people.invitation(first.id) == first
     clock.now += 61
-    assert queue.people.invitation(first.id) is None
-    assert queue.people.invitation(second.id) is not None
+    assert ended(queue, first.id) == "expired"
+    assert ended(queue, second.id) == ""
     assert queue.people.revoke("ann") == 2
-    assert queue.people.invitation(second.id) is None
+    assert ended(queue, second.id) == "revoked"
+    assert queue.people.invitation(77) is None
     assert queue.people.revoke("nobody") == 0
 
 
