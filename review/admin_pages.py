@@ -35,6 +35,7 @@ class AdminPages:
             csrf=visiting.csrf,
             states=self._queue.records.states(),
             held=self._queue.leases.held(),
+            disputed=self._queue.rulings.count(self._config.terms.queue),
             untouched=self._config.terms.first_seconds,
             quality=self._config.quality(self._queue.records.answers(), self._queue.records.consensus()),
             invitations=self._queue.people.invitations(),

@@ -29,7 +29,7 @@ from review.config import ReviewConfig
 from review.languages import CATALOGUES
 from review.media import BrowserPictures, Digest, Size
 from review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
-from review.views import Templates, digests_of, page_context, problem_of, progress_of, suggestions
+from review.views import Cards, Templates, digests_of, is_training, page_context, problem_of, progress_of, suggestions
 from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
 
 STATIC = Path(__file__).parent / "static"
@@ -63,6 +63,7 @@ class AnswerPages:
         router.add_api_route("/media/{digest}/{size}", self.media, methods=["GET"])
         router.add_api_route("/", self.question, methods=["GET"])
         router.add_api_route("/ready", self.ready, methods=["GET"])
+        router.add_api_route("/training", self.feedback, methods=["GET"])
         router.add_api_route("/touch", self.touch, methods=["POST"])
         router.add_api_route("/answer", self.answer, methods=["POST"])
         router.add_api_route("/skip", self.skip, methods=["POST"])
@@ -109,7 +110,9 @@ class AnswerPages:
 
     @for_role(REVIEWER)
     def question(self, visiting: Visiting, note: str = "") -> Response:
-        shown = self._queue.leases.next_page(visiting.who.id, self._config.terms)
+        person, terms = visiting.who.id, self._config.terms
+        training = self._queue.training.next_page(person, terms) if terms.training else []
+        shown = training or self._queue.leases.next_page(person, terms)
         return self._page(visiting, shown, note=note if note in NOTES else "")
 
     @for_role(REVIEWER)
@@ -118,6 +121,26 @@ class AnswerPages:
         left = self._queue.records.progress(visiting.who.id, queue).left
         now = {"left": left, "state": self._queue.outlooks.of(queue).state}
         return Response(json.dumps(now), media_type="application/json")
+
+    @for_role(REVIEWER)
+    def feedback(self, visiting: Visiting) -> Response:
+        """What was right and what was wrong in the training round."""
+        results, say = self._queue.training.results(visiting.who.id), CATALOGUES[visiting.language]
+        if not results:
+            return _home()
+        examples = self._queue.items.examples([one.question["example"] for one in results])
+        cards = Cards(say, examples, self._pictures.is_moving)
+        shown = [
+            {
+                "card": cards.numbered(place, place, one.question["example"]),
+                "feature": one.question["feature"][0],
+                "answer": one.right,
+                "right": one.said == one.right,
+            }
+            for place, one in enumerate(results)
+        ]
+        right = sum(one.said == one.right for one in results)
+        return self._templates.page("training.html", language=visiting.language, results=shown, right=right)
 
     @for_role(REVIEWER)
     def touch(self, visiting: Visiting) -> Response:
@@ -136,8 +159,13 @@ class AnswerPages:
 
     def _save_labels(self, visiting: Visit) -> Response:
         has, unsure = labels(visiting.form)
+        in_training = self._config.terms.training and is_training(
+            self._queue.leases.unanswered(visiting.who.id, [*has, *unsure])
+        )
         together = self._signer.stamp(str(sorted([*has, *unsure])), "submission")
         counted = self._queue.votes.give_labels(visiting.who.id, has, unsure, submission=together)
+        if in_training and counted.given:
+            return RedirectResponse("/training", 303)
         if counted.late:
             return _home("late")
         return _home("" if counted.given or counted.skipped or "lease" not in visiting.form else "again")

@@ -15,6 +15,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from review.access import SECRET, Gate, Refusal, Signer
+from review.adjudication_pages import AdjudicationPages
 from review.admin_pages import AdminPages
 from review.answer_pages import AnswerPages
 from review.config import ReviewConfig
@@ -53,6 +54,7 @@ def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     app.add_middleware(SecurityHeaders, submit_addresses=config.submit_addresses)
     app.include_router(AnswerPages(queue, config, templates, signer, gate, pictures).router())
     app.include_router(AdminPages(queue, config, templates).router())
+    app.include_router(AdjudicationPages(queue, config, templates, pictures).router())
     app.include_router(MturkPages(queue, config, templates, signer, pictures).router())
 
     def plain(request: Request, status: int, key: str, text: str = "", **values: Any) -> Response:

@@ -17,6 +17,7 @@ from review.languages import CATALOGUES, Catalogue
 from review.media import film_kind
 from review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
 from store.review import (
+    CHECKED,
     DATASET,
     EXEMPLARS,
     UNSURE,
@@ -91,9 +92,15 @@ def page_context(
         "leases": [one.id for one in shown],
         "about": first.question.get("about", ""),
         "reasons": REASONS,
+        "training": is_training(shown),
         "skipped": (shown[0].answer or {}).get("skipped", "") if _same_answer(shown) else "",
         **(_of_labels(shown, first, cards, say) if first.kind == "label" else _of_comparison(first, cards, say)),
     }
+
+
+def is_training(shown: list[LeasedQuestion]) -> bool:
+    """A page of nothing but checks is the training round: anywhere else they are among other questions."""
+    return bool(shown) and all(one.purpose == CHECKED for one in shown)
 
 
 def _same_answer(shown: list[LeasedQuestion]) -> bool:

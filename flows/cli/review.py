@@ -39,6 +39,7 @@ def serve(
     checks: Annotated[float, option("SHARE", "share of questions that are attention checks")] = 0.05,
     repeats: Annotated[float, option("SHARE", "share of questions that are asked twice")] = 0.05,
     pass_mark: Annotated[float, option("SHARE", "share of attention checks to pass")] = 0.8,
+    training: Annotated[int, option("N", "agreed questions with feedback that a new reviewer answers first")] = 0,
     days: Days = 14.0,
     output: StoreOutput = STORE,
 ) -> None:
@@ -49,7 +50,7 @@ def serve(
     opened = _open(output.store)
     settings = PageSettings(
         host=host, port=port, base_url=base_url, queue=queue, page_size=page_size,
-        lease_minutes=lease_minutes, checks=checks, repeats=repeats, pass_mark=pass_mark,
+        lease_minutes=lease_minutes, checks=checks, repeats=repeats, pass_mark=pass_mark, training=training,
     )  # fmt: skip
     _say(f"the page answers at {settings.address}; Ctrl-C ends it")
     where = f" --store {output.store}" if output.store else ""

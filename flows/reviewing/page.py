@@ -48,6 +48,7 @@ class PageSettings:
     checks: float = 0.05
     repeats: float = 0.05
     pass_mark: float = 0.8
+    training: int = 0
     submit_addresses: tuple[str, ...] = (SANDBOX.submit, PRODUCTION.submit)
 
     def __post_init__(self) -> None:
@@ -58,13 +59,22 @@ class PageSettings:
         if not 1 <= self.page_size <= 100 or not 0 < self.lease_minutes <= 24 * 60:
             raise UsageError("--page-size must be from 1 to 100 and --lease-minutes from 0 to 1440")
 
+        if not 0 <= self.training <= 100:
+            raise UsageError(f"--training {self.training}: give a number of questions from 0 to 100")
+
     @property
     def address(self) -> str:
         return (self.base_url or f"http://{_reachable(self.host)}:{self.port}").rstrip("/")
 
     def config(self) -> ReviewConfig:
         terms = LeaseTerms(
-            self.page_size, 60 * self.lease_minutes, self.queue, self.checks, self.repeats, UNTOUCHED_SECONDS
+            page_size=self.page_size,
+            lease_seconds=60 * self.lease_minutes,
+            queue=self.queue,
+            checks=self.checks,
+            repeats=self.repeats,
+            untouched_seconds=UNTOUCHED_SECONDS,
+            training=self.training,
         )
         marks = QualityTerms(pass_mark=self.pass_mark)
 

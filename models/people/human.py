@@ -115,7 +115,7 @@ class HumanOracle:
         asks = [
             self._ask(question, digest, wanted[digest])
             for digest, question in dict(zip(digests, questions, strict=True)).items()
-            if digest not in standing or standing[digest].votes < wanted[digest]
+            if digest not in standing or (standing[digest].votes < wanted[digest] and standing[digest].ruling is None)
         ]
         if asks:
             self._queue.items.enqueue(asks)
@@ -139,7 +139,8 @@ class HumanOracle:
         )
 
     def _pending(self, standing: dict[str, Standing]) -> AnswersPending:
-        open_ones = [one for one in standing.values() if not one.given_up and len(one.given) < one.votes]
+        undecided = [one for one in standing.values() if not one.given_up and one.ruling is None]
+        open_ones = [one for one in undecided if len(one.given) < one.votes]
         missing = sorted({one.votes - len(one.given) for one in open_ones})
         votes = f"{missing[0]} to {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
         message = (
@@ -200,7 +201,7 @@ def _stored(example: Example) -> dict[str, str | None]:
 
 
 def _answer(question: Question, standing: Standing) -> tuple[Answer | None, Vote | None]:
-    vote = standing.given.get(question.voter)
+    vote = standing.ruling or standing.given.get(question.voter)
     if vote is not None:
         return _of_vote(question, vote), vote
     if standing.given_up:

@@ -321,4 +321,31 @@ TEXTS: Mapping[str, str | tuple[str, str]] = {
     "withdraw.link": "Le lien de <bdi>{name}</bdi> cesse de fonctionner.",
     "withdraw.do": "Retirer",
     "withdraw.cancel": "Ne pas retirer",
+    # disputed labels
+    "admin.disputed": ("{n} étiquette contestée", "{n} étiquettes contestées"),
+    "disputed.title": "Étiquettes contestées",
+    "disputed.hint": (
+        "Votre décision l’emporte sur les votes : la question n’est plus posée, et la prochaine exécution en tient "
+        "compte."
+    ),
+    "disputed.none": "Il n’y a aucun désaccord à trancher.",
+    "disputed.yes": "oui, selon",
+    "disputed.no": "non, selon",
+    "disputed.yes.why": "une raison de dire oui",
+    "disputed.no.why": "une raison de dire non",
+    "disputed.ruling": "Votre décision sur {name}",
+    "disputed.has": "Oui",
+    "disputed.lacks": "Non",
+    "disputed.later": "Décider plus tard",
+    # the training round
+    "training.title": "Votre résultat",
+    "training.note": "Quelques questions pour s’exercer : vous verrez ensuite ce que pensent les autres.",
+    "training.score": (
+        "Vous êtes d’accord avec les autres sur {n} exemple sur {all}.",
+        "Vous êtes d’accord avec les autres sur {n} exemples sur {all}.",
+    ),
+    "training.right": "Comme les autres",
+    "training.wrong": "Les autres voient autrement",
+    "training.answer.yes": "Les autres sont d’accord : « {feature} » convient.",
+    "training.answer.no": "Les autres sont d’accord : « {feature} » ne convient pas.",
 }

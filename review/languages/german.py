@@ -327,4 +327,30 @@ TEXTS: Mapping[str, str | tuple[str, str]] = {
     "withdraw.link": "Der Link von <bdi>{name}</bdi> gilt dann nicht mehr.",
     "withdraw.do": "Zurückziehen",
     "withdraw.cancel": "Nicht zurückziehen",
+    # disputed labels
+    "admin.disputed": ("{n} strittige Zuordnung", "{n} strittige Zuordnungen"),
+    "disputed.title": "Strittige Zuordnungen",
+    "disputed.hint": (
+        "Ihre Entscheidung geht den Stimmen vor: Niemand wird mehr danach gefragt, und der nächste Lauf übernimmt sie."
+    ),
+    "disputed.none": "Zurzeit ist nichts strittig.",
+    "disputed.yes": "trifft zu, sagen",
+    "disputed.no": "trifft nicht zu, sagen",
+    "disputed.yes.why": "ein Grund dafür",
+    "disputed.no.why": "ein Grund dagegen",
+    "disputed.ruling": "Ihre Entscheidung zu {name}",
+    "disputed.has": "Trifft zu",
+    "disputed.lacks": "Trifft nicht zu",
+    "disputed.later": "Später entscheiden",
+    # the training round
+    "training.title": "Ihr Ergebnis",
+    "training.note": "Einige Fragen zur Übung: Danach sehen Sie, worin sich die anderen einig waren.",
+    "training.score": (
+        "In {n} von {all} Fällen sind Sie mit den anderen einig.",
+        "In {n} von {all} Fällen sind Sie mit den anderen einig.",
+    ),
+    "training.right": "Wie die anderen",
+    "training.wrong": "Andere sehen das anders",
+    "training.answer.yes": "Die anderen sind sich einig, dass „{feature}“ zutrifft.",
+    "training.answer.no": "Die anderen sind sich einig, dass „{feature}“ nicht zutrifft.",
 }

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, case, or_, select, text, update
 
-from store.review.people import WORKER, people
+from store.review.people import ADMIN, WORKER, people
 from store.schema import review_examples, review_items, review_votes
 from store.sql import KEYS, chunks, insert_new
 from store.transactions import Clock, Repository, Transactions, reads, writes
@@ -18,6 +18,8 @@ OPEN, DONE, GIVEN_UP, CHECK = "open", "done", "given up", "check"  # states of a
 LEASED, EXPIRED, HELD, GIVEN = "leased", "expired", "held", "given"  # states of a vote
 VOTE, CHECKED, REPEAT = "vote", "check", "repeat"  # purposes of a vote
 items, votes = review_items, review_votes
+# A ruling is the answer of an administrator, who is asked nothing else, to a question that then needs no votes.
+IS_RULING = and_(votes.c.purpose == CHECKED, people.c.role == ADMIN)
 MANY = 500
 MAX_CACHED_EXAMPLES = 10_000
 # The columns that are needed to ask a person.
@@ -51,6 +53,7 @@ class Standing:
     votes: int
     given_up: bool  # skipped too often or past its deadline: no longer asked
     given: dict[int, Vote] = field(default_factory=dict)
+    ruling: Vote | None = None  # outranks the votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +118,16 @@ class Items(Repository):
             query = (
                 select(votes, people.c.name, people.c.role)
                 .join(people, people.c.id == votes.c.person)
-                .where(votes.c.item.in_(list(by_item)), votes.c.state == GIVEN, votes.c.purpose == VOTE)
+                .where(votes.c.item.in_(list(by_item)), votes.c.state == GIVEN, or_(votes.c.purpose == VOTE, IS_RULING))
             )
             for vote in connection.execute(query):
-                by_item[vote.item].given[vote.slot] = Vote(
+                said = Vote(
                     vote.id, vote.name, vote.answer, vote.seconds, vote.cost, vote.answered_at, vote.role == WORKER
                 )
+                if vote.purpose == CHECKED:
+                    by_item[vote.item].ruling = said
+                else:
+                    by_item[vote.item].given[vote.slot] = said
         return found
 
     @writes

@@ -47,6 +47,7 @@ class LeaseTerms:
     checks: float = 0.0  # share of attention checks
     repeats: float = 0.0  # share of questions asked a second time
     untouched_seconds: float | None = None  # of a page that nobody has touched yet, if not the same
+    training: int = 0  # questions on which others agree that a new reviewer answers first
 
     @property
     def first_seconds(self) -> float:

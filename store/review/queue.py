@@ -8,6 +8,8 @@ from store.review.mturk import MTurk
 from store.review.outlook import Outlooks
 from store.review.people import People
 from store.review.records import Records
+from store.review.rulings import Rulings
+from store.review.training import Training
 from store.review.votes import Votes
 from store.review.waits import Waits
 from store.review.withdrawals import Withdrawals
@@ -24,6 +26,8 @@ class Queue:
         self.leases = Leases(transactions, clock)
         self.votes = Votes(transactions, clock)
         self.outlooks = Outlooks(transactions, clock)
+        self.rulings = Rulings(transactions, clock)
+        self.training = Training(transactions, clock)
         self.withdrawals = Withdrawals(transactions, clock)
         self.people = People(transactions, clock)
         self.records = Records(transactions, clock)

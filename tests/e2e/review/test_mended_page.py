@@ -10,14 +10,15 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from discovery.questions import Kind
-from models.oracle import Compare, Feature, Label
+from models.oracle import Compare, Exemplar, Feature, Label
 from sources.dataset import Example
 from sources.load import load_dataset
+from store import Store
 from tests.support.axe import violations
 from tests.support.chromium import keep, opened
 from tests.support.made import texts
 from tests.support.review_browser import SCREEN
-from tests.support.review_site import Site
+from tests.support.review_site import Site, running_site
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LONG = "A sentence that goes on and on. " * 120
@@ -206,3 +207,35 @@ def test_the_pages_speak_the_browsers_language_without_barriers(
         seen.page.locator("form[action='/admin/withdraw'] button").click()
         keep(seen.page, f"withdraw-{locale}")
         assert violations(seen.page) == []
+
+
+def test_disputes_are_decided_and_reviewers_practise_without_barriers(chromium: Browser, tmp_path: Path) -> None:
+    faces = load_dataset("datasets/faces").examples
+    feature = Feature("smile", "The mouth is bent up.", (Exemplar(faces[8], True), Exemplar(faces[9], False)))
+    with (
+        Store.open(str(tmp_path / "store.sqlite")) as store,
+        running_site(store, checks=0, repeats=0, training=3) as site,
+    ):
+        site.ask([Label(feature, one, voter) for one in faces[:6] for voter in range(2)])
+        for name, has in (("ann", 2), ("bob", 1)):
+            visitor = site.visitor(name)
+            visitor.get()
+            visitor.answer(has=visitor.hidden("lease")[:has])
+        with opened(chromium, site.link("Cyd"), viewport=SCREEN, locale="de-DE") as seen:
+            seen.page.get_by_role("link", name="Beginnen").click()
+            expect(seen.page.get_by_text("Einige Fragen zur Übung")).to_be_visible()
+            assert violations(seen.page) == []
+            seen.page.get_by_role("button", name="Speichern").click()
+            expect(seen.page.get_by_role("heading", name="Ihr Ergebnis")).to_be_visible()
+            keep(seen.page, "training")
+            assert violations(seen.page) == []
+        for how in ({"viewport": SCREEN, "locale": "fr-FR", "color_scheme": "dark"}, PHONE):
+            with opened(chromium, site.link("boss", admin=True), **how) as seen:
+                seen.page.goto(f"{site.address}/admin/disputed")
+                expect(seen.page.locator(".dispute")).to_have_count(1)
+                keep(seen.page, f"disputed-{'phone' if how is PHONE else 'desk'}")
+                assert violations(seen.page) == []
+                if how is PHONE:
+                    seen.page.get_by_label("It lacks it").check()
+                    seen.page.get_by_role("button", name="Save").click()
+                    expect(seen.page.locator(".dispute")).to_have_count(0)

@@ -33,6 +33,7 @@ ALLOWED = {
     ("GET", "/"): {"reviewer": 200},
     ("GET", "/ready"): {"reviewer": 200},
     ("POST", "/touch"): {"reviewer": 204},
+    ("GET", "/training"): {"reviewer": 303},  # nothing was answered in training
     ("POST", "/answer"): {"reviewer": 303},
     ("POST", "/skip"): {"reviewer": 303},
     ("POST", "/undo"): {"reviewer": 303},
@@ -41,6 +42,9 @@ ALLOWED = {
     ("GET", "/admin/withdraw"): {"admin": 303},  # nobody of that name has answered
     ("POST", "/admin/withdraw"): {"admin": 303},
     ("POST", "/admin/release"): {"admin": 303},
+    ("GET", "/admin/disputed"): {"admin": 200},
+    ("POST", "/admin/rule"): {"admin": 303},
+    ("GET", "/admin/media/{digest}/{size}"): {"admin": 200},
     ("POST", "/admin/revoke"): {"admin": 303},
     ("GET", "/task/{token}"): dict.fromkeys(ROLES, 403),
     ("POST", "/task/{token}"): dict.fromkeys(ROLES, 403),

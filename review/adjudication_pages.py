@@ -1,0 +1,79 @@
+"""Disputed labels in one view: who said what, the examples that define the feature, reasons, and the ruling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import RedirectResponse, Response
+
+from review.access import ADMIN, Refusal, Visiting, for_role
+from review.config import ReviewConfig
+from review.languages import CATALOGUES, Catalogue
+from review.media import BrowserPictures, Digest, Size
+from review.views import Cards, Templates
+from store.review import EXEMPLARS, DisputedLabel, Queue, digests_shown
+
+
+class AdjudicationPages:
+    def __init__(self, queue: Queue, config: ReviewConfig, templates: Templates, pictures: BrowserPictures) -> None:
+        self._queue = queue
+        self._config = config
+        self._templates = templates
+        self._pictures = pictures
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/admin/disputed", self.disputed, methods=["GET"])
+        router.add_api_route("/admin/rule", self.rule, methods=["POST"])
+        router.add_api_route("/admin/media/{digest}/{size}", self.media, methods=["GET"])
+        return router
+
+    @for_role(ADMIN)
+    def disputed(self, visiting: Visiting) -> Response:
+        found = self._queue.rulings.disputed(self._config.terms.queue)
+        digests = [digest for one in found for digest in digests_shown(one.question)]
+        say = CATALOGUES[visiting.language]
+        cards = Cards(say, self._queue.items.examples(digests), self._pictures.is_moving)
+        return self._templates.page(
+            "disputed.html",
+            language=visiting.language,
+            csrf=visiting.csrf,
+            disputed=[_shown(number, one, cards, say) for number, one in enumerate(found)],
+        )
+
+    @for_role(ADMIN)
+    def rule(self, visiting: Visiting) -> Response:
+        """Rule on the labels that were decided; the others stay disputed."""
+        form = visiting.form
+        decided = {number: form.one(f"rule-{number}") for number in form.numbers("item")}
+        verdicts = {number: said == "yes" for number, said in decided.items() if said in ("yes", "no")}
+        self._queue.rulings.rule(visiting.who.id, verdicts)
+        return RedirectResponse("/admin/disputed", 303)
+
+    @for_role(ADMIN)
+    def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
+        del visiting
+        shown = self._queue.items.example(digest)
+        found = self._pictures.get(digest, shown, size) if shown else None
+        if found is None:
+            raise Refusal(404, "refused.example")
+        cache = {"Cache-Control": "private, max-age=86400, immutable"}
+        return Response(found.content, media_type=found.kind, headers=cache)
+
+
+def _shown(number: int, one: DisputedLabel, cards: Cards, say: Catalogue) -> dict[str, Any]:
+    names = {True: say.plain("this has it"), False: say.plain("this lacks it")}
+    known = [pair for pair in one.question.get(EXEMPLARS, ()) if pair[0] != one.question["example"]]
+    return {
+        "item": one.item,
+        "feature": one.question["feature"][0],
+        "definition": one.question["feature"][1],
+        "card": cards.numbered(number, one.item, one.question["example"]),
+        "exemplars": [
+            cards.named(names[bool(has)], place, digest, marked=bool(has)) for place, (digest, has) in enumerate(known)
+        ],
+        "yes": one.yes,
+        "no": one.no,
+        "reasons": one.reasons,
+    }

@@ -1,0 +1,104 @@
+"""Disputed labels, and what an editor has ruled about them: a ruling outranks the votes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, select, update
+
+from store.review.items import CHECKED, DONE, GIVEN, IS_RULING, LEASED, OPEN, VOTE, items, votes
+from store.review.leases import end_leases
+from store.review.people import people
+from store.review.withdrawals import retire
+from store.schema import answers as kept_answers
+from store.transactions import Repository, reads, writes
+
+LABEL, WHY = "label", "why"
+USABLE = ("yes", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class DisputedLabel:
+    """A label on which people disagree, with who said what and the reasons that a model gave, where it was asked."""
+
+    item: int
+    question: dict[str, Any]
+    yes: list[str]
+    no: list[str]
+    reasons: list[tuple[str, str]]  # what was said, and why
+
+
+class Rulings(Repository):
+    @reads
+    def disputed(self, connection: Connection, queue: str | None = None, most: int = 24) -> list[DisputedLabel]:
+        """The most evenly divided first; without those that have been ruled."""
+        query = (
+            select(items.c.id, items.c.question, votes.c.answer, people.c.name)
+            .select_from(votes.join(items, items.c.id == votes.c.item).join(people, people.c.id == votes.c.person))
+            .where(items.c.id.in_(_divided(queue)), votes.c.purpose == VOTE, votes.c.state == GIVEN)
+            .order_by(items.c.id, votes.c.id)
+        )
+        found: dict[int, DisputedLabel] = {}
+        for row in connection.execute(query):
+            one = found.setdefault(row.id, DisputedLabel(row.id, row.question, [], [], []))
+            (one.yes if row.answer["verdict"] == "yes" else one.no).append(row.name)
+        ordered = sorted(found.values(), key=lambda one: (abs(len(one.yes) - len(one.no)), one.item))[:most]
+        _add_reasons(connection, ordered)
+        return ordered
+
+    @reads
+    def count(self, connection: Connection, queue: str | None = None) -> int:
+        """How many labels are disputed."""
+        return int(connection.execute(select(func.count()).select_from(_divided(queue).subquery())).scalar_one())
+
+    @writes
+    def rule(self, connection: Connection, person: int, verdicts: Mapping[int, bool]) -> int:
+        """Decide labels for good: nobody is asked about them any more, and answers that a run has taken are retired, so
+        that running again takes the ruling. How many were decided: those with an earlier ruling keep it."""
+        now, submission = self._clock(), uuid.uuid4().hex
+        ruled = set(connection.execute(ruled_items().where(votes.c.item.in_(list(verdicts)))).scalars())
+        labels = set(
+            connection.execute(
+                select(items.c.id).where(items.c.id.in_(list(verdicts)), items.c.kind == LABEL)
+            ).scalars()
+        )
+        new = sorted(labels - ruled)
+        for item in new:
+            row = {"item": item, "person": person, "purpose": CHECKED, "slot": None, "state": GIVEN, "seconds": 0.0}
+            row |= {"answer": {"verdict": "yes" if verdicts[item] else "no"}, "submission": submission, "cost": 0}
+            row |= dict.fromkeys(("shown_at", "lease_until", "answered_at"), now)
+            connection.execute(insert(votes).values(row))
+        end_leases(connection, and_(votes.c.item.in_(new), votes.c.state == LEASED, votes.c.purpose == VOTE))
+        connection.execute(update(items).where(items.c.id.in_(new), items.c.state == OPEN).values(state=DONE))
+        used = select(votes.c.answer_key).where(votes.c.item.in_(new), votes.c.answer_key.is_not(None))
+        for key in connection.execute(used).scalars().all():
+            retire(connection, key)
+        return len(new)
+
+
+def ruled_items() -> Select[Any]:
+    return select(votes.c.item).join(people, people.c.id == votes.c.person).where(IS_RULING, votes.c.state == GIVEN)
+
+
+def _divided(queue: str | None) -> Select[Any]:
+    """Labels to which people have given different votes and that nobody has ruled on."""
+    query = (
+        select(votes.c.item)
+        .join(items, items.c.id == votes.c.item)
+        .where(items.c.kind == LABEL, votes.c.purpose == VOTE, votes.c.state == GIVEN, items.c.id.not_in(ruled_items()))
+        .group_by(votes.c.item)
+        .having(func.count(cast(votes.c.answer, Text).distinct()) > 1)
+    )
+    return query if queue is None else query.where(items.c.queue == queue)
+
+
+def _add_reasons(connection: Connection, disputed: Sequence[DisputedLabel]) -> None:
+    wanted = {(tuple(one.question["feature"][:2]), one.question["example"]): one for one in disputed}
+    asked = select(kept_answers.c.question, kept_answers.c.answer).where(kept_answers.c.kind == WHY)
+    for row in connection.execute(asked) if wanted else ():
+        about = (tuple(row.question.get("feature", ())), row.question.get("example"))
+        if about in wanted and row.answer.get("verdict") in USABLE and row.answer.get("reason"):
+            wanted[about].reasons.append((row.answer["verdict"], row.answer["reason"]))
