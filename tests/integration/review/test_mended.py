@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 from PIL import Image
 
 from discovery.questions import Kind
+from flows.__main__ import main
 from flows.reviewing.attention_checks import add_checks
-from flows.reviewing.page import UNTOUCHED_SECONDS, is_running, withdraw
+from flows.reviewing.page import UNTOUCHED_SECONDS, PageSettings, is_running, serve, withdraw
 from models.oracle import Compare, Exemplar, Feature, Label
 from models.people.human import HumanOracle, HumanTerms, check_of
 from sources.dataset import Example
@@ -310,6 +312,21 @@ def test_animations_can_be_paused_and_stand_still_where_motion_is_unwanted(site:
     assert getattr(Image.open(io.BytesIO(ann.client.get(still).content)), "n_frames", 1) == 1
 
 
-def test_inviting_knows_where_the_page_runs_and_whether_it_does(tmp_path: Path) -> None:
-    with Store.open(str(tmp_path / "store.sqlite")) as store:
-        assert not is_running(store)
+def test_inviting_knows_where_the_page_runs_and_whether_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store_of = ["--store", str(tmp_path / "store.sqlite")]
+    with Store.open(store_of[1]) as store, socket.create_server(("127.0.0.1", 0)) as listening:
+        everywhere = PageSettings(host="0.0.0.0", port=listening.getsockname()[1])
+        assert everywhere.address == f"http://{socket.gethostname()}:{everywhere.port}", "what a browser can open"
+        assert main(["review", "invite", "Ann", *store_of]) == 0
+        assert "the page is not running" in capsys.readouterr().err
+        monkeypatch.setattr("flows.reviewing.page._assert_free", lambda _settings: None)
+        monkeypatch.setattr("uvicorn.run", lambda *_arguments, **_options: None)
+        serve(store, everywhere)
+        assert is_running(store)
+    with socket.create_server(("127.0.0.1", everywhere.port)):
+        assert main(["review", "invite", "Bob", *store_of]) == 0
+        printed = capsys.readouterr()
+        assert printed.out.startswith(f"{everywhere.address}/i/")
+        assert printed.err == ""

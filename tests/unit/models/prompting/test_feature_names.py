@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.prompting.feature_names import clean, is_negation, name_problem, sounds_like_an_instruction
+from models.prompting.feature_names import clean, is_negation, name_fault, name_problem, sounds_like_an_instruction
 
 
 @pytest.mark.parametrize("name", ["not red", "no hat", "non-smoker", "hat missing", "doesn't smile", "never open"])
@@ -24,6 +24,26 @@ def test_words_that_only_look_like_negations_are_not(name: str) -> None:
 )
 def test_ordinary_names_may_be_used(name: str) -> None:
     assert name_problem(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("nothing", "no answer"),
+        ("Dont know", "no answer"),
+        ("don't know!", "no answer"),
+        ("BOTH", "no answer"),
+        ("weiß nicht", "no answer"),
+        ("je ne sais pas", "no answer"),
+        ("123", "no letters"),
+        ("", "empty"),
+        ("nothing but sky", ""),
+        ("both hands up", ""),
+        ("yes sign", ""),
+    ],
+)
+def test_what_people_type_instead_of_a_name_is_none_and_digits_are_not_empty(name: str, fault: str) -> None:
+    assert name_fault(clean(name)) == fault
 
 
 @given(st.text(max_size=80))
