@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 from cachetools import LRUCache
 from fastapi import APIRouter, Query
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from reports.run import LIVE
+from reports.curation import append_events, now
+from reports.run import LIVE, STEER
 from review import BrowserPictures, Size, Visiting
 from sources import Columns, Dataset, DatasetError, load_dataset
 from studio.config import StudioConfig
@@ -28,6 +29,8 @@ from studio.views import StudioTemplates
 LOOK_SECONDS = 0.5
 KEEP_ALIVE_LOOKS = 30  # after which a line is sent that says nothing, so that proxies keep the connection
 OPEN_DATASETS = 4
+WISHES: dict[str, tuple[str, ...]] = {"stop": (), "veto": ("name",), "rename": ("name", "to")}  # and what each names
+MAX_NAME = 200
 After = Annotated[int, Query(ge=0, le=10**9)]
 
 
@@ -42,6 +45,7 @@ class LivePages:
         router = APIRouter(default_response_class=Response)
         router.add_api_route("/live/{key}", self.page, methods=["GET"])
         router.add_api_route("/live/{key}/events", self.events, methods=["GET"])
+        router.add_api_route("/live/{key}/steer", self.steer, methods=["POST"])
         router.add_api_route("/live/{key}/media/{row}/{size}", self.media, methods=["GET"])
         return router
 
@@ -58,6 +62,7 @@ class LivePages:
             "live.html",
             who=visiting.who,
             key=key,
+            csrf=visiting.csrf,
             begun=begun,
             folder=live.path.parent.name,
             finished=(live.path.parent / "run.json").exists() and not live.goes_on,
@@ -100,6 +105,19 @@ class LivePages:
                 await asyncio.sleep(LOOK_SECONDS)
 
         return StreamingResponse(stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    @for_staff
+    def steer(self, visiting: Visiting, key: Key) -> Response:
+        """Enter what a person wants in the run's log; the run heeds it between two questions."""
+        live, form = self._live(key), visiting.form
+        wish = {"action": form.one("action"), "by": visiting.who.name, "at": now()}
+        wish |= {name: " ".join(form.one(name).split()) for name in WISHES.get(wish["action"], ())}
+        if wish["action"] not in WISHES or not all(0 < len(wish[name]) <= MAX_NAME for name in WISHES[wish["action"]]):
+            raise HTTPException(422, "A discovery can be stopped, and features of it vetoed or renamed.")
+        if not live.goes_on:
+            raise HTTPException(409, "The discovery is not running any more: change its features in the run.")
+        append_events(live.path.parent / STEER, lambda _: [wish])
+        return RedirectResponse(f"/live/{key}", 303)
 
     @for_staff
     def media(self, visiting: Visiting, key: Key, row: Row, size: Size) -> Response:

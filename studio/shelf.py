@@ -74,6 +74,18 @@ class OpenRun:
         self.run = Run(folder)
         self.signature = signature_of(folder)
 
+    @property
+    def as_discovered(self) -> tuple[tuple[int, int], ...]:
+        """Of the files that an edit leaves alone."""
+        return self.signature[0], self.signature[-1]
+
+    def take_over(self, before: OpenRun) -> None:
+        """What an edit does not change need not be read again."""
+        self.__dict__["dataset"] = before.dataset
+        for name in ("summary", "discovered"):
+            if name in before.run.__dict__:
+                self.run.__dict__[name] = before.run.__dict__[name]
+
     @cached_property
     def dataset(self) -> Dataset | None:
         return dataset_of(self.run, None)[0]
@@ -107,6 +119,7 @@ class Shelf:
         self._roots = [root.resolve() for root in roots]
         self._summaries: dict[Path, tuple[int, RunSummary]] = {}
         self._open: LRUCache[str, OpenRun] = LRUCache(OPEN_RUNS)
+        self._known: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     def entries(self) -> list[RunEntry]:
@@ -131,20 +144,27 @@ class Shelf:
 
     def folder(self, key: str, *holding: str) -> Path | None:
         """The folder of a run, finished or not, that an address names; one that holds such a file."""
-        folders = (folder for name in holding or (RUN_JSON, LIVE) for folder in self._folders(name))
-        return next((folder for folder in folders if key_of(folder) == key), None)
+        wanted = holding or (RUN_JSON, LIVE)
+        known = self._known.get(key)
+        if known is not None and any((known / name).is_file() for name in wanted):
+            return known
+        folders = (folder for name in wanted for folder in self._folders(name))
+        found = next((folder for folder in folders if key_of(folder) == key), None)
+        if found is not None:
+            self._known[key] = found
+        return found
 
     def open(self, key: str) -> OpenRun | None:
         """None where no run below the roots has that name. Raises RunError where it cannot be read."""
-        folder = next((folder for folder in self._folders() if key_of(folder) == key), None)
+        folder = self.folder(key, RUN_JSON)
         if folder is None:
             return None
         with self._lock:
             known = self._open.get(key)
             if known is None or known.signature != signature_of(folder):
                 fresh = OpenRun(key, folder)
-                if known is not None and known.signature[0] == fresh.signature[0]:  # the same run, edited
-                    fresh.__dict__["dataset"] = known.dataset
+                if known is not None and known.as_discovered == fresh.as_discovered:
+                    fresh.take_over(known)
                 self._open[key] = known = fresh
         return known
 

@@ -39,6 +39,7 @@ class StopReason(StrEnum):
     TARGET_G = "target-g"
     NONES = "nones"  # so many NONEs in a row
     EXHAUSTED = "nothing-unresolved"
+    STOPPED = "stopped"  # by a person who watched it
 
 
 @dataclass(frozen=True)

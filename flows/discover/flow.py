@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.findings import Finding, Progress, StopReason
-from flows.discover.live import LiveLog
+from flows.discover.live import LiveLog, Steering
 from flows.discover.looking import FirstLooks, Sameness
 from flows.discover.loop import Limits, Loop
 from flows.discover.outcome import Outcome, Spent
@@ -28,6 +28,7 @@ from flows.reviewing import suspend, wait_for_people
 from flows.settings import micro_of, served_at, shows_settings
 from models import (
     AnswersPending,
+    Ballot,
     Elicited,
     Feature,
     Labelled,
@@ -178,14 +179,18 @@ def run_discovery(
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
                 live.round(progress, found, recorded.cost)
                 on_round(progress, found)
+                steering.heed(loop, live)
 
-            progress = _loop(prepared, asked, *_shown(live, compare, label)).run(show)
+            steering, loop = Steering(prepared.folder), _loop(prepared, asked, *_shown(live, compare, label))
+            progress = loop.run(show)
             live.end(progress)
         predicted: PredictedRest | None = None
-        if settings.agree is not None:
+        rest: list[Ballot] = []
+        goes_on = progress.stopped is not StopReason.STOPPED  # whoever stopped it wants nothing more to be spent
+        if settings.agree is not None and goes_on:
             rest, predicted = predict_rest(prepared, asked, progress, label, first)
-        else:
-            rest = label_rest(prepared, asked, progress, label) if settings.label_rest else []
+        elif settings.label_rest and goes_on:
+            rest = label_rest(prepared, asked, progress, label)
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
@@ -194,6 +199,7 @@ def run_discovery(
         aim, given = prepared.target, prepared.given
         outcome = Outcome(*about, totals, warnings, target=aim, predicted=predicted, given=given, cheap=first)
         outcome.write(prepared.folder)
+        steering.settle()
         run.saved = outcome.savings.to_json()
         run.status = f"stopped: {progress.stopped}"
     return outcome

@@ -1,7 +1,10 @@
 """What a discovery does as it happens, for pages that follow it: live.jsonl in the run folder.
 
 Every execution writes it anew. A run that goes on after a kill replays its questions, so that the file ends as if
-it had never stopped. It is locked while it is written, by which readers tell whether the run goes on."""
+it had never stopped. It is locked while it is written, by which readers tell whether the run goes on.
+
+What people who watch it want is in steer.jsonl: lines are only added, with who and when, and the run adds after how
+many questions it has heeded each. So a run is a function of data, settings, seed, answers and that log."""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ from typing import IO, Any
 import numpy as np
 
 from discovery import UNKNOWN
-from flows.discover.findings import Finding, Progress
+from flows.discover.findings import Finding, Progress, StopReason
+from flows.discover.loop import Loop
 from models import MICRO, Answer, Compare, Feature, Money
-from reports.run import LIVE
+from reports import Run
+from reports.curation import append_events, plan_change, read_events, record_change
+from reports.run import LIVE, STEER, RunError
 from sources import Example
 
 
@@ -82,6 +88,12 @@ class LiveLog:
     def end(self, progress: Progress) -> None:
         self._write("ended", reason=str(progress.stopped), message=progress.message)
 
+    def steered(self, event: dict[str, Any]) -> None:
+        """What a person wanted, once the run heeds it."""
+        self._write(
+            "steered", action=event["action"], name=event.get("name", ""), to=event.get("to", ""), by=event["by"]
+        )
+
     def _write(self, kind: str, **event: Any) -> None:
         if self._file is not None:
             with suppress(OSError):
@@ -120,3 +132,78 @@ def _feature(one: Finding) -> dict[str, Any]:
         "twin": str(one.twin) if one.twin else "",
         "examples": _ids(one.answer.question.examples) if isinstance(one.answer.question, Compare) else [],
     }
+
+
+class Steering:
+    """What people want of a run while it runs: to stop, to veto or to rename features. Read between questions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, folder / STEER
+        self._before = len(self._events())  # a wish to stop that an earlier execution has heeded is over
+        self._heeded: set[int] = set()
+        self._seen: tuple[int, int] | None = None
+
+    def heed(self, loop: Loop, live: LiveLog) -> None:
+        """Do what is wanted and was not done yet; after a kill at the same question as before."""
+        if (state := self._state()) == self._seen:
+            return
+        self._seen = state
+        events, queries = self._events(), loop.progress.queries
+        done = {one["event"]: one["queries"] for one in events if one["action"] == "heeded"}
+        for number, event in enumerate(events):
+            if number in self._heeded or event["action"] not in ("stop", "veto", "rename"):
+                continue
+            if done.get(number, queries) > queries:
+                self._seen = None  # its turn comes later
+                continue
+            self._heeded.add(number)
+            if event["action"] == "stop" and number < self._before:
+                continue
+            if number not in done:
+                self._note({"action": "heeded", "event": number, "queries": queries})
+            if event["action"] == "stop":
+                loop.progress.stopped = StopReason.STOPPED
+            elif event["action"] == "veto":
+                loop.veto(event["name"], event["by"])
+            live.steered(event)
+
+    def settle(self) -> None:
+        """Once the run folder is written: vetoed features are dropped from it and others renamed, as curation does, by
+        whoever wanted it; what was settled before is not done again."""
+        events = self._events()
+        settled = {one["event"] for one in events if one["action"] == "settled"}
+        for number, event in enumerate(events):
+            if event["action"] not in ("veto", "rename") or number in settled:
+                continue
+            run, (action, arguments) = Run(self._folder), _change(event)
+            with suppress(RunError):  # the feature never came up, or has another name by now
+                record_change(run, plan_change(run, action, arguments), by=event["by"])
+            self._note({"action": "settled", "event": number})
+
+    def _note(self, event: dict[str, Any]) -> None:
+        with suppress(OSError):  # without it the run is still steered, only not the same way again
+            append_events(self._path, lambda _: [event])
+
+    def _state(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat()
+            return found.st_mtime_ns, found.st_size
+        except OSError:
+            return 0, 0
+
+    def _events(self) -> list[dict[str, Any]]:
+        """Those that are whole; nothing where the file cannot be read: nobody steers the run then."""
+        with suppress(RunError):
+            return [one for one in read_events(self._path) if _is_whole(one)]
+        return []
+
+
+def _is_whole(event: dict[str, Any]) -> bool:
+    names = {"stop": ("by",), "veto": ("by", "name"), "rename": ("by", "name", "to")}.get(str(event.get("action")), ())
+    return "action" in event and all(isinstance(event.get(name), str) for name in names)
+
+
+def _change(event: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if event["action"] == "veto":
+        return "drop", {"names": [event["name"]]}
+    return "rename", {"name": event["name"], "to": event["to"]}

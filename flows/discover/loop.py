@@ -89,6 +89,13 @@ class Loop:
         progress.unresolved = self._strategy.unresolved
         return progress
 
+    def veto(self, name: str, by: str) -> None:
+        """A feature that a person does not want is not labelled further, and not named again."""
+        self._exclude += (name,)
+        for one in self.progress.findings:
+            if one.feature.name == name and not one.dropped:
+                one.dropped = f"vetoed by {by}"
+
     def _reason_to_stop(self) -> StopReason | None:
         progress, limits = self.progress, self._limits
         if progress.queries >= limits.queries:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -78,7 +79,8 @@ def begin(values: Mapping[str, str], store: str, root: Path) -> Path:
 
     try:
         settings = _settings(values, store, root)
-        folder = prepare(settings).folder
+        prepare(settings)  # says what is wrong with them
+        folder = Path(str(settings.out))
         folder.mkdir(parents=True, exist_ok=True)
     except (*REFUSED, OSError) as error:
         raise EditRefused(str(error)) from None
@@ -87,9 +89,10 @@ def begin(values: Mapping[str, str], store: str, root: Path) -> Path:
     command = [sys.executable, "-m", "flows", "discover", settings.dataset]
     command += ["--config", str(folder / "start.json")]
     with (folder / LOG).open("wb") as log:
-        subprocess.Popen(
+        process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=os.environ
         )
+    threading.Thread(target=process.wait, name="started run", daemon=True).start()  # else it stays as a zombie
     return folder
 
 

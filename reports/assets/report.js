@@ -92,8 +92,8 @@
       row.classList.toggle("chosen", choice.has(number));
     });
     byId("chosen").replaceChildren(...[...choice].map(([number, side]) => make("li", { class: side },
-      make("button", { type: "button", "data-feature": number, "data-side": side, "aria-label": `remove ${data.features[number].name}` },
-        side === "yes" ? "" : "not ", make("bdi", {}, data.features[number].name), " ✕"))));
+      make("button", { type: "button", "data-feature": number, "data-side": side },
+        make("span", { class: "skip" }, "remove "), side === "yes" ? "" : "not ", make("bdi", {}, data.features[number].name), " ✕"))));
     byId("matched").textContent =
       `${matching.length.toLocaleString("en")} of ${data.ids.length.toLocaleString("en")} examples`;
     byId("clear").disabled = choice.size === 0;

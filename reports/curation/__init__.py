@@ -9,5 +9,5 @@ from reports.curation.corrections import (
     record_corrections,
     unused_corrections,
 )
-from reports.curation.events import StaleEdit
+from reports.curation.events import StaleEdit, append_events, now, read_events
 from reports.curation.log import CuratedRun, Votes, effective, plan_change, read_log, record_change, refuse_stale, undo

@@ -74,8 +74,13 @@ class CuratedRun(RunFolder):
     def findings(self) -> Findings:
         """The features with their labels, votes and questions."""
         changes, corrections = effective(read_log(self.folder)), self.corrections
-        findings = _applied(corrected(read_findings(self), corrections), changes, corrections, self.folder)
+        findings = _applied(corrected(self.discovered, corrections), changes, corrections, self.folder)
         return _with_twins(findings) if changes or corrections else findings
+
+    @cached_property
+    def discovered(self) -> Findings:
+        """The features as discovered, before any change or correction."""
+        return read_findings(self)
 
     @cached_property
     def corrections(self) -> list[Correction]:

@@ -49,6 +49,7 @@ STOPPED = {
     "target-g": "wanted g reached",
     "nones": "NONE after NONE",
     "nothing-unresolved": "nothing unresolved",
+    "stopped": "a person stopped it",
 }
 MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
 

@@ -6,7 +6,7 @@ from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
 from reports.run.facts import public_source, without_paths
 from reports.run.files import RunError, TableBusy, check_replaceable, check_writable, replace_file, replaced_folder
 from reports.run.findings import GIVEN, MICRO, CorrectedLabel, Findings, Found, Origin, names_of, read_findings
-from reports.run.folder import CURATION, LIVE, RunFolder, write_run
+from reports.run.folder import CURATION, LIVE, STEER, RunFolder, write_run
 from reports.run.json_parts import JsonPart, Number
 from reports.run.predictions import PREDICTED
 from reports.run.reasons import Rationale, read_reasons, write_reasons

@@ -29,6 +29,7 @@ FEATURE_COLUMNS = (
 )
 CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it
+STEER = "steer.jsonl"  # what people who watch it want
 FEATURE_ID = "id (feature)"
 
 

@@ -1,7 +1,8 @@
 "use strict";
 // A discovery as it happens. Every event comes from the run's own file, the first ones too: a reload shows the same.
 (() => {
-  const key = byId("asking").dataset.key;
+  const { key, csrf } = byId("asking").dataset;
+  const finished = !byId("stop");
   const ASKED = {
     "two-of-three": "What do two of the three share that the third lacks?",
     pair: "What does one of the two have that the other lacks?",
@@ -34,6 +35,24 @@
   }
   const count = (number) => number.toLocaleString("en");
   const dollars = (amount) => `$${amount === 0 || amount >= 0.995 ? amount.toFixed(2) : amount.toFixed(4)}`;
+
+  // What a person wants (`form.action` is the field of that name, not the address): entered in the run's log, heeded between two questions. The page stays where it is.
+  function wish(action, name, button, field) {
+    const form = make("form", { method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", action], ["name", name]]
+      .map(([key_, value]) => make("input", { type: "hidden", name: key_, value })));
+    if (field) form.append(make("label", {}, field, " ", make("input", { name: "to", required: true, maxlength: 200, autocomplete: "off" })), " ");
+    form.append(make("button", { "aria-label": `${button} ${name}` }, button));
+    return form;
+  }
+  document.addEventListener("submit", async (event) => {
+    const form = event.target.closest("form[action$='/steer']");
+    if (!form) return;
+    event.preventDefault();
+    const reply = await fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" }).catch(() => null);
+    const entered = reply && (reply.type === "opaqueredirect" || reply.ok);
+    form.replaceChildren(make("span", { class: entered ? "caption" : "bad", role: "status" },
+      entered ? "entered: it is heeded after this question" : "not entered: the discovery is not running any more"));
+  });
 
   const show = {
     begun() {
@@ -71,7 +90,8 @@
           make("ul", { class: "marks" }, ...marks.map(([style, words]) => make("li", { class: style }, words)))),
         event.definition ? make("p", { class: "definition", dir: "auto" }, event.definition) : "",
         make("p", { class: "shares" }, make("strong", {}, `${Math.round((100 * event.yes) / Math.max(event.yes + event.no, 1))} %`),
-          ` ${count(event.yes)} of ${count(event.yes + event.no)} have it${event.unknown ? `, ${count(event.unknown)} unknown` : ""}`), bar));
+          ` ${count(event.yes)} of ${count(event.yes + event.no)} have it${event.unknown ? `, ${count(event.unknown)} unknown` : ""}`), bar,
+        finished ? "" : make("div", { class: "tools" }, wish("veto", event.name, "Veto"), wish("rename", event.name, "Rename", "rename to"))));
     },
     state(event) {
       byId("queries").textContent = count(event.queries);
@@ -80,7 +100,12 @@
       byId("g").textContent = event.g.toFixed(3);
       byId("usd").textContent = dollars(event.usd);
     },
+    steered(event) {
+      const what = { stop: "stops it", veto: `vetoes ${event.name}`, rename: `renames ${event.name} to ${event.to}` }[event.action];
+      byId("answers").prepend(make("li", {}, make("bdi", {}, event.by), ` ${what}`));
+    },
     ended(event) {
+      byId("stop")?.remove();
       byId("asking").replaceChildren(make("p", { class: "caption" }, "Nothing."));
       byId("going").textContent = `It has ended: ${event.reason}. ${event.message}`.trim();
     },

@@ -20,7 +20,6 @@ from models import Elicited, Panel
 from reports.curation.corrections import read_corrections
 from reports.finished_run import Run
 from store import Store
-from studio.shelf import key_of
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_browser import IMAGES, SCREEN
@@ -87,6 +86,7 @@ def test_labels_are_corrected_by_mouse_and_by_keys_alone(site: StudioSite, run: 
     assert [one.label for one in read_corrections(run.folder)] == [1, 0, 1, None]
 
 
+@pytest.mark.slow
 def test_a_label_that_somebody_else_corrected_is_told_at_its_card(site: StudioSite, chromium: Browser) -> None:
     with opened(chromium, link(site, "Ann")) as ann, opened(chromium, link(site, "Bob")) as bob:
         for seen in (ann, bob):
@@ -188,15 +188,27 @@ def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, 
         page.reload()
         expect(page.locator("#queries")).to_have_text("5")
         assert page.locator("#list").inner_text() == shown, "a reload shows the same"
+        names = page.locator("#list h3").all_inner_texts()
+        page.get_by_role("button", name=f"Veto {names[0]}").click()
+        expect(page.get_by_text("entered: it is heeded")).to_have_count(1)
+        other = page.locator("#list > li").nth(1)
+        other.get_by_label("rename to").fill("in other words")
+        other.get_by_role("button", name="Rename").click()
+        expect(page.get_by_text("entered: it is heeded")).to_have_count(2)
+        assert serious_violations(page) == []
         go_on.set()
         expect(page.get_by_role("link", name="look at the run")).to_be_visible()
+        expect(page.get_by_text(f"vetoes {names[0]}")).to_be_visible()
         expect(page.locator("#queries")).to_have_text("8")
         assert [one for one in seen.complaints if "error" in one.lower()] == []
     thread.join()
-    assert Run(folder).summary.queries == 8
-    assert key_of(folder.resolve())
+    run = Run(folder)
+    assert run.summary.queries == 8
+    assert names[0] not in run.features["name"].tolist()
+    assert "in other words" in run.features["name"].tolist()
 
 
+@pytest.mark.slow
 def test_a_discovery_is_estimated_before_it_is_started(site: StudioSite, chromium: Browser) -> None:
     with opened(chromium, link(site, "Olga", "admin"), viewport=SCREEN) as seen:
         page = seen.page
@@ -215,6 +227,7 @@ def test_a_discovery_is_estimated_before_it_is_started(site: StudioSite, chromiu
         expect(page.get_by_role("alert")).to_contain_text("nowhere")
 
 
+@pytest.mark.slow
 def test_a_phone_shows_all_of_it(site: StudioSite, run: Run, chromium: Browser) -> None:
     with opened(chromium, link(site, "Ann"), **PHONE) as seen:
         page = seen.page
@@ -231,6 +244,7 @@ def test_a_phone_shows_all_of_it(site: StudioSite, run: Run, chromium: Browser) 
             assert serious_violations(page) == []
 
 
+@pytest.mark.slow
 def test_hostile_names_run_nothing(tmp_path: Path, chromium: Browser) -> None:
     ids = [f"e{number}" for number in range(len(HOSTILE))]
     rows = "".join(f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, text in zip(ids, HOSTILE, strict=True))

@@ -73,12 +73,14 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/start"): {"admin": 200},
     ("POST", "/start"): {"admin": 422},  # an empty form
     ("GET", "/live/{key}"): STAFF,
+    ("POST", "/live/{key}/steer"): {"editor": 409, "admin": 409},  # it does not run
     ("GET", "/live/{key}/events"): STAFF,
     ("GET", "/live/{key}/media/{row}/{size}"): STAFF,
 }
 FIELDS = {
     "/people/invite": {"name": "somebody new", "role": "reviewer"},
     "/people/revoke": {"name": "nobody at all"},
+    "/live/{key}/steer": {"action": "stop"},
     "/runs/{key}/correct": {"feature": "hat", "label": "yes"},
     "/runs/{key}/change": {"action": "rename", "name": "hat", "to": "cap", "seen": "0"},
 }

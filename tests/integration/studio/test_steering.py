@@ -1,0 +1,158 @@
+"""A discovery is steered while it runs: what people want is in its log, is heeded once, and is not lost by a kill."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from flows.discover.flow import run_discovery
+from flows.discover.preparation import prepare
+from flows.discover.settings import DiscoverSettings
+from models import Elicited, Panel
+from reports.curation.events import append_events, read_events
+from reports.curation.log import read_log
+from reports.finished_run import Run
+from store import Store
+from studio.shelf import key_of
+from tests.integration.studio.test_live import settings
+from tests.support.growing_worlds import World
+from tests.support.studio_site import StudioSite, running_studio
+
+TRAITS = ("red", "round", "heavy", "old", "loud")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "world", 24, TRAITS)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[StudioSite]:
+    (tmp_path / "runs").mkdir()
+    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
+        yield running
+
+
+class Killed(BaseException):
+    pass
+
+
+def discovered(chosen: DiscoverSettings, at: dict[int, Callable[[], None]] | None = None) -> Run:
+    """With something done while the question of that number is asked."""
+    asked = 0
+
+    def compare(panel: Panel, questions: list[Any]) -> Elicited:
+        nonlocal asked
+        asked += 1
+        (at or {}).get(asked, lambda: None)()
+        return panel.compare(questions)
+
+    run_discovery(prepare(chosen), run_id=str(uuid4()), compare=compare)
+    return Run(Path(str(chosen.out)))
+
+
+def wishing(folder: Path, **wish: str) -> Callable[[], None]:
+    def enter() -> None:
+        append_events(folder / "steer.jsonl", lambda _: [{"by": "Ann", "at": "now", **wish}])
+
+    return enter
+
+
+def kill() -> None:
+    raise Killed
+
+
+def test_a_run_that_is_stopped_leaves_its_results_and_goes_on_without_asking_twice(world: World) -> None:
+    chosen = settings(world)
+    folder = Path(str(chosen.out))
+    stopped = discovered(chosen, {3: wishing(folder, action="stop")})
+    assert (stopped.summary.stopped_because, stopped.summary.queries) == ("stopped", 3)
+    assert len(stopped.features) == stopped.summary.features > 0
+    done = discovered(chosen)
+    assert (done.summary.stopped_because, done.summary.queries) == ("queries", 6)
+    whole = discovered(settings(world, out=str(folder.parent / "whole")))
+    assert done.features["name"].tolist() == whole.features["name"].tolist()
+    assert whole.summary.paid_calls == 0, "the two together asked what one asks, and once"
+
+
+def test_a_vetoed_feature_is_dropped_and_never_named_again(world: World) -> None:
+    chosen = settings(world)
+    folder = Path(str(chosen.out))
+    first = str(discovered(settings(world, out=str(folder.parent / "before"))).features["name"][0])
+    run = discovered(chosen, {2: wishing(folder, action="veto", name=first)})
+    assert first not in run.features["name"].tolist()
+    assert first in run.found_features["name"].tolist(), "what was discovered stays as it is"
+    assert [(one.action, one.by) for one in read_log(folder)] == [("drop", "Ann")]
+    comparisons = [
+        one["question"]
+        for one in map(json.loads, (folder / "answers.jsonl").read_text().splitlines())
+        if "examples" in one["question"]
+    ]
+    named = [name for one in run.findings.comparisons for name in [one.feature] if name]
+    assert named.count(first) == 1
+    assert len(comparisons) == 6
+
+
+def test_a_rename_is_in_the_curated_run_by_whoever_wanted_it(world: World) -> None:
+    chosen = settings(world)
+    folder = Path(str(chosen.out))
+    first = str(discovered(settings(world, out=str(folder.parent / "before"))).features["name"][0])
+    run = discovered(chosen, {3: wishing(folder, action="rename", name=first, to="as I call it")})
+    assert run.features["name"][0] == "as I call it"
+    again = discovered(chosen)
+    assert [one.action for one in read_log(folder)] == ["rename"], "it is done once"
+    assert again.features["name"][0] == "as I call it"
+
+
+def test_a_run_that_is_killed_heeds_the_log_at_the_same_question(world: World) -> None:
+    chosen = settings(world, queries=8)
+    folder = Path(str(chosen.out))
+    first = str(discovered(settings(world, out=str(folder.parent / "before"))).features["name"][0])
+    steered = {3: wishing(folder, action="veto", name=first)}
+    with pytest.raises(Killed):
+        discovered(chosen, steered | {6: kill})
+    resumed = discovered(chosen)
+    heeded = [one["queries"] for one in read_events(folder / "steer.jsonl") if one["action"] == "heeded"]
+    assert heeded == [3]
+    other = settings(world, queries=8, out=str(folder.parent / "unbroken"))
+    unbroken = discovered(other, {3: wishing(Path(str(other.out)), action="veto", name=first)})
+    assert resumed.features["name"].tolist() == unbroken.features["name"].tolist()
+    assert [one.examples for one in resumed.findings.comparisons] == [
+        one.examples for one in unbroken.findings.comparisons
+    ]
+    assert unbroken.summary.paid_calls == 0
+
+
+def test_a_log_that_nobody_of_ours_wrote_steers_nothing(world: World) -> None:
+    chosen = settings(world)
+    folder = Path(str(chosen.out))
+    folder.mkdir(parents=True)
+    lines = ["nonsense", "[]", '{"action": "veto"}', '{"action": "stop", "by": 7}', '{"action": "explode", "by": "x"}']
+    for line in lines:
+        (folder / "steer.jsonl").write_text(line + "\n")
+        assert discovered(chosen).summary.stopped_because == "queries"
+
+
+def test_what_a_person_enters_on_the_page_is_heeded_with_their_name(world: World, site: StudioSite) -> None:
+    chosen = settings(world)
+    folder = Path(str(chosen.out))
+    editor, key, replies = site.staff("Ann", "editor"), key_of(folder.resolve()), []
+
+    def enter() -> None:
+        editor.get(f"/live/{key}")
+        for wish in ({"action": "explode"}, {"action": "veto", "name": " "}, {"action": "stop"}):
+            replies.append(editor.post(f"/live/{key}/steer", wish).status_code)
+
+    run = discovered(chosen, {2: enter})
+    assert replies == [422, 422, 303]
+    assert run.summary.queries == 2
+    [stop] = [one for one in read_events(folder / "steer.jsonl") if one["action"] == "stop"]
+    assert stop["by"] == "Ann"
+    late = editor.post(f"/live/{key}/steer", {"action": "stop"})
+    assert late.status_code == 409, "it is over"
+    assert "steered" in (folder / "live.jsonl").read_text()
