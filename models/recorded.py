@@ -104,7 +104,7 @@ class Recorded:
     ) -> None:
         self.oracle = oracle
         self.identity: OracleIdentity = oracle.identity
-        self.identity_json = oracle.identity.to_json()  # one object: the store digests it once per batch
+        self.who = (str(oracle.identity), oracle.identity.to_json())  # one object: the store digests it once per batch
         self.keys = QuestionKeys(oracle.identity)
         self.width = oracle.width
         self.store = store
@@ -338,7 +338,7 @@ class _PaidBatch:
         from store import Request
 
         kind = self._questions[key].kind.value
-        return Request(key, bound, str(self._recorded.identity), kind, self._replaces.get(key))
+        return Request(key, bound, self._recorded.who[0], kind, self._replaces.get(key))
 
     def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[Question]:
         width = self._recorded.width
@@ -420,5 +420,4 @@ class _PaidBatch:
 
     def _record(self, key: str, answer: Answer) -> AnswerRecord:
         recorded, content = self._recorded, answer.question.content
-        who = (str(recorded.identity), recorded.identity_json)
-        return record_of(answer, key, self._fences[key], content, *who, self._replaces.get(key))
+        return record_of(answer, key, self._fences[key], content, *recorded.who, self._replaces.get(key))

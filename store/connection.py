@@ -33,6 +33,8 @@ LIMITS = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
+# A plan that was made while the tables were small reads them whole, and would be kept when they have grown.
+_PLANS = {"plan_cache_mode": "force_custom_plan"}
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # a server that is gone
 FILE_MODE = 0o600  # a store holds what people answered, and the secret that signs their invitations
 _A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+]+:")  # two letters at least: C:\\ is a drive
@@ -186,7 +188,7 @@ def _postgresql(url: str) -> Engine:
                 cursor.execute("SET SESSION synchronous_commit = on")
                 cursor.execute("SHOW synchronous_commit")
                 _assert_setting(name, "synchronous_commit", cursor.fetchone()[0], "on")
-            for setting, value in LIMITS.items():
+            for setting, value in (LIMITS | _PLANS).items():
                 cursor.execute("SELECT set_config(%s, %s, false)", (setting, value))
         connection.commit()
 

@@ -23,7 +23,7 @@ from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, in
 from store.errors import StoreError
 from store.ledger.balances import Balance, locked_balance
 from store.ledger.books import CHARGE, Change, Charge, Line, book, book_sums, count_answers, count_computed, count_uses
-from store.ledger.runs import RunRepository, Runs
+from store.ledger.runs import RunRepository
 from store.packed import (
     Booking,
     count_packed,
@@ -49,12 +49,12 @@ from store.schema import (
     uses,
 )
 from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
-from store.transactions import Clock, Transactions, reads, writes
+from store.transactions import reads, writes
 
 KEY_LENGTH, PREFIX_LENGTH = 64, 16  # hexadecimal digits in all, and those that digest the example
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would take three times as long, once for each label
 class AnswerRecord:
     """An answer under the fence with which its question was claimed. `key` digests `identity` and `question`."""
 
@@ -136,10 +136,6 @@ _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(ans
 
 
 class KeptAnswers(RunRepository):
-    def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
-        super().__init__(transactions, clock, runs)
-        self._forms: dict[str, int] = {}  # of questions in packs, as they were read
-
     @reads
     def lookup(self, connection: Connection, keys: Collection[str]) -> dict[str, dict[str, Any]]:
         """The answers that are kept, by key."""
@@ -172,7 +168,7 @@ class KeptAnswers(RunRepository):
         locked_balance(connection, run.scope)
         digests = _Digests()
         numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
-        settled, rest = settle_packed(connection, ordered, lambda one: numbers[digests.of(one)], self._forms, now)
+        settled, rest = settle_packed(connection, ordered, lambda one: numbers[digests.of(one)], now)
         _book_packs(connection, settled.bookings)
         repeated = [*settled.repeated, *_record_rows(connection, rest, lambda one: numbers[digests.of(one)], now)]
         return _lookup(connection, repeated)

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from store.packed import packed_texts, without_text
+from store.packed import packed_replies, remove_packed_replies
 from store.schema import (
     answer_checksum,
     answers,
@@ -35,8 +35,6 @@ from store.schema import (
     json_value,
     metadata,
     packed_claims,
-    packed_keys,
-    packed_uses,
     packs,
     replaced_answers,
     runs,
@@ -44,7 +42,7 @@ from store.schema import (
 )
 from store.transactions import Repository, reads, writes
 
-PAGE, PACKS = 1_000, 100  # rows at a time
+PAGE = 1_000  # rows at a time
 RAW = "raw"  # the member of an answer that holds the reply as it came
 # What the tables are about, by the beginning of their names; the first that fits.
 KINDS = {
@@ -89,27 +87,16 @@ class Housekeeping(Repository):
             while rows := self._page(table, before, after):
                 yield [reply for row in rows if (reply := _reply(table.name, row)) is not None]
                 after = rows[-1].id
-        after = 0
-        while (page := self._packs(before, after)) is not None:
-            found, after = page
-            yield found
+        last = "00"
+        while last:
+            found, last = self._packed_page(before, last)
+            if found:
+                yield found
 
     @reads
-    def _packs(self, connection: Connection, before: float, after: int) -> tuple[list[RawReply], int] | None:
-        """The replies of some packs, and the number of the last; None at the end."""
-        of_page = select(packs.c.id, packs.c.answered_at, packs.c.content).order_by(packs.c.id).limit(PACKS)
-        rows = connection.execute(of_page.where(packs.c.id > after, packs.c.answered_at < before)).all()
-        if not rows:
-            return None
-        of_packs = packed_keys.c.pack.in_([row.id for row in rows])
-        keys = {(key.pack, key.place): key.key.hex() for key in connection.execute(select(packed_keys).where(of_packs))}
-        found = [
-            RawReply(packs.name, row.id, keys.get((row.id, place), ""), row.answered_at, raw)
-            for row in rows
-            for place, raw in enumerate(packed_texts(row.content, RAW))
-            if raw
-        ]
-        return found, rows[-1].id
+    def _packed_page(self, connection: Connection, before: float, after: str) -> tuple[list[RawReply], str]:
+        found, last = packed_replies(connection, before, after)
+        return [RawReply(packs.name, *one) for one in found], last
 
     @reads
     def _page(self, connection: Connection, table: Table, before: float, after: int) -> Sequence[Row[Any]]:
@@ -142,11 +129,7 @@ class Housekeeping(Repository):
         ]
         if old:
             connection.execute(_STRIP_REPLACED, old)
-        packed = {one.id for one in replies if one.table == packs.name}
-        contents = select(packs.c.id, packs.c.content).where(packs.c.id.in_(packed))
-        for row in connection.execute(contents).all():
-            content, checksum = without_text(row.content, RAW)
-            connection.execute(update(packs).where(packs.c.id == row.id).values(content=content, checksum=checksum))
+        remove_packed_replies(connection, [one.key for one in replies if one.table == packs.name])
 
     @reads
     def idle_runs(self, connection: Connection, before: float) -> list[dict[str, Any]]:
@@ -192,7 +175,7 @@ _IDLE = (
     runs.c.ended_at.is_not(None),
     ~exists().where(charges.c.run == runs.c.id),
     ~exists().where(uses.c.run == runs.c.id),
-    *(~exists().where(table.c.run == runs.c.id) for table in (packs, packed_claims, packed_uses)),
+    *(~exists().where(table.c.run == runs.c.id) for table in (packs, packed_claims)),
     ~exists().where(
         cost_totals.c.run == runs.c.id, sum((cost_totals.c[name] for name in _COUNTS), start=cast(0, BigInteger)) > 0
     ),

@@ -25,6 +25,6 @@ from store.packed.claims import (
     take_out_ended,
     take_out_keys,
 )
-from store.packed.content import packed_texts, without_text
 from store.packed.keys import find_packed
+from store.packed.replies import packed_replies, remove_packed_replies
 from store.packed.settle import Booking, settle_packed

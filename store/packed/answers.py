@@ -113,20 +113,22 @@ def _plain_form(kind: str, name: str, definition: str, voter: int) -> str:
     return json_text({"kind": kind, "feature": [name, definition], "voter": voter})
 
 
-def form_numbers(connection: Connection, forms: Collection[str], known: dict[str, int]) -> dict[str, int]:
-    """The rows of these forms, inserted where they are new. `known` are those that were read before: what a transaction
-    inserts may be rolled back, and is not noted there."""
-    missing = {hashlib.sha256(form.encode()).hexdigest(): form for form in set(forms) if form not in known}
-    if not missing:
-        return known
-    wanted = {"keys": sorted(missing)}
-    found = {missing[row.digest]: row.id for row in connection.execute(_FORMS, wanted)}
-    known |= found
-    if len(found) == len(missing):
-        return known
-    new = [{"digest": d, "form": json_value(form)} for d, form in sorted(missing.items()) if form not in found]
+def form_numbers(connection: Connection, forms: Collection[str]) -> dict[str, int]:
+    """The rows of these forms, inserted where they are new. Nothing is remembered: a transaction may be rolled back,
+    and a number be given to another form."""
+    wanted = {_digest(form): form for form in set(forms)}
+    values = {"keys": sorted(wanted)}
+    found = {wanted[row.digest]: row.id for row in connection.execute(_FORMS, values)}
+    if len(found) == len(wanted):
+        return found
+    new = [{"digest": digest, "form": json_value(form)} for digest, form in sorted(wanted.items()) if form not in found]
     insert_new(connection, question_forms, new)
-    return known | {missing[row.digest]: row.id for row in connection.execute(_FORMS, wanted)}
+    return {wanted[row.digest]: row.id for row in connection.execute(_FORMS, values)}
+
+
+@lru_cache(maxsize=4_096)
+def _digest(form: str) -> str:
+    return hashlib.sha256(form.encode()).hexdigest()
 
 
 def contents_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Content]:

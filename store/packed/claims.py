@@ -9,12 +9,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Double, Select, Text, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
 
 from store.packed.content import MOST
-from store.packed.keys import add, find_packed, is_digest, joined, move, new_packs, parted, remove
-from store.schema import CLAIMED, SENT, charges, packed_claims, runs
-from store.sql import among, given, listed
+from store.packed.keys import (
+    PACKS_OF,
+    add,
+    as_parameters,
+    digests_of,
+    find_packed,
+    is_digest,
+    joined,
+    move,
+    new_packs,
+    parted,
+    remove,
+)
+from store.schema import CLAIMED, SENT, charges, json_text, json_value, packed_claims, runs, storable
+from store.sql import among, listed
 
 LEAST = 4  # labels of one example that make a pack
 LABEL = "label"
@@ -84,12 +96,16 @@ _AHEAD = (
 _SHORTEN = (
     update(packed_claims).where(packed_claims.c.id == bindparam("of_pack")).values(lease_until=bindparam("until"))
 )
-_MARKED = given(id=BigInteger, in_doubt=Text, lease_until=Double)
-_MARK = (
-    update(packed_claims)
-    .where(packed_claims.c.id == _MARKED.c.id)
-    .values(in_doubt=_MARKED.c.in_doubt, lease_until=_MARKED.c.lease_until)
-)
+# Written out, because a request waits for it. FOR UPDATE of PostgreSQL is in the order of the numbers, as everywhere.
+_OF_KEYS = "SELECT id, owner, lease_seconds, keys, reserved, in_doubt FROM packed_claims WHERE id IN ({}) ORDER BY id"
+_TO_MARK = {
+    "sqlite": _OF_KEYS.format(PACKS_OF["sqlite"]),
+    "postgresql": _OF_KEYS.format(PACKS_OF["postgresql"]) + " FOR UPDATE",
+}
+_MARK = {
+    "sqlite": "UPDATE packed_claims SET in_doubt = ?, lease_until = ? WHERE id = ?",
+    "postgresql": "UPDATE packed_claims SET in_doubt = %s, lease_until = %s WHERE id = %s",
+}
 _REWRITE = (
     update(packed_claims)
     .where(packed_claims.c.id == bindparam("of_pack"))
@@ -169,20 +185,21 @@ def _claim(row: Any) -> PackedClaim:
 def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int | None], now: float) -> set[str]:
     """Mark claims of the owner as sent, with what is in doubt from now on (None: all that is reserved), and renew the
     leases; returns the keys of those."""
-    found = find_packed(connection, in_doubt)
-    marked, rows = set(), []
-    for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
-        if claim.owner != owner:
+    digests, dialect = digests_of(in_doubt), connection.dialect.name
+    claims = connection.exec_driver_sql(_TO_MARK[dialect], as_parameters(dialect, digests)).all() if digests else ()
+    marked, rows = set[str](), []
+    for number, of_owner, lease_seconds, keys, reserved, doubts in claims:
+        if of_owner != storable(owner):
             continue
-        doubts = list(claim.in_doubt)
-        for place, key in enumerate(claim.keys):
+        bounds, told = json_value(reserved), json_value(doubts)
+        for place, key in enumerate(parted(keys)):
             if key in in_doubt:
                 doubt = in_doubt[key]
-                doubts[place] = claim.reserved[place] if doubt is None else doubt
+                told[place] = bounds[place] if doubt is None else doubt
                 marked.add(key)
-        rows.append((claim.id, doubts, now + claim.lease_seconds))
+        rows.append((json_text(told), now + lease_seconds, number))
     if rows:
-        connection.execute(_MARK, {"rows": rows})
+        connection.exec_driver_sql(_MARK[dialect], rows)
     return marked
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -52,6 +52,10 @@ class Content:
         columns = self._columns["answer"]
         return {name: column[0] if len(column) == 1 else column[place] for name, column in columns.items()}
 
+    def with_column(self, name: str, column: list[Any]) -> dict[str, Any]:
+        """All columns, one of the answers' being this one."""
+        return {**self._columns, "answer": {**self._columns["answer"], name: column}}
+
     def at(self, place: int) -> PackedAnswer:
         columns = (self._columns[name] for name in ("form", "example", *COUNTS))
         form, example, *counts = (column[0] if len(column) == 1 else column[place] for column in columns)
@@ -64,7 +68,17 @@ def encode(answers: Sequence[PackedAnswer]) -> bytes:
         name: _column([getattr(one, name) for one in answers]) for name in ("example", "form", *COUNTS)
     }
     said = {name: _column([one.answer[name] for one in answers]) for name in answers[0].answer}
-    return zlib.compress(json_text({"size": len(answers), **columns, "answer": said}).encode(), 6)
+    return _compressed({"size": len(answers), **columns, "answer": said})
+
+
+def recode(content: Content, name: str, places: Collection[int], value: Any) -> bytes:
+    """The same with another value of one member of the answers at these places."""
+    values = [value if place in places else content.member(name, place) for place in range(content.size)]
+    return _compressed(content.with_column(name, _column(values)))
+
+
+def _compressed(columns: Mapping[str, Any]) -> bytes:
+    return zlib.compress(json_text(columns).encode(), 6)
 
 
 def decode(content: bytes) -> Content:
@@ -76,20 +90,6 @@ def decode(content: bytes) -> Content:
         return Content(orjson.loads(text))
     except ValueError:  # such as lone surrogates
         return Content(json_value(text.decode()))
-
-
-def packed_texts(content: bytes, member: str) -> list[str]:
-    """One member of all answers, by place."""
-    found = decode(content)
-    return [found.member(member, place) or "" for place in range(found.size)]
-
-
-def without_text(content: bytes, member: str) -> tuple[bytes, bytes]:
-    """The same answers with this member empty, and the checksum of that."""
-    found = decode(content)
-    answers = (found.at(place) for place in range(found.size))
-    new = encode([one._replace(answer={**one.answer, member: ""}) for one in answers])
-    return new, checksum(new)
 
 
 def _column(values: list[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -32,6 +32,10 @@ _REMOVE = {
     "sqlite": "DELETE FROM packed_keys WHERE key = ?",
     "postgresql": "DELETE FROM packed_keys WHERE key = ANY (%s)",
 }
+PACKS_OF = {  # in a statement that begins with its own words: the packs of keys
+    "sqlite": "SELECT pack FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
+    "postgresql": "SELECT pack FROM packed_keys WHERE key = ANY (%s)",
+}
 _NEXT = {
     "sqlite": "SELECT max(coalesce((SELECT max(id) FROM packed_claims), 0), coalesce((SELECT max(id) FROM packs), 0))",
     "postgresql": "SELECT nextval(pg_get_serial_sequence('packs', 'id')) FROM generate_series(1, %s)",
@@ -52,13 +56,22 @@ def is_digest(key: str) -> bool:
 
 def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPlace]:
     """The keys that are packed, and where."""
-    digests = [bytes.fromhex(key) for key in keys if _DIGEST.fullmatch(key)]
+    digests = digests_of(keys)
     if not digests:
         return {}
     name = connection.dialect.name
-    values = (b"".join(digests), _starts(len(digests))) if name == "sqlite" else (digests,)
-    rows = connection.exec_driver_sql(_FIND[name], values).all()
+    rows = connection.exec_driver_sql(_FIND[name], as_parameters(name, digests)).all()
     return {key.hex(): PackPlace(pack, place) for key, pack, place in rows}
+
+
+def as_parameters(dialect: str, digests: list[bytes]) -> tuple[Any, ...]:
+    """Keys as a statement of that database takes them."""
+    return (b"".join(digests), _starts(len(digests))) if dialect == "sqlite" else (digests,)
+
+
+def digests_of(keys: Iterable[str]) -> list[bytes]:
+    """Those of the keys that can be packed, as bytes."""
+    return [bytes.fromhex(key) for key in keys if _DIGEST.fullmatch(key)]
 
 
 def add(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> set[str]:

@@ -80,10 +80,9 @@ class _Part(NamedTuple):
 
 
 def settle_packed(
-    connection: Connection, records: Sequence[R], identity_of: Callable[[R], int], forms: dict[str, int], now: float
+    connection: Connection, records: Sequence[R], identity_of: Callable[[R], int], now: float
 ) -> tuple[Settled, list[R]]:
-    """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now.
-    `forms` remembers what was read before."""
+    """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
     found = find_packed(connection, [one.key for one in records])
     if not found:
         return Settled(), list(records)
@@ -100,7 +99,7 @@ def settle_packed(
     _make_rows(connection, claims, [one.key for one in rest if one.key in found])
     parts = [_Part(claims[pack], identity, group) for (pack, identity, *_), group in groups.items()]
     if parts:
-        _keep(connection, parts, forms, now)
+        _keep(connection, parts, now)
         settled.bookings = [_booking(part) for part in parts]
     return settled, rest
 
@@ -122,10 +121,10 @@ def _make_rows(connection: Connection, claims: dict[int, PackedClaim], keys: Seq
         unpack(connection, wanted)
 
 
-def _keep(connection: Connection, parts: Sequence[_Part], forms: dict[str, int], now: float) -> None:
+def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
     """A part that is a whole claim takes its number, so that its keys lead to it already."""
     texts = [[form_of(one.question) for one in part.records] for part in parts]
-    numbers = form_numbers(connection, [text for of_part in texts for text in of_part], forms)
+    numbers = form_numbers(connection, [text for of_part in texts for text in of_part])
     is_whole = [len(part.records) == len(part.claim.keys) for part in parts]
     fresh = iter(new_packs(connection, is_whole.count(False)) if not all(is_whole) else ())
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)

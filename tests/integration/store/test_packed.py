@@ -15,6 +15,7 @@ from flows.cli.store_check import CheckResult, check
 from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
+from store.ledger.answers import KeptAnswers
 from store.ledger.claims import ClaimTerms, Request
 from store.packed import NewClaim, PackTerms, claim_packs, unpack
 from store.packed.claims import LEAST
@@ -253,6 +254,44 @@ def test_damaged_content_is_told_in_one_line(store: Store) -> None:
     assert any("no JSON object" in line for line in check(store).problems)
     with pytest.raises(StoreError, match="cannot be unpacked"):
         list(oracle.ask([Label(Feature("feature a", "It has a."), texts(1)[0])]))
+
+
+def test_a_commit_that_is_rolled_back_leaves_no_number_of_a_question_behind(store: Store) -> None:
+    """As when one of the writes that share a commit fails: the others are tried again, each alone."""
+    begin(store)
+    others = [f"{16 * '1'}{key[16:]}" for key in LABELS]
+    claim(store, [*LABELS, *others], sending=20)
+    said = {key: record(key, 1, says=key[:1]) for key in [*LABELS, *others]}
+    broken = [record(LABELS[0], 7)]
+
+    def work(connection: Any) -> None:
+        keep = KeptAnswers.record.__wrapped__  # type: ignore[attr-defined]
+        for part in ([said[key] for key in LABELS], [said[key] for key in others], broken):
+            keep(store.answers, connection, "run-1", part)
+
+    with pytest.raises(StoreError, match="never claimed under fence 7"):
+        store.transactions.write(work)
+    with store.engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("INSERT INTO question_forms (digest, form) VALUES ('taken', '{}')"))
+    store.answers.record("run-1", [said[key] for key in others])
+    assert {one.key: one.question for one in every_answer(store)} == {key: said[key].question for key in others}
+
+
+def test_raw_replies_are_removed_by_their_age_and_nothing_else_changes(store: Store, clock: Clock) -> None:
+    begin(store)
+    granted = claim(store, LABELS, sending=10).granted
+    said = [replace(record(key, granted[key]), answer={"verdict": "yes", "raw": f"it is {key[-1]}"}) for key in LABELS]
+    store.answers.record("run-1", said)
+    assert [one for page in store.housekeeping.replies(clock.now) for one in page] == []
+    old = [one for page in store.housekeeping.replies(clock.now + 1) for one in page]
+    assert {one.key: one.raw for one in old} == {key: f"it is {key[-1]}" for key in LABELS}
+    store.housekeeping.remove_replies(old[:4])
+    left = [one for page in store.housekeeping.replies(clock.now + 1) for one in page]
+    assert left == old[4:]
+    store.housekeeping.remove_replies(left)
+    assert store.answers.lookup(LABELS) == {key: {"verdict": "yes", "raw": ""} for key in LABELS}
+    assert (store.check.problems(), len(every_answer(store))) == ([], 10)
+    assert all(one.is_unaltered for page in store.check.answers() for one in page)
 
 
 def test_a_copy_has_the_same_answers_and_no_claims(store: Store, tmp_path: Path) -> None:
