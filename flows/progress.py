@@ -5,22 +5,26 @@ What a run reports while it works, to nobody or in a notebook. The terminal's di
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from models import AnswersPending, Money, Oracle, OracleIdentity, Recorded
+from models import AnswersPending, Money, Oracle, Recorded, TellsTraffic, in_usd
 from sources import printable
 
 if TYPE_CHECKING:
     from store import ActiveRun, Store
+    from store.ledger import Totals
 
 
+@contextmanager
 def recorded_run(
     store: Store,
     run_id: str,
@@ -29,14 +33,53 @@ def recorded_run(
     flow: str,
     name: str,
     dataset: str,
-    oracle: OracleIdentity,
+    oracle: Oracle,
     settings: BaseModel,
-) -> ActiveRun:
-    """Begin a run in the store, to be used with `with`. What waits for people ends with the status "waiting"."""
-    kept = settings.model_dump(mode="json")
-    run = store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=str(oracle), settings=kept)
-    run.pending = AnswersPending
-    return run
+    display: Display | None = None,
+) -> Iterator[ActiveRun]:
+    """Begin a run in the store, and watch it. What waits for people ends with the status "waiting"."""
+    kept, who = settings.model_dump(mode="json"), str(oracle.identity)
+    with store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=who, settings=kept) as run:
+        run.pending = AnswersPending
+        with watched(partial(store.costs.totals, run_id), oracle, display or SILENT):
+            yield run
+
+
+BEAT_SECONDS = 60.0
+
+
+@contextmanager
+def watched(totals: Callable[[], Totals], oracle: Oracle, display: Display) -> Iterator[None]:
+    """Every minute, from a thread of its own: log how many answers came, or say what is waited for if none did."""
+    over, context = threading.Event(), copy_context()  # by which log lines find Prefect's server
+
+    def look() -> None:
+        from store import StoreError
+
+        answers, still = 0, 0
+        while not over.wait(BEAT_SECONDS):
+            with suppress(StoreError):  # the run itself says what is wrong with it
+                now = totals()
+                before, answers = answers, now.paid_calls + now.cached_calls
+                still = still + 1 if answers == before else 0
+                if still and not over.is_set():
+                    display.say(_waits_for(oracle, still))
+                else:
+                    display.log(f"{answers:,} answers so far, {in_usd(now.paid)}")
+
+    thread = threading.Thread(target=context.run, args=(look,), name="watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(BEAT_SECONDS)  # it may be reading the store, which is closed next
+
+
+def _waits_for(oracle: Oracle, still: int) -> str:
+    traffic = f": {oracle.traffic}" if isinstance(oracle, TellsTraffic) else ""
+    minutes = still * BEAT_SECONDS / 60
+    return f"no answer for {minutes:.0f} min, waiting for {oracle.identity}{traffic}"
 
 
 UNUSABLE = "unusable"  # the status of an enrichment of which most answers were

@@ -32,6 +32,7 @@ from models.oracle import (
     Question,
     Same,
     ServerAway,
+    TellsTraffic,
     Unlike,
     Verdict,
     Why,

@@ -133,8 +133,9 @@ class Asking:
             flow="compare",
             name=f"{prepared.folder.name}-{asked.index + 1}",
             dataset=prepared.dataset.name,
-            oracle=asked.oracle.identity,
+            oracle=asked.oracle,
             settings=prepared.settings,
+            display=prepared.display,
         ) as run:
             book = recording(store, run_id, scope, budget, retry=prepared.settings.retry_unusable)
             run.spending = recorded = book(asked.oracle)

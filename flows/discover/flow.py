@@ -159,8 +159,9 @@ def run_discovery(
         flow="discover",
         name=prepared.folder.name,
         dataset=prepared.dataset.name,
-        oracle=prepared.oracle.identity,
+        oracle=prepared.oracle,
         settings=settings,
+        display=display,
     ) as run:
         terms = (prepared.scope, settings.budget_micro)
         book = recording(store, run_id, *terms, retry=settings.retry_unusable)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -108,7 +109,8 @@ def showing_progress(work: Enrichment, total: int | None, display: Display) -> I
             answers, cost = work.answered
             display.update(work.looked_at, f"{answers:,} answers, {in_usd(cost)}")
 
-    thread = threading.Thread(target=tick, name="progress", daemon=True)
+    # Its log lines find Prefect's server by the context.
+    thread = threading.Thread(target=copy_context().run, args=(tick,), name="progress", daemon=True)
     with display.counting(total, "examples looked at"):
         thread.start()
         try:
@@ -232,8 +234,9 @@ class _Job:
             flow="enrich",
             name=self.folder.name,
             dataset=name_of(settings.dataset),
-            oracle=oracle.identity,
+            oracle=oracle,
             settings=settings,
+            display=self.display,
         ) as run:
             retry_unusable = retry_time(store, run_id, scopes, on_request=settings.retry_unusable)
             labeller = Labeller(settings, run_id, scope, self.resources, retry_unusable)

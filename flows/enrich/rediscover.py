@@ -86,7 +86,7 @@ def rediscover_with(
     scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.meaning.version])
     name = name_of(settings.dataset)
     record = partial(recorded_run, store, run_id := run_id or str(uuid4()), scope, flow="rediscover", name=folder.name)
-    with record(dataset=name, oracle=oracle.identity, settings=settings) as run:
+    with record(dataset=name, oracle=oracle, settings=settings, display=display) as run:
         book = recording(store, run_id, scope, settings.budget_micro, retry=settings.retry_unusable)
         run.spending = recorded = book(oracle)
         panel = Panel(recorded, examples, settings.votes)

@@ -168,8 +168,9 @@ def asking(
         flow="features",
         name=prepared.folder.name,
         dataset=prepared.dataset.name,
-        oracle=prepared.oracle.identity,
+        oracle=prepared.oracle,
         settings=prepared.settings,
+        display=display,
     ) as record:
         book = partial(Recorded, store=store, run_id=run_id, scope=scope, budget=budget)
         record.spending = recorded = recorded_by(prepared.oracle, book)

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from models.openai.config import OpenAIConfig
 from models.openai.errors import LONGEST_DELAY, RUN_AGAIN, Fault, Retry, TransientError, fault_of, is_shallow
-from models.oracle import OracleUnavailable, ServerAway
+from models.oracle import OracleUnavailable, ServerAway, Traffic
 from models.prices import Tokens, read_usage
 from models.recorded import SILENT_SECONDS
 from sources import redacted
@@ -240,6 +240,7 @@ class Client:
         name, longest = f"openai:{config.model}@{config.host}", max(config.longest_wait, LONGEST_DELAY)
         self._limit = SharedLimit(store, name, rate, longest_pause=longest) if store else None
         self._slots = asyncio.Semaphore(config.concurrency)
+        self.traffic = Traffic()
         self._dice = random.Random()
 
     async def send(self, endpoint: Endpoint, body: dict[str, Any], tokens: int, attempts: Attempts = FREE) -> Reply:
@@ -312,22 +313,26 @@ class Client:
                     if self._limit is not None:
                         await self._limit.admit(tokens)
                     await attempts.leaving()
-                    return await send()
+                    with self.traffic.request():
+                        return await send()
             except asyncio.CancelledError:
                 raise
             except Exception as error:
                 fault = _fault_or_raise(error, self.config)
             if not isinstance(fault, TransientError):
                 raise fault
+            self.traffic.failed += 1
+            self.traffic.fault = str(fault)
             spent += fault.attempts_cost
             maybe_charged |= fault.maybe_charged
             paid_for = await attempts.failed(fault.maybe_charged)
             delay = self._retry.delay(spent, fault.wait, self._dice)
             if delay is None or not paid_for:
                 raise RetriesExhausted(str(fault), maybe_charged)
-            if fault.limited and self._limit is not None:
-                await self._limit.pause(delay)
-            await asyncio.sleep(delay)
+            with self.traffic.delay():
+                if fault.limited and self._limit is not None:
+                    await self._limit.pause(delay)
+                await asyncio.sleep(delay)
             if find_done is not None and (found := await find_done()) is not None:
                 return found
 

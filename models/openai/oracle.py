@@ -32,6 +32,7 @@ from models.oracle import (
     OracleIdentity,
     OracleUnavailable,
     Question,
+    Traffic,
 )
 from models.prices import Tokens, bound
 from models.prompting import ImageUrls
@@ -96,6 +97,10 @@ class OpenAIOracle:
         """Not with prompts of version 1: runs of before go on as they began."""
         paid = bound(self._tariff, Tokens(MICRO, MICRO)) > 0
         return paid and self.config.prompts > 1 and self.config.grouping in ("auto", "example")
+
+    @property
+    def traffic(self) -> Traffic:
+        return self._session.client.traffic if self._session else Traffic()
 
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         bounds = self._connected.bounds

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from models.oracle.abilities import (
+    LATENCIES,
     AsksAnew,
     Chances,
     ComputesLabels,
     Connects,
     ProbesServer,
+    TellsTraffic,
+    Traffic,
     Unlike,
     check_ahead,
     connect,

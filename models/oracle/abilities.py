@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -48,6 +51,57 @@ class ProbesServer(Connects, Protocol):
     def forecast(self, questions: Sequence[Question], measured: Measured) -> Forecast:
         """Sends nothing, connected or not."""
         ...
+
+
+LATENCIES = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, inf)  # seconds: the upper bounds of what is counted
+
+
+@dataclass
+class Traffic:
+    """What has passed between an oracle and its server. Changed once or twice per request, by one thread."""
+
+    answered: int = 0
+    failed: int = 0  # attempts that failed for the moment
+    seconds: float = 0.0  # that the answered ones took
+    latencies: list[int] = field(default_factory=lambda: [0] * len(LATENCIES))  # how many took up to which bound
+    in_flight: int = 0
+    delayed: int = 0  # requests that failed and wait to be sent again
+    fault: str = ""  # of the latest attempt that failed
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        self.in_flight += 1
+        began = time.monotonic()
+        try:
+            yield
+        except BaseException:
+            self.in_flight -= 1
+            raise
+        took = time.monotonic() - began
+        self.in_flight -= 1
+        self.answered += 1
+        self.seconds += took
+        self.latencies[bisect_left(LATENCIES, took)] += 1
+
+    @contextmanager
+    def delay(self) -> Iterator[None]:
+        self.delayed += 1
+        try:
+            yield
+        finally:
+            self.delayed -= 1
+
+    def __str__(self) -> str:
+        under_way = f"{self.in_flight} request{'' if self.in_flight == 1 else 's'} under way"
+        return under_way + (f", {self.delayed} to be sent again ({self.fault})" if self.delayed else "")
+
+
+@runtime_checkable
+class TellsTraffic(Protocol):
+    """An oracle that counts its requests."""
+
+    @property
+    def traffic(self) -> Traffic: ...
 
 
 @runtime_checkable

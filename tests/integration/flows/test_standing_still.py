@@ -1,0 +1,92 @@
+"""A run that stands still says every minute what it waits for; here a minute is a moment."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from flows import progress
+from flows.discover import DiscoverSettings, prepare
+from flows.discover.flow import run_discovery
+from flows.progress import Display, watched
+from models.oracle import OracleIdentity, Traffic
+from store.errors import StoreError
+from store.ledger import Totals
+from tests.support.fake_openai import FakeOpenAI
+
+
+class Heard(Display):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.logged: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    def log(self, *lines: str) -> None:
+        self.logged += lines
+
+
+class Busy:
+    identity = OracleIdentity("openai", "gpt-4o-mini")
+
+    def __init__(self) -> None:
+        self.traffic = Traffic(in_flight=8, delayed=2, fault="host answers 503")
+
+
+@pytest.fixture
+def _quick_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "BEAT_SECONDS", 0.1)
+
+
+def until(heard: Heard, said: int) -> None:
+    deadline = time.monotonic() + 30
+    while len(heard.said) < said:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("_quick_minutes")
+def test_it_is_said_while_no_answer_comes_and_not_while_some_do() -> None:
+    heard, counts = Heard(), iter([Totals(3, 2, 1_000_000), *[Totals(9, 2)] * 10_000])
+    with watched(lambda: next(counts), Busy(), heard):  # type: ignore[arg-type]
+        until(heard, 2)
+    assert heard.logged[:2] == ["5 answers so far, 1.0000 USD", "11 answers so far, 0.0000 USD"]
+    assert heard.said[0].startswith("no answer for 0 min, waiting for openai:gpt-4o-mini: 8 requests under way, ")
+    assert heard.said[0].endswith("2 to be sent again (host answers 503)")
+    told = len(heard.said)
+    time.sleep(0.3)
+    assert len(heard.said) == told, "the thread ends with the run"
+
+
+@pytest.mark.usefixtures("_quick_minutes")
+def test_a_store_that_cannot_be_read_is_left_to_the_run() -> None:
+    def fails() -> Totals:
+        raise StoreError("locked")
+
+    heard = Heard()
+    with watched(fails, Busy(), heard):  # type: ignore[arg-type]
+        time.sleep(0.35)
+    assert (heard.said, heard.logged) == ([], [])
+
+
+@pytest.mark.usefixtures("_quick_minutes")
+def test_a_discovery_whose_server_hangs_says_so(server: FakeOpenAI, dataset: Path, tmp_path: Path) -> None:
+    oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60"
+    settings = {"dataset": str(dataset), "oracle": oracle, "queries": 2, "budget": "1"}
+    places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / "run")}
+    heard = Heard()
+    prepared = prepare(DiscoverSettings.model_validate(settings | places), heard)
+    prepared.oracle.connect()  # type: ignore[attr-defined]
+    server.abilities.latency = 0.7
+    outcome = run_discovery(prepared, run_id="run")
+    waits = [line for line in heard.said if "no answer for" in line]
+    assert waits
+    assert all("waiting for openai:gpt-4o-mini: " in line and "under way" in line for line in waits)
+    traffic = prepared.oracle.traffic  # type: ignore[attr-defined]
+    assert traffic.answered == sum(traffic.latencies) > 0
+    assert traffic.seconds / traffic.answered > 0.6
+    assert (traffic.in_flight, traffic.delayed) == (0, 0)
+    assert outcome.progress.queries == 2
