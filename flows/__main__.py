@@ -109,7 +109,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         from flows.cli import explain
 
         status, message = explain(error)
-        print(message if status == WAITING else f"error: {message}", file=sys.stderr)
+        if "--log=json" in argv or "--log json" in " ".join(argv):
+            from flows.cli import log_line
+
+            log_line("info" if status == WAITING else "error", message, status=status)
+        else:
+            print(message if status == WAITING else f"error: {message}", file=sys.stderr)
         return status
 
 

@@ -4,19 +4,21 @@ What a run reports while it works, to nobody or in a notebook. The terminal's di
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from models import AnswersPending, Money, Oracle, Recorded, TellsTraffic, in_usd
+from models import LATENCIES, AnswersPending, Money, Oracle, Recorded, TellsTraffic, in_usd
 from sources import printable
 
 if TYPE_CHECKING:
@@ -41,8 +43,33 @@ def recorded_run(
     kept, who = settings.model_dump(mode="json"), str(oracle.identity)
     with store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=who, settings=kept) as run:
         run.pending = AnswersPending
-        with watched(partial(store.costs.totals, run_id), oracle, display or SILENT):
-            yield run
+        with ExitStack() as stack:
+            stack.enter_context(watched(partial(store.costs.totals, run_id), oracle, display or SILENT))
+            if any(name in os.environ for name in EXPORTS):
+                from tasks import exporting
+
+                stack.enter_context(exporting(partial(store.metrics.samples, run_id), (display or SILENT).say))
+            try:
+                yield run
+            finally:
+                run.figures |= _figures_of(oracle)
+
+
+# By which OpenTelemetry is told where to send, or by which exporter.
+EXPORTS = (
+    *(f"OTEL_EXPORTER_OTLP_{what}ENDPOINT" for what in ("", "METRICS_", "TRACES_")),
+    *("OTEL_METRICS_EXPORTER", "OTEL_TRACES_EXPORTER"),
+)
+
+
+def _figures_of(oracle: Oracle) -> dict[str, Any]:
+    """What an oracle has counted of its requests, for store.metrics."""
+    if not isinstance(oracle, TellsTraffic) or not (oracle.traffic.answered or oracle.traffic.failed):
+        return {}
+    traffic = oracle.traffic
+    bounds = [bound if isfinite(bound) else None for bound in LATENCIES]
+    seconds = {"bounds": bounds, "counts": traffic.latencies, "sum": round(traffic.seconds, 3)}
+    return {"retries_total": traffic.failed, "request_seconds": seconds}
 
 
 BEAT_SECONDS = 60.0

@@ -2,6 +2,7 @@
 
 from models.keys import QuestionKeys, kept_key
 from models.oracle import (
+    LATENCIES,
     MICRO,
     MOST_EXEMPLARS,
     NO_QUESTION,

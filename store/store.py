@@ -15,6 +15,7 @@ from store.clock import clock_of
 from store.connection import connect, examine, leave, store_name
 from store.errors import StoreError
 from store.ledger import Check, Claims, Costs, Housekeeping, KeptAnswers, Rates, Runs, Settlements
+from store.metrics import Metrics
 from store.review import Queue
 from store.transactions import Clock, Notices, Transactions
 
@@ -47,6 +48,7 @@ class Store:
         self.rates = Rates(self.transactions, clock)
         self.check = Check(self.transactions, clock)
         self.housekeeping = Housekeeping(self.transactions, clock)
+        self.metrics = Metrics(self.transactions, clock)
         self._clock = clock
         self.is_torn = False  # the file was in use when it was copied, and its journal is missing
         # Also when nobody closes the store, at the latest when the process ends.

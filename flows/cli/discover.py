@@ -32,7 +32,7 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
     with starting_prefect():
         from flows.discover import prepare
 
-        prepared = prepare(settings, terminal_display())
+        prepared = prepare(settings, terminal_display(output.log))
         prepared.check_oracle()
         from flows.discover import forecast_discovery
 
@@ -55,7 +55,7 @@ def compare(settings: CompareSettings, output: Paying) -> int:
     with starting_prefect():
         from flows.compare import prepare_comparison
 
-        prepared = prepare_comparison(settings, terminal_display())
+        prepared = prepare_comparison(settings, terminal_display(output.log))
         prepared.check_oracles()
         from flows.compare import forecast_comparison  # which imports Prefect
 

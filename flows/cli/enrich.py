@@ -17,7 +17,7 @@ def enrich(settings: EnrichSettings, output: Paying) -> int:
         from flows.enrich import check, check_oracles
 
         folder, _ = check(settings)
-        display = terminal_display()
+        display = terminal_display(output.log)
         check_oracles(settings, display)
         from flows.enrich import forecast_enrichment, run_flow
 
@@ -35,7 +35,7 @@ def rediscover(settings: RediscoverSettings, output: Paying) -> int:
     with starting_prefect():
         from flows.enrich import check_oracles
 
-        display = terminal_display()
+        display = terminal_display(output.log)
         check_oracles(settings, display)
         from flows.enrich import PROPOSALS, forecast_rediscovery, run_rediscover_flow
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from flows.errors import UsageError
 
@@ -25,6 +28,15 @@ def status_of(stopped_because: str) -> int:
     from flows.prefect_api import BUDGET
 
     return BUDGET.status if stopped_because == "budget" else 0
+
+
+def log_line(level: str, message: str, **more: Any) -> None:
+    """One JSON object on a line of stderr."""
+    from flows.prefect_api import clean
+
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    line = {"time": now, "level": level, "message": clean(message), **more}
+    print(json.dumps(line, ensure_ascii=True), file=sys.stderr, flush=True)
 
 
 def usage_error(error: CycloptsError) -> UsageError:

@@ -79,6 +79,9 @@ class Output:
     json: Annotated[bool, flag("print the result as JSON"), Parameter(group=OUTPUT)] = False
     debug: Annotated[bool, flag("show the traceback of an error"), Parameter(group=OUTPUT)] = False
 
+    def run(self, command: Callable[[Any, Any], int | None], settings: Any) -> int | None:
+        return command(settings, self)
+
     def print(self, data: Any, lines: Iterable[str]) -> None:
         """Results go to stdout: as JSON, or as lines."""
         from flows.cli.terminal import as_json
@@ -101,6 +104,24 @@ class Paying(Output):
     """The options of a command that may cost money."""
 
     yes: Annotated[bool, flag("spend what it is likely to cost without being asked"), Parameter(group=MONEY)] = False
+    metrics: Annotated[
+        str | None,
+        option("FILE", "write figures of the latest runs there, for Prometheus' node_exporter (.prom)"),
+        Parameter(group=OUTPUT),
+    ] = None
+    log: Annotated[
+        Literal["text", "json"], option("text|json", "how to say on stderr what happens"), Parameter(group=OUTPUT)
+    ] = "text"
+
+    def run(self, command: Callable[[Any, Any], int | None], settings: Any) -> int | None:
+        """With the figures written at its end, however it ends."""
+        if self.metrics is None:
+            return command(settings, self)
+        from flows.prefect_api import writing_metrics
+
+        with writing_metrics(self.metrics, settings, command.__name__) as ended:
+            ended.status = command(settings, self) or 0
+        return ended.status
 
 
 @Parameter(name="*")
@@ -139,7 +160,8 @@ def takes(
     def decorate(run: Callable[[Settings, Any], int | None]) -> Callable[..., int | None]:
         def command(*words: Any, **options: Any) -> int | None:
             given = signature.bind(*words, **options).arguments
-            return run(read_options(given, model, positional), given.get("output", output()))
+            chosen: Output = given.get("output", output())
+            return chosen.run(run, read_options(given, model, positional))
 
         command.__signature__ = signature  # type: ignore[attr-defined]
         command.__doc__, command.__name__ = run.__doc__, run.__name__

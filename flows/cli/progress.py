@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.status import Status
 from rich.text import Text
 
+from flows.cli.errors import log_line
 from flows.progress import Display
 from sources import printable
 
@@ -76,3 +77,34 @@ class TerminalDisplay(Display):
         elif time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(detail)
+
+
+class JsonDisplay(Display):
+    """Every line is a JSON object with time, level and message; progress has its numbers beside."""
+
+    def __init__(self) -> None:
+        self._total: int | None = None
+        self._unit, self._last = "", 0.0
+
+    def say(self, message: str) -> None:
+        log_line("info", message)
+
+    @contextmanager
+    def waiting(self, message: str) -> Iterator[None]:
+        log_line("info", message)
+        yield
+
+    @contextmanager
+    def counting(self, total: int | None, unit: str) -> Iterator[None]:
+        self._total, self._unit, self._last = total, unit, time.monotonic()
+        yield
+
+    def update(self, done: int, detail: str) -> None:
+        if time.monotonic() - self._last >= LINE_SECONDS:
+            self._last = time.monotonic()
+            log_line("info", detail, done=done, total=self._total, unit=self._unit)
+
+    def note(self, detail: str) -> None:
+        if time.monotonic() - self._last >= LINE_SECONDS:
+            self._last = time.monotonic()
+            log_line("info", detail)

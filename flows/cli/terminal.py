@@ -67,11 +67,11 @@ def results() -> Console:
     return PlainConsole(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
-def terminal_display() -> Display:
+def terminal_display(log: str = "text") -> Display:
     """What shows on stderr how far a command is: the one place where a command gets its display."""
-    from flows.cli.progress import TerminalDisplay
+    from flows.cli.progress import JsonDisplay, TerminalDisplay
 
-    return TerminalDisplay(messages())
+    return JsonDisplay() if log == "json" else TerminalDisplay(messages())
 
 
 class PlainHelp(PlainFormatter):

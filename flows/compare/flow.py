@@ -23,7 +23,6 @@ from flows.settings import micro_of, served_at
 from models import AnswersPending, OracleLost, connect, in_usd
 from reports.compare import OracleComparison, Study, compare_oracles, summary_rows, verdict_of, write_comparison
 from reports.drawing import plural
-from sources import name_of
 from tasks import elicit, label, probed, publish
 
 VERSIONS = ("numpy", "scipy", "prefect")
@@ -36,7 +35,7 @@ def compare_flow(settings: CompareSettings) -> dict[str, Any] | State[Any]:
     def work(history: History) -> dict[str, Any]:
         return _compare(prepare_comparison(settings, history.display), history)
 
-    return run_in_flow(work, name_of(settings.dataset))
+    return run_in_flow(work, settings)
 
 
 def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:

@@ -44,7 +44,6 @@ from reports import Run
 from reports.drawing import plural
 from reports.page import markdown_of, picture_of
 from reports.run import RunSummary, without_paths
-from sources import name_of
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -59,7 +58,7 @@ def discover_flow(settings: DiscoverSettings) -> dict[str, Any] | State[Any]:
         history.log(*estimate_of(prepared))
         return _discover(prepared, history)
 
-    return run_in_flow(work, name_of(settings.dataset))
+    return run_in_flow(work, settings)
 
 
 def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
@@ -102,6 +101,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     outcome.raise_if_unusable(prepared.folder)
     summary = outcome.summary()
     history.log(_detail(outcome.progress), *(summary.unusable.lines() if summary.unusable else []), _paid(summary))
+    history.tell_refusals(name, summary.unusable)
     if outcome.progress.stopped is StopReason.BUDGET:
         history.end(BUDGET, outcome.progress.message, name)
     return summary.to_json()
@@ -202,6 +202,8 @@ def run_discovery(
         outcome.write(prepared.folder)
         steering.settle()
         run.saved = outcome.savings.to_json()
+        if (found := outcome.summary().unusable) is not None:
+            run.figures["unusable_answers_total"] = found.total
         run.status = f"stopped: {progress.stopped}"
     return outcome
 

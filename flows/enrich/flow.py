@@ -128,7 +128,7 @@ VERSIONS_RESUMED = 20  # of the table, in which the runs that a run resumes are 
 @flow(name="enrich", flow_run_name="{settings.run_name}", persist_result=False)
 def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
     """Label the examples of a data set that are new or have changed, and only those."""
-    return run_in_flow(lambda history: _enrich(settings, history).to_json(), name_of(settings.dataset))
+    return run_in_flow(lambda history: _enrich(settings, history).to_json(), settings)
 
 
 def _enrich(settings: EnrichSettings, history: History) -> EnrichSummary:
@@ -150,6 +150,9 @@ def _enrich(settings: EnrichSettings, history: History) -> EnrichSummary:
         )
     history.log(*(f"skipped {one.id}: {one.reason}" for one in summary.left_out), *summary.lines())
     history.tell(publish_enrichment, artifact_key("enriched", name), name, summary.to_json(), summary.lines())
+    history.tell_refusals(name, summary.unusable)
+    if moved := [one["feature"] for one in summary.drift if one["moved"]]:
+        history.emit("twothirds.drift.moved", name, f"the share of {', '.join(moved)} has moved", features=moved)
     if summary.stopped_because == StopReason.BUDGET:
         history.end(BUDGET, summary.message, name)
     return summary
@@ -276,6 +279,7 @@ class _Job:
             summary = summarise(settings, self.features, work, before, seconds, savings)
             outcome = NightOutcome(self.folder, work, before, self.contract, run_id)
             summary = outcome.write(summary.with_values(values, valuing.asked), values)
+            run.figures |= summary.figures()
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 

@@ -36,7 +36,7 @@ COLUMNS = ("name", "definition", "share", "question", "examples")
 @flow(name="rediscover", flow_run_name="{settings.run_name}", persist_result=False)
 def rediscover_flow(settings: RediscoverSettings) -> list[dict[str, Any]] | State[Any]:
     """Propose features that tell apart what the known ones do not."""
-    return run_in_flow(lambda history: _rediscover(settings, history).rows, name_of(settings.dataset))
+    return run_in_flow(lambda history: _rediscover(settings, history).rows, settings)
 
 
 class Rediscovered(NamedTuple):

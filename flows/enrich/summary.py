@@ -82,6 +82,15 @@ class EnrichSummary(BaseModel):
         update = {"version": version, "rows": rows, "violations": violations, "stopped_because": why}
         return self.model_copy(update=update)
 
+    def figures(self) -> dict[str, float]:
+        """For store.metrics."""
+        moves = [abs(one["now"] - one["before"]) for one in self.drift if None not in (one["now"], one["before"])]
+        return {
+            "unusable_answers_total": self.unusable.total if self.unusable else 0,
+            "drift_moved_features": sum(bool(one["moved"]) for one in self.drift),
+            "drift_largest": round(max(moves, default=0.0), 4),
+        }
+
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False)
         replace_file(folder / SUMMARY, lambda file: file.write(f"{text}\n"))

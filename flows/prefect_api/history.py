@@ -22,8 +22,10 @@ from prefect.settings import PREFECT_API_URL
 from flows.prefect_api.endings import Ending, clean
 from flows.prefect_api.run_log import RunLog
 from flows.progress import SILENT, Display
+from reports.run import UnusableAnswers
 
 _log = logging.getLogger(__name__)
+REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
 PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete
 
 Given = ParamSpec("Given")
@@ -83,10 +85,26 @@ class History:
         if self._ended is None:
             self._ended = ending, clean(message)
             self.log(f"ends as {ending.name}{f': {self.message}' if self.message else ''}")
-            told = {"message": self.message, "state": ending.name, "status": ending.status, "run": self.run_id}
-            resource = {"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset}
-            self.tell(emit_event, ending.event, resource=resource, payload=told)
+            self.emit(ending.event, dataset, self.message, state=ending.name, status=ending.status)
         return self._ended[0]
+
+    def emit(self, event: str, dataset: str, message: str, **more: Any) -> None:
+        """An event about a data set, on which automations may act."""
+        resource = {"prefect.resource.id": f"twothirds.dataset.{dataset}", "prefect.resource.name": dataset}
+        payload = {"message": clean(message), "run": self.run_id, **more}
+        self.tell(emit_event, event, resource=resource, payload=payload)
+
+    def tell_refusals(self, dataset: str, found: UnusableAnswers | None) -> None:
+        """An event where too many answers could not be used, though not so many that the run fails."""
+        answers = found.comparisons + found.labels if found else 0
+        if found and found.total >= REFUSED_SHARE * answers > 0:
+            share = round(found.total / answers, 4)
+            self.emit("twothirds.answers.refused", dataset, found.lines()[0], share=share)
+
+    @property
+    def status(self) -> int:
+        """As a command would end with; that of a failure until the run has ended."""
+        return self._ended[0].status if self._ended else 1
 
     @property
     def message(self) -> str:

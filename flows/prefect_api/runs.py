@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from prefect import Flow, get_client, tags
 from prefect.client.schemas.objects import State, StateType
 from prefect.context import FlowRunContext, TagsContext
 from prefect.exceptions import Abort
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from pydantic import BaseModel
 
@@ -28,8 +31,11 @@ from flows.prefect_api.history import (
     stop_sending,
     wait_for_history,
 )
+from flows.prefect_api.metrics_file import write_metrics
 from flows.prefect_api.servers import HURRIED_SECONDS, answers
 from flows.progress import SILENT, Display
+from flows.settings import RunSettings
+from sources import name_of
 from tasks import without_tracebacks
 
 
@@ -168,9 +174,16 @@ def _try_no_more() -> None:
             client.update_flow_run(context.flow_run.id, empirical_policy=policy)
 
 
-def run_in_flow(work: Callable[[History], Result], dataset: str) -> Result | State[Any]:
-    """For the function of a flow that a deployment starts: the result of `work`, or the state it has ended in."""
-    result: Result | State[Any] = _Attempt(work, History(), dataset)()
+def run_in_flow(work: Callable[[History], Result], settings: RunSettings) -> Result | State[Any]:
+    """For the function of a flow that a deployment starts: the result of `work`, or the state it has ended in. The
+    figures of the latest runs are written to the file of TWOTHIRDS_METRICS."""
+    history = History()
+    attempt = _Attempt(work, history, name_of(settings.dataset))
+    try:
+        result: Result | State[Any] = attempt()
+    finally:
+        if file := os.environ.get("TWOTHIRDS_METRICS"):
+            write_metrics(Path(file), settings, flow_run.flow_name or "", history.status)
     return result
 
 

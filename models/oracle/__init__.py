@@ -54,6 +54,7 @@ from models.oracle.questions import (
 )
 
 __all__ = [
+    "LATENCIES",
     "MICRO",
     "MOST_EXEMPLARS",
     "NOTHING_MEASURED",
@@ -93,6 +94,8 @@ __all__ = [
     "ServerAway",
     "Single",
     "TellsRequests",
+    "TellsTraffic",
+    "Traffic",
     "Unlike",
     "Usage",
     "Verdict",

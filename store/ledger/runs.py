@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
@@ -59,6 +59,7 @@ class ActiveRun:
     spending: Spending | None = None
     pending: type[BaseException] | None = None
     saved: Mapping[str, Any] | None = None  # what it did not have to pay, for the summary
+    figures: dict[str, Any] = field(default_factory=dict)  # what it has counted beside, for store.metrics
 
     def __enter__(self) -> ActiveRun:
         return self
@@ -68,8 +69,9 @@ class ActiveRun:
     ) -> None:
         spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
         outcome = "done" if kind is None else "waiting" if self.pending and issubclass(kind, self.pending) else "failed"
-        saved = {"saved": dict(self.saved)} if self.saved else {}
-        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **saved})
+        more = {"saved": dict(self.saved or {}), "figures": self.figures}
+        told = {name: value for name, value in more.items() if value}
+        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **told})
 
 
 class Runs(Repository):

@@ -87,6 +87,6 @@ def test_a_discovery_whose_server_hangs_says_so(server: FakeOpenAI, dataset: Pat
     assert all("waiting for openai:gpt-4o-mini: " in line and "under way" in line for line in waits)
     traffic = prepared.oracle.traffic  # type: ignore[attr-defined]
     assert traffic.answered == sum(traffic.latencies) > 0
-    assert traffic.seconds / traffic.answered > 0.6
+    assert sum(traffic.latencies[2:]) == traffic.answered - 1 > 0, "the probe was quick, all others took 0.7 s"
     assert (traffic.in_flight, traffic.delayed) == (0, 0)
     assert outcome.progress.queries == 2

@@ -22,7 +22,10 @@ NAMES = [deployment["name"] for deployment in DEPLOYMENTS]
 def test_the_automations_are_those_that_prefect_reads_and_name_our_event() -> None:
     text = (ROOT / "automations.yaml").read_text(encoding="utf-8").replace("BLOCK_ID", str(uuid4()))
     read = [AutomationCore.model_validate(one) for one in yaml.safe_load(text)["automations"]]
-    assert [one.name for one in read] == ["twothirds: a run failed", "twothirds: a budget is used up"]
+    assert [one.name.removeprefix("twothirds: ") for one in read] == [
+        *("a run failed", "a budget is used up", "the share of a feature has moved", "answers are refused"),
+        "no success for a day",
+    ]
     failures = {f"prefect.flow-run.{one.name}" for one in ENDINGS if one.type == "FAILED"}
     assert isinstance(read[0].trigger, EventTrigger)
     assert read[0].trigger.expect == failures | {"prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
