@@ -29,6 +29,7 @@ from models import (
     OracleUnavailable,
     Panel,
     Recorded,
+    ServerAway,
     Unlike,
     Verdict,
     computed_ballots,
@@ -88,10 +89,11 @@ class BatchLabels:
 
 
 class BatchLost(OracleUnavailable):
-    """The oracle is unavailable. `found` is what came of the batch until then; as an attribute, not an argument, it is
-    pickled with the error."""
+    """The oracle is unavailable. `found` is what came of the batch until then, `away` whether its server is down; as
+    attributes, not arguments, they are pickled with the error."""
 
     found: BatchLabels
+    away: bool
 
 
 class Resources:
@@ -180,7 +182,7 @@ class Labeller:
         labelled = self._label(recorded, batch, count, found)
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))
-            lost.found = found
+            lost.found, lost.away = found, isinstance(labelled.stopped, ServerAway)
             raise lost from labelled.stopped
         found.stopped = labelled.stopped
         return found

@@ -22,7 +22,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover import Savings, StopReason
-from flows.enrich.batches import Labeller, Resources
+from flows.enrich.batches import BatchLost, Labeller, Resources
 from flows.enrich.checks import LOOKED_AT, check, check_oracles
 from flows.enrich.outcome import NightOutcome, complete_history
 from flows.enrich.predict import Predictor
@@ -45,6 +45,7 @@ from models import (
     Oracle,
     OracleLost,
     OracleUnavailable,
+    ServerAway,
     connect,
     digest_of,
     in_usd,
@@ -191,6 +192,8 @@ def enrich_with(
             on_pending(resources.oracle_and_store(settings)[1], changes.run_id, changes.stopped)
     if isinstance(changes.failure, OracleUnavailable) and changes.rows:
         raise OracleLost.leaving(folder, str(changes.failure))
+    if isinstance(changes.failure, BatchLost) and changes.failure.away:
+        raise ServerAway(str(changes.failure)) from changes.failure
     if changes.failure is not None:
         raise changes.failure
     if isinstance(changes.stopped, AnswersPending):

@@ -66,7 +66,7 @@ class Traffic:
     latencies: list[int] = field(default_factory=lambda: [0] * len(LATENCIES))  # how many took up to which bound
     in_flight: int = 0
     delayed: int = 0  # requests that failed and wait to be sent again
-    fault: str = ""  # of the latest attempt that failed
+    fault: str = ""  # of the latest attempt, if it failed
 
     @contextmanager
     def request(self) -> Iterator[None]:
@@ -80,6 +80,7 @@ class Traffic:
         took = time.monotonic() - began
         self.in_flight -= 1
         self.answered += 1
+        self.fault = ""
         self.seconds += took
         self.latencies[bisect_left(LATENCIES, took)] += 1
 
@@ -93,7 +94,8 @@ class Traffic:
 
     def __str__(self) -> str:
         under_way = f"{self.in_flight} request{'' if self.in_flight == 1 else 's'} under way"
-        return under_way + (f", {self.delayed} to be sent again ({self.fault})" if self.delayed else "")
+        again = f", {self.delayed} to be sent again" if self.delayed else ""
+        return under_way + again + (f"; the latest failed: {self.fault}" if self.fault else "")
 
 
 @runtime_checkable

@@ -24,6 +24,8 @@ from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.prefect_api.endings import BUDGET, DATASET_MISSING, SERVER_DOWN, TABLE_BUSY, WAITING
 from flows.prefect_api.history import send_history
 from store import Store
+from tasks import label_batch
+from tests.support.fake_openai import FakeOpenAI
 from tests.support.growing_worlds import World
 
 
@@ -174,3 +176,17 @@ def test_only_what_may_get_better_is_tried_again(client: SyncPrefectClient, worl
     state = ended(flow, of_table(world, features="red: It is red.; red: It is blue."))
     assert state.name == "BadInput"
     assert "AwaitingRetry" not in [one.name for one in client.read_flow_run_states(run_of(state))]
+
+
+@pytest.mark.usefixtures("client")
+def test_a_server_that_dies_before_the_first_answer_is_down(
+    server: FakeOpenAI, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when it was probed, and the batches of labels find it gone."""
+    monkeypatch.setattr(label_batch, "retry_delay_seconds", [0.01, 0.01])
+    oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&attempts=1&retry_delay=0.01"
+    given = {"dataset": str(dataset), "features": "red: It is red.", "oracle": oracle, "budget": "1"}
+    places = {"store": str(tmp_path / "store.sqlite"), "out": str(tmp_path / "out")}
+    server.answers_left = 2  # what it can do
+    state = ended(enrich_flow, EnrichSettings.model_validate(given | places))
+    assert (state.type.value, state.name) == (SERVER_DOWN.type, SERVER_DOWN.name)
