@@ -69,7 +69,7 @@ class Contender:
         """How a simulated crowd answers, in words; empty for any other."""
         if not self.simulated:
             return ""
-        chosen = {"crowd": self.identity.get("model"), **self.identity.get("parameters", {})}
+        chosen = {"crowd": self.identity.get("model"), **self.identity.get("parameters", {}), "truth": ""}  # a digest
         return ", ".join(f"{name} {value}" for name, value in chosen.items() if value not in ("", None, {}))
 
     @property

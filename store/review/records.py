@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, or_, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, literal_column, or_, select
 
 from store.review.attention import PERSON
 from store.review.items import (
@@ -71,7 +71,10 @@ _FIRST_OF_PAGE = (
     .group_by(items.c.page)
 )
 _LABELLED = select(items.c.question).where(items.c.id.in_(_FIRST_OF_PAGE)).order_by(items.c.id.desc()).limit(MAX_NAMES)
-_IS_LABEL = case((items.c.kind == "label", 1), else_=0).label("is_label")
+# Without parameters, or PostgreSQL takes it for another expression in GROUP BY.
+_IS_LABEL = case((items.c.kind == literal_column("'label'"), literal_column("1")), else_=literal_column("0")).label(
+    "is_label"
+)
 # The times of the latest answers of everybody, for those who have given none of the kind yet.
 _USUAL = (
     select(_IS_LABEL, votes.c.seconds)

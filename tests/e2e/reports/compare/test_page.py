@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
+from reports.drawing.number_formats import unbroken
 from tests.support.chromium import address_of, click, opened
 from tests.support.comparisons import compared, feature_list, make_world, prepared
 from tests.support.run_folders import HOSTILE
@@ -90,6 +91,6 @@ def test_the_page_says_what_the_json_says(chromium: Browser, comparison: tuple[O
     kappa = content["agreement"][0]["overall"]["Cohen's kappa"]["value"]
     with opened(chromium, address_of(path)) as seen:
         assert f"a kappa of {kappa:.2f}" in seen.page.locator(".verdict").inner_text()
-        assert seen.page.locator("#methods-text").inner_text() == content["methods"]
+        assert seen.page.locator("#methods-text").inner_text() == unbroken(content["methods"])
         click(seen.page.locator(".copy"))
         expect(seen.page.locator(".copy")).not_to_have_text("copy")

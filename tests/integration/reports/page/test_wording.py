@@ -64,6 +64,7 @@ def test_a_simulated_crowd_is_called_one_with_its_parameters(compare_page: str) 
     for text in (table, methods):
         assert "crowd salience" in text
         assert "flip 0.2" in text
+        assert re.search(r"\w{40}", text) is None, "a digest tells nobody anything, and does not fit on a phone"
     assert methods.count("(simulated crowd: ") == 2
     assert "(a simulated crowd)" in visible(compare_page.partition('class="verdict"')[2].partition("</ul>")[0])
     assert "people, up to" not in methods
