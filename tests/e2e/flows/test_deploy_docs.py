@@ -218,12 +218,14 @@ def test_the_page_takes_a_newcomer_to_a_scheduled_run_that_survives_restarts(
 
 def a_scheduled_run_happens(terminal: Terminal) -> None:
     """The night is not waited for: another schedule, every few seconds, starts the same deployment."""
+
+    def completed() -> int:
+        runs = runs_of(terminal, "enrich")
+        return sum(run["auto_scheduled"] and run["state_type"] == "COMPLETED" for run in runs)
+
+    before = completed()
     terminal.line("prefect deployment schedule create enrich/enrich --interval 15")
-
-    def done() -> bool:
-        return any(run["auto_scheduled"] and run["state_type"] == "COMPLETED" for run in runs_of(terminal, "enrich"))
-
-    until(done, "a scheduled run")
+    until(lambda: completed() > before, "a scheduled run")
     terminal.line("prefect deployment schedule clear enrich/enrich -y")
 
 
@@ -311,9 +313,8 @@ def the_worker_is_killed_in_the_middle(terminal: Terminal) -> None:
 
     until(done, "the run after the worker was killed")
     assert whole(terminal, "killed")
-    said = summary_of(terminal, "killed")
-    assert said["cached_calls"] >= before
-    assert said["paid_calls"] == 300 - said["cached_calls"]
+    assert 20 < before < 300
+    assert answered(terminal, "killed") == 300, "each label is paid for once, over all runs"
 
 
 def enrich(terminal: Terminal, **changed: str) -> None:
