@@ -221,7 +221,7 @@ def a_scheduled_run_happens(terminal: Terminal) -> None:
 
     def completed() -> int:
         runs = runs_of(terminal, "enrich")
-        return sum(run["auto_scheduled"] and run["state_type"] == "COMPLETED" for run in runs)
+        return len([run for run in runs if run["auto_scheduled"] and run["state_type"] == "COMPLETED"])
 
     before = completed()
     terminal.line("prefect deployment schedule create enrich/enrich --interval 15")
