@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ model.
 
 
 def written(claim: Claim, date: str, result: str) -> str:
-    command = " ".join(claim.command)
+    command = shlex.join(claim.command)
     python = "" if claim.command[0] == "pytest" else "python -m "
     return "\n".join(
         [

@@ -45,8 +45,16 @@ CLAIMS = (
         "datasets/zoo, faces and emoji; crowds that know the truth, one that errs, and the model that ships",
         ("benchmarks.evidence.recovery", "--seeds", "3"),
         (r"\| data .*", r"\| datasets.*"),
-        "a crowd that knows the truth finds few of the attributes that count, or the labels of features that match "
-        "one agree with it no better than chance",
+        "a crowd that knows the truth finds less than half of what counts, or labels of features that match an "
+        "attribute "
+        "agree with it no better than chance",
+        "2026-11-17: held for crowds that know the truth. With one label in ten wrong a third fewer attributes "
+        "are matched, "
+        "and yet more features are counted (32.7 against 28.3): wrong labels make features look interesting and "
+        "distinct, "
+        "so that this count alone says nothing about an oracle that errs. That the shipped model finds "
+        "everything is no "
+        "evidence for other models.",
     ),
     Claim(
         "Questions about what is unresolved find more",
@@ -54,8 +62,11 @@ CLAIMS = (
         "The same number of questions, chosen so and at random, to a crowd that names salient features first.",
         "datasets/zoo and faces; 12 seeds",
         ("benchmarks.strategies", "--no-worlds", "--seeds", "12"),
-        (r"\| data .*", r"\| (zoo|faces).*", r"Auto against.*"),
+        (r"\| data .*", r"\| (zoo|faces).*"),
         "auto or adaptive-triple find no more than random-triple",
+        "2026-11-17: held on both (12.9 against 10.0, 28.1 and 29.0 against 17.4, after 35 questions), for a "
+        "simulated crowd. "
+        "Means over seeds, no interval.",
     ),
     Claim(
         "The same with people's own answers",
