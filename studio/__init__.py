@@ -1,5 +1,14 @@
 """The studio: runs to look at, to curate and to correct in the browser, beside the page on which people answer."""
 
 from studio.app import create_studio
-from studio.config import CurationStep, CurationWish, EditRefused, FormField, Starter, StartPlan, StudioConfig
+from studio.config import (
+    METRICS_PASSWORD,
+    CurationStep,
+    CurationWish,
+    EditRefused,
+    FormField,
+    Starter,
+    StartPlan,
+    StudioConfig,
+)
 from studio.roles import EDITOR, Roles

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from reports import Run
+
+METRICS_PASSWORD = "TWOTHIRDS_METRICS_PASSWORD"  # noqa: S105 the name of the variable
 
 
 class EditRefused(Exception):
@@ -81,12 +85,14 @@ class Starter:
 @dataclass(frozen=True)
 class StudioConfig:
     """`curate` plans a change or makes it, and raises EditRefused; `invite` makes a person's link; `states` are the
-    runs in the store, the latest first."""
+    runs in the store, the latest first; `metrics` are figures for Prometheus, for who has the password."""
 
     roots: tuple[Path, ...]
     curate: Callable[[Run, CurationWish], CurationStep]
     invite: Callable[[str, str], str]
     states: Callable[[], list[dict[str, Any]]]
+    metrics: Callable[[], str]
+    metrics_password: SecretStr  # empty: nobody has it
     starter: Starter
     cookie: str
     secure: bool

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Header
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from review import LINK, PUBLIC, SESSION, Gate, Signer, Visiting, for_role
 from store.review import REVIEWER, Queue
-from studio.config import EditRefused, StudioConfig
+from studio.config import METRICS_PASSWORD, EditRefused, StudioConfig
 from studio.roles import EDITOR, OWNER, Roles
 from studio.views import StudioTemplates, static_files
 
@@ -33,6 +35,7 @@ class DoorPages:
         router = APIRouter(default_response_class=Response)
         router.add_api_route("/s/{token}", self.open_link, methods=["GET"])
         router.add_api_route("/studio/{name}", self.static_file, methods=["GET"])
+        router.add_api_route("/metrics", self.metrics, methods=["GET"])
         router.add_api_route("/people", self.people, methods=["GET"])
         router.add_api_route("/people/invite", self.invite, methods=["POST"])
         router.add_api_route("/people/revoke", self.revoke, methods=["POST"])
@@ -55,6 +58,14 @@ class DoorPages:
             raise HTTPException(404)
         content, kind = self._files[name]
         return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
+
+    @for_role(PUBLIC)
+    def metrics(self, authorization: Annotated[str, Header()] = "") -> Response:
+        """For a program, which has no session: it sends the password."""
+        wanted = self._config.metrics_password.get_secret_value()
+        if not wanted or not hmac.compare_digest(authorization.encode(), f"Bearer {wanted}".encode()):
+            raise HTTPException(403, f"Figures are for who sends the password of {METRICS_PASSWORD}.")
+        return Response(self._config.metrics(), media_type="text/plain; version=0.0.4")
 
     @for_role(OWNER)
     def people(self, visiting: Visiting) -> Response:

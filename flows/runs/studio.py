@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
 
 from flows.errors import UsageError
 from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
@@ -16,7 +19,7 @@ from reports import Run
 from reports.curation import StaleEdit
 from reports.run import RunError
 from sources import DatasetError
-from store import Store, StoreError
+from store import Store, StoreError, render
 from store.review import ADMIN, REVIEWER
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class StudioSettings:
 def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> FastAPI:
     """`store_url` is where discoveries that are started here keep their answers."""
     from flows.runs.start import begin, form_fields, plan_start, what_was_said
-    from studio import EditRefused, Starter, StudioConfig, create_studio
+    from studio import METRICS_PASSWORD, EditRefused, Starter, StudioConfig, create_studio
 
     review = settings.page.config()
 
@@ -69,6 +72,8 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         curate=planned_or_made,
         invite=invite,
         states=store.runs.overview,
+        metrics=lambda: render(store.metrics.samples()),
+        metrics_password=SecretStr(os.environ.get(METRICS_PASSWORD, "")),
         cookie=review.cookie,
         secure=review.secure,
     )

@@ -59,6 +59,7 @@ STAFF = {"editor": 200, "admin": 200}
 ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/s/{token}"): {},  # no token of this table is signed
     ("GET", "/studio/{name}"): dict.fromkeys(ROLES, 200),
+    ("GET", "/metrics"): {},  # for programs that have the password
     ("GET", "/people"): {"admin": 200},
     ("POST", "/people/invite"): {"admin": 200},
     ("POST", "/people/revoke"): {"admin": 303},
@@ -111,6 +112,20 @@ def test_every_route_gives_every_role_what_the_table_says(site: StudioSite, run:
             reply = visitor.client.get(address) if method == "GET" else visitor.post(address, fields)
             wanted = allowed.get(role, 403)
             assert reply.status_code == wanted, f"{role}: {method} {path}"
+
+
+def test_prometheus_reads_figures_with_the_password_alone(
+    store: Store, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del run
+    monkeypatch.setenv("TWOTHIRDS_METRICS_PASSWORD", "right")
+    with running_studio(store, tmp_path / "runs") as site:
+        client = site.stranger().client
+        for header in ({}, {"authorization": "Bearer wrong"}, {"authorization": "right"}):
+            assert client.get("/metrics", headers=header).status_code == 403
+        reply = client.get("/metrics", headers={"authorization": "Bearer right"})
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'twothirds_review_queue_length{queue=""} 0' in reply.text
 
 
 def test_a_form_of_another_site_or_session_changes_nothing(site: StudioSite, run: Run) -> None:
