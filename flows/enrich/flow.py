@@ -23,13 +23,15 @@ from prefect.client.schemas.objects import State
 
 from flows.discover import Savings, StopReason
 from flows.enrich.batches import BatchLost, Labeller, Resources
+from flows.enrich.changes import Changes
 from flows.enrich.checks import LOOKED_AT, check, check_oracles
 from flows.enrich.outcome import NightOutcome, complete_history
+from flows.enrich.pool import Submit
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
-from flows.enrich.update import Changes, Enrichment, Submit
+from flows.enrich.update import Enrichment
 from flows.enrich.values import ValueTable, Valuing
 from flows.oracle_specs import deciding, may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect

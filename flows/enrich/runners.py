@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from flows.enrich.batches import Batch, BatchLabels, Labeller
+from flows.enrich.pool import BatchFuture, Submit
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import BatchFuture, Submit
 from flows.errors import UsageError
 from flows.prefect_api import History
 from tasks import label_batch

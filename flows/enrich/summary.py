@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from flows.discover import Savings, StopReason
+from flows.enrich.changes import ChangeKind, Changes
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import ChangeKind, Changes, Enrichment
+from flows.enrich.update import Enrichment
 from flows.enrich.values import ValueTable
 from flows.settings import micro_of
 from models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd

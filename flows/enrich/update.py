@@ -4,102 +4,22 @@ Plain Python: the flow passes in how batches are submitted."""
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
+from flows.enrich.changes import ChangeKind, Changes
+from flows.enrich.pool import MAX_ATTEMPTS, MAX_QUESTIONS, BatchFuture, PoolBatches, PoolStopped, Submit
 from flows.enrich.predict import Predictor
-from models import ExampleChanged, Feature, Money, OracleError, Unlike
-from models.predicted import groups_of, log_odds
+from models import ExampleChanged, Feature, Money, OracleError
 from reports.enrichment import Cells, GrowingTable
-from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
-from store.ledger import Totals
-
-MAX_IDS = 20  # ids named in a summary: the first by name
-
-
-class ChangeKind(StrEnum):
-    ADDED = "added"  # an id and a content that the table has not
-    CHANGED = "changed"  # a known id with another content
-    RENAMED = "renamed"  # a known content under another id: nothing is asked
-    FILLED = "filled"  # known, but some labels are missing
-
-
-@dataclass
-class Changes:
-    # The first few ids of each kind.
-    ids: dict[ChangeKind, list[str]] = field(default_factory=lambda: {kind: [] for kind in ChangeKind})
-    counts: dict[ChangeKind, int] = field(default_factory=lambda: dict.fromkeys(ChangeKind, 0))
-    unchanged: int = 0
-    gone: int = 0  # in the table, but no longer in the data set
-    left_out: list[Quarantined] = field(default_factory=list)  # the first few
-    left_out_count: int = 0
-    rows: list[int] = field(default_factory=list)  # of the table, written by this run
-    new_content: list[int] = field(default_factory=list)  # of these, added or changed
-    cells: list[Cells] = field(default_factory=list)  # the labels of these rows that were asked or predicted now
-    dropped: list[tuple[str, str]] = field(default_factory=list)  # id and digest of rows that are gone, on request
-    flips: dict[str, int] = field(default_factory=dict)  # labels that a changed content has turned over
-    paid_calls: int = 0
-    cached_calls: int = 0
-    cost: Money = 0
-    unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
-    unknown: Money = 0  # the most that those may have cost
-    remarks: list[str] = field(default_factory=list)  # on how the data set was read
-    unusable: UnusableTally = field(default_factory=UnusableTally)
-    unlike: Unlike = field(default_factory=Unlike)
-    new_labels: int = 0  # asked of what is added or changed
-    new_unknown: int = 0  # of these, without a usable answer
-    stopped: OracleError | None = None
-    failure: Exception | None = None
-    run_id: str = ""  # of the store
-    tried_again: bool = False  # most answers were unusable in an earlier attempt of the same flow run
-
-    @property
-    def complete(self) -> bool:
-        return self.stopped is None and self.failure is None
-
-    @property
-    def mostly_unusable(self) -> bool:
-        """Of what is new: a few old labels that are refused every night are no failure. What was new in an attempt
-        that has failed is old when Prefect tries it again, and fails again."""
-        again = self.tried_again and self.unusable.summary().too_many
-        return self.complete and (again or 2 * self.new_unknown > self.new_labels)
-
-    def count(self, kind: ChangeKind, name: str) -> None:
-        self.counts[kind] += 1
-        insort(self.ids[kind], name)
-        del self.ids[kind][MAX_IDS:]
-
-    def use_totals(self, totals: Totals) -> None:
-        """What batches that were tried again, or whose worker was lost, have cost is known to the store alone."""
-        self.paid_calls, self.cached_calls, self.cost = totals.paid_calls, totals.cached_calls, totals.paid
-        self.unknown_calls, self.unknown = totals.unknown_calls, totals.unknown
-
-    def skip(self, one: Quarantined) -> None:
-        self.left_out_count += 1
-        insort(self.left_out, one, key=lambda left: (left.id, left.reason))
-        del self.left_out[MAX_IDS:]
-
-
-MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
-MAX_ATTEMPTS = 3  # of a batch whose worker was lost
-
-
-class BatchFuture(Protocol):
-    def result(self) -> BatchLabels: ...
-
-
-Submit = Callable[[Labeller, Batch], BatchFuture]
 
 
 @dataclass(frozen=True)
@@ -169,7 +89,7 @@ class Enrichment:
                     self._predict(self.predictor, columns)
                 else:
                     self._send(columns)
-        except _Stopped as stopped:
+        except PoolStopped as stopped:
             changes.stopped = stopped.error
         except (OracleError, StoreError, DatasetError) as error:
             changes.failure = error
@@ -350,10 +270,10 @@ class Enrichment:
         examples = [example for example, _ in self._queued.pop(columns)]
         features = [self._feature_of[column] for column in columns]
         while True:
-            pool = _PoolBatches(self._labeller, self._submit, self.changes, examples, features, self._max_in_flight)
+            pool = PoolBatches(self._labeller, self._submit, self.changes, examples, features, self._max_in_flight)
             first = None
             if self._cheap is not None:
-                cheap = _PoolBatches(self._cheap, self._submit, self.changes, examples, features, self._max_in_flight)
+                cheap = PoolBatches(self._cheap, self._submit, self.changes, examples, features, self._max_in_flight)
                 first = cheap.log_odds
             try:
                 made = predictor.label(examples, features, pool.ask, first)
@@ -383,87 +303,3 @@ class Enrichment:
             if UNKNOWN not in (old, label) and old != label:
                 name = self.table.meaning.names[column]
                 self.changes.flips[name] = self.changes.flips.get(name, 0) + 1
-
-
-class _Stopped(Exception):
-    """What stopped the asking of a pool: a budget, or people who have yet to answer."""
-
-    def __init__(self, error: OracleError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class _PoolBatches:
-    """Asks cells of a pool in batches, those with the same features together."""
-
-    def __init__(
-        self,
-        labeller: Labeller,
-        submit: Submit,
-        changes: Changes,
-        examples: Sequence[Example],
-        features: Sequence[Feature],
-        in_flight: int,
-    ) -> None:
-        self._labeller, self._submit, self._changes = labeller, submit, changes
-        self._examples, self._features, self._in_flight = examples, features, in_flight
-        self.left_out: list[Quarantined] = []
-
-    def ask(self, cells: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Raises _Stopped once all that was answered is in the store."""
-        return self._asked(cells)[0]
-
-    def log_odds(self, examples: Sequence[Example], features: Sequence[Feature]) -> NDArray[np.float64]:
-        """Of a labeller that answers first."""
-        return log_odds(*self._asked(np.ones((len(examples), len(features)), np.bool_)))
-
-    def _asked(self, cells: NDArray[np.bool_]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-        labels, chances = np.full(cells.shape, UNKNOWN, np.int8), np.full(cells.shape, np.nan)
-        waiting: deque[tuple[NDArray[np.intp], NDArray[np.intp], Batch, BatchFuture]] = deque()
-        stopped: OracleError | None = None
-
-        def take() -> None:
-            nonlocal stopped
-            rows, columns, batch, future = waiting.popleft()
-            found = self._result(batch, future)
-            labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
-            stopped = stopped or found.stopped
-
-        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes, self._examples):
-            batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
-            waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
-            while len(waiting) > self._in_flight:
-                take()
-            if stopped is not None:
-                break
-        while waiting:
-            take()
-        if stopped is not None:
-            raise _Stopped(stopped)
-        return labels, chances
-
-    def _result(self, batch: Batch, future: BatchFuture) -> BatchLabels:
-        """Of a batch; one whose worker was lost is asked again, and what was answered is in the store."""
-        for _ in range(MAX_ATTEMPTS - 1):
-            try:
-                return self._counted(future.result())
-            except BatchLost as lost:
-                self._counted(lost.found)
-                raise
-            except (OracleError, StoreError, DatasetError):
-                raise
-            except Exception:  # whatever ended a worker
-                future = self._submit(self._labeller, batch)
-        return self._counted(future.result())
-
-    def _counted(self, found: BatchLabels) -> BatchLabels:
-        changes = self._changes
-        changes.paid_calls += found.paid_calls
-        changes.cached_calls += found.cached_calls
-        changes.cost += found.cost
-        changes.unusable.add(found.unusable)
-        changes.unlike += found.unlike
-        for one in found.left_out:
-            self.left_out.append(one)
-            changes.skip(one)
-        return found

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from discovery import Labels
 from discovery.statistics import wilson
 from reports.enrichment.history import column_names
-from reports.enrichment.table import REFUSED, GrowingTable
+from reports.enrichment.table import GrowingTable
+from reports.enrichment.table_file import REFUSED
 from reports.run import RunError
 
 SCHEMA = "schema.json"

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from reports.enrichment.table import GROUP_ROWS, GrowingTable
+from reports.enrichment.table import GrowingTable
+from reports.enrichment.table_file import GROUP_ROWS
 from reports.run import replace_file
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pytest
 from flows.enrich import update as enrichment
 from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
+from flows.enrich.pool import Submit
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import Submit
 from store import Store
 from tests.support.growing_worlds import World
 

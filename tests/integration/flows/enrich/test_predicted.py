@@ -83,7 +83,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
             yield answer
 
     monkeypatch.setattr(Recorded, "ask", dies)
-    monkeypatch.setattr("flows.enrich.update.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("flows.enrich.pool.MAX_ATTEMPTS", 1)
     for more in (550, 850, 10**9):
         with pytest.raises(RuntimeError, match="killed"):
             night(world, run_id="the-run", agree=0.9)

@@ -16,7 +16,8 @@ from discovery.questions import UNKNOWN
 from reports.curation.corrections import LabelEdit, checked_by_people, read_corrections, record_corrections
 from reports.curation.events import StaleEdit, append_events, read_events
 from reports.curation.log import plan_change, read_log, record_change, undo
-from reports.enrichment.table import Column, CorrectedCell, GrowingTable, Meaning, read_table, write_table
+from reports.enrichment.table import Column, CorrectedCell, GrowingTable, Meaning
+from reports.enrichment.table_file import read_table, write_table
 from reports.export.content import ExportContent
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run

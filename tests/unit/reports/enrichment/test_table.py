@@ -15,7 +15,8 @@ from flows.errors import UsageError
 from models.oracle import Feature
 from reports.analysis.drift import Share, drift_of
 from reports.analysis.groups import fisher, newcombe
-from reports.enrichment.table import Column, GrowingTable, Meaning, read_file, read_table, write_file, write_table
+from reports.enrichment.table import Column, GrowingTable, Meaning
+from reports.enrichment.table_file import read_file, read_table, write_file, write_table
 
 MEANING = Meaning(3, (Column("red", "It is red.", 0), Column("id", "", 2)), {"kind": "simulated"}, 5)
 

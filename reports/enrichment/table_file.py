@@ -1,0 +1,190 @@
+"""The file of a table: replaced as a whole, with the version before kept beside it.
+
+What the columns mean (features with definitions, who labelled, which version) is kept inside the Parquet file, so that
+one replacement changes all of it at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discovery import UNKNOWN, Labels
+from reports.enrichment.table import PREDICTED, Column, CorrectedCell, GrowingTable, Meaning
+from reports.run import RunError, replace_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE, PREVIOUS, REFUSED = "labels.parquet", "labels.previous.parquet", "labels.refused.parquet"
+NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
+OWN_COLUMNS = ("id", "digest", "version")
+GROUP_ROWS = 65_536
+# of the columns that say which labels of a feature were predicted, and by whom labels were corrected
+CHANCE, VERSION, CORRECTOR = " (probability)", " (predicted in)", " (corrected by)"
+
+
+def read_table(folder: Path) -> GrowingTable:
+    """The table in a folder, or an empty one."""
+    path = folder / TABLE
+    return read_file(path) if path.exists() else GrowingTable()
+
+
+def table_version(folder: Path) -> int:
+    """The version of the table in a folder; 0 where there is none, or none that can be read."""
+    import pyarrow.parquet as pq
+
+    try:
+        return _meaning((pq.read_schema(folder / TABLE).metadata or {})[NOTE]).version
+    except (OSError, KeyError, ValueError, TypeError):
+        return 0
+
+
+def read_file(path: Path) -> GrowingTable:
+    """Row group by row group. Raises RunError for a file that enrich did not write."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            meaning = _meaning((file.schema_arrow.metadata or {})[NOTE])
+            table = GrowingTable(meaning)
+            parts = [_part(batch, meaning) for batch in file.iter_batches(GROUP_ROWS)]
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise RunError(
+            f"{path} is not a table that enrich wrote ({reason}): move it away, or restore {PREVIOUS}"
+        ) from None
+    ids = [name for part in parts for name in part[0]]
+    table = GrowingTable(meaning, ids)
+    if parts:
+        table.digests = np.concatenate([part[1] for part in parts])
+        table.versions = np.concatenate([part[2] for part in parts])
+        table.labels = np.concatenate([part[3] for part in parts])
+        if any(part[4] is not None for part in parts):
+            marks = [np.zeros(part[3].shape, PREDICTED) if part[4] is None else part[4] for part in parts]
+            table.use_marks(np.concatenate(marks))
+    return table
+
+
+def write_table(folder: Path, table: GrowingTable) -> None:
+    """Replace the table at once; the one before stays as labels.previous.parquet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / TABLE
+    if path.exists():
+        keep_previous(path, folder / PREVIOUS)
+    replace_file(path, lambda file: write_file(file, table), binary=True)
+
+
+def write_refused(folder: Path, table: GrowingTable) -> None:
+    """A table that must not replace the one that is there, for people to look at."""
+    replace_file(folder / REFUSED, lambda file: write_file(file, table), binary=True)
+
+
+def keep_previous(path: Path, previous: Path) -> None:
+    """A second name for the same file, so that there is always a table."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{previous.name}.")
+    os.close(handle)
+    os.unlink(name)
+    try:
+        os.link(path, name)
+    except OSError:  # a file system without hard links
+        Path(name).write_bytes(path.read_bytes())
+    os.replace(name, previous)
+
+
+def write_file(file: Any, table: GrowingTable, rows: Sequence[int] | None = None) -> None:
+    import pyarrow.parquet as pq
+
+    chosen = np.arange(len(table)) if rows is None else np.asarray(rows, np.intp)
+    marked = [column for column in range(len(table.meaning.columns)) if table.marks(column) is not None]
+    corrected = {column: by for column in range(len(table.meaning.columns)) if (by := table.correctors(column))}
+    schema = _schema(table.meaning, marked, list(corrected))
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for batch in _batches(table, chosen, schema, marked, list(corrected.values())):
+            writer.write_batch(batch, row_group_size=GROUP_ROWS)
+
+
+def _batches(
+    table: GrowingTable,
+    rows: NDArray[np.intp],
+    schema: pa.Schema,
+    marked: Sequence[int],
+    correctors: Sequence[Mapping[int, str]],
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for start in range(0, len(rows), GROUP_ROWS):
+        part = rows[start : start + GROUP_ROWS]
+        labels = table.labels[part]
+        arrays = [
+            pa.array([table.ids[row] for row in part.tolist()], pa.string()),
+            pa.array([digest.tobytes().hex() for digest in table.digests[part]], pa.string()),
+            pa.array(table.versions[part], pa.int32()),
+            *(pa.array(column, pa.int8(), mask=column == UNKNOWN) for column in labels.T),
+        ]
+        for column in marked:
+            marks = table.marks(column)
+            if marks is not None:
+                asked = marks["version"][part] == 0
+                arrays.append(pa.array(marks["chance"][part].astype(np.float32), pa.float32(), mask=asked))
+                arrays.append(pa.array(marks["version"][part], pa.int32(), mask=asked))
+        arrays += [pa.array([by.get(row) for row in part.tolist()], pa.string()) for by in correctors]
+        yield pa.record_batch(arrays, schema=schema)
+
+
+def _schema(meaning: Meaning, marked: Sequence[int], corrected: Sequence[int]) -> pa.Schema:
+    import pyarrow as pa
+
+    own = [pa.field("id", pa.string()), pa.field("digest", pa.string()), pa.field("version", pa.int32())]
+    features = [pa.field(column_name(name), pa.int8()) for name in meaning.names]
+    for column in marked:
+        name = column_name(meaning.names[column])
+        features += [pa.field(name + CHANCE, pa.float32()), pa.field(name + VERSION, pa.int32())]
+    features += [pa.field(column_name(meaning.names[column]) + CORRECTOR, pa.string()) for column in corrected]
+    return pa.schema([*own, *features], metadata={NOTE: json.dumps(asdict(meaning), ensure_ascii=False).encode()})
+
+
+def column_name(feature: str) -> str:
+    return f"{feature} (feature)" if feature in OWN_COLUMNS else feature
+
+
+def _meaning(note: bytes) -> Meaning:
+    said = json.loads(note)
+    columns = tuple(Column(**column) for column in said["columns"])
+    certificates = tuple(said.get("certificates", ()))
+    corrections = tuple(CorrectedCell(**cell) for cell in said.get("corrections", ()))
+    return replace(Meaning(**said), columns=columns, certificates=certificates, corrections=corrections)
+
+
+_Part = tuple[list[str], NDArray[np.uint8], NDArray[np.int32], Labels, "NDArray[np.void] | None"]
+
+
+def _part(batch: pa.RecordBatch, meaning: Meaning) -> _Part:
+    import pyarrow as pa
+
+    digests = np.frombuffer(bytes.fromhex("".join(batch.column("digest").to_pylist())), np.uint8).reshape(-1, 32)
+    labels = np.empty((batch.num_rows, len(meaning.columns)), np.int8)
+    for place, name in enumerate(meaning.names):
+        column = batch.column(column_name(name)).fill_null(pa.scalar(UNKNOWN, pa.int8()))
+        labels[:, place] = column.to_numpy(zero_copy_only=False)
+    return batch.column("id").to_pylist(), digests, batch.column("version").to_numpy(), labels, _marks(batch, meaning)
+
+
+def _marks(batch: pa.RecordBatch, meaning: Meaning) -> NDArray[np.void] | None:
+    names = [column_name(name) for name in meaning.names]
+    marked = [place for place, name in enumerate(names) if name + VERSION in batch.schema.names]
+    if not marked:
+        return None
+    marks = np.zeros((batch.num_rows, len(names)), PREDICTED)
+    for place in marked:
+        marks["version"][:, place] = batch.column(names[place] + VERSION).fill_null(0).to_numpy(zero_copy_only=False)
+        marks["chance"][:, place] = batch.column(names[place] + CHANCE).fill_null(0.0).to_numpy(zero_copy_only=False)
+    return marks
