@@ -1,7 +1,7 @@
 """`make bench`: run every benchmark alone, one after the other, and write what they print to docs/benchmarks.md.
 
 python -m benchmarks                                          all; a section whose input is not given is kept
-python -m benchmarks triples strategies                       only these; the other sections are kept
+python -m benchmarks discovery.triples strategies             only these; the other sections are kept
 python -m benchmarks strategies --matrices MATRIX.csv ...     the strategies on further matrices"""
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from rich.console import Console
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 BENCHMARKS = {
-    "Drawing and updating unresolved triples": ["benchmarks.triples"],
+    "Drawing and updating unresolved triples": ["benchmarks.discovery.triples"],
     "Strategies": ["benchmarks.strategies"],
     "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
     "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],
-    "What is attainable": ["benchmarks.attainable"],
+    "What is attainable": ["benchmarks.discovery.attainable"],
     "Several features a question": ["benchmarks.strategies", "--per-question", "1,2,3,5"],
-    "What is attainable with three features a question": ["benchmarks.attainable", "--per-question", "3"],
+    "What is attainable with three features a question": ["benchmarks.discovery.attainable", "--per-question", "3"],
     "Towards a target": ["benchmarks.target"],
-    "Parts of the strategies": ["benchmarks.ablation"],
-    "Start": ["benchmarks.start"],
-    "Overhead of the pipeline": ["benchmarks.pipeline"],
-    "OpenAI-compatible servers": ["benchmarks.openai_throughput"],
-    "Local vision-language models": ["benchmarks.local_vlm"],
+    "Parts of the strategies": ["benchmarks.discovery.ablation"],
+    "Start": ["benchmarks.speed.start"],
+    "Overhead of the pipeline": ["benchmarks.speed.pipeline"],
+    "OpenAI-compatible servers": ["benchmarks.speed.openai_throughput"],
+    "Local vision-language models": ["benchmarks.speed.local_vlm"],
     "Comparing two oracles": ["benchmarks.compare"],
     "Enriching": ["benchmarks.enrichment"],
-    "The file of vectors": ["benchmarks.vectors"],
-    "Predicted labels": ["benchmarks.certificate"],
+    "The file of vectors": ["benchmarks.speed.vectors"],
+    "Predicted labels": ["benchmarks.price.certificate"],
     "What labels cost": ["benchmarks.price"],
     "What a small working set loses": ["benchmarks.price.working_set"],
-    "The same feature twice": ["benchmarks.duplicates"],
-    "Attributes with values": ["benchmarks.attributes", "--seeds", "5"],
-    "Estimates": ["benchmarks.estimates", "--examples", "30", "--queries", "8"],
+    "The same feature twice": ["benchmarks.discovery.duplicates"],
+    "Attributes with values": ["benchmarks.discovery.attributes", "--seeds", "5"],
+    "Estimates": ["benchmarks.price.estimates", "--examples", "30", "--queries", "8"],
 }
 # the matrices are not part of the project: they are given by path
 FURTHER = {

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks import attainable, strategies
-from benchmarks.attainable import Seer, all_knowing, half_knowing
+from benchmarks import strategies
 from benchmarks.cases import SHIPPED, SHORT, Case, Variant, found, of_matrix, parts_of
+from benchmarks.discovery import attainable
+from benchmarks.discovery.attainable import Seer, all_knowing, half_knowing
 from discovery.simulation.crowds import Matrix
 from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import World

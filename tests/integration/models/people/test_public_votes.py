@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.public_votes import main
+from benchmarks.discovery.public_votes import main
 from tests.support.comparisons import compared
 
 CROWD = """item,worker,label,truth

@@ -1,6 +1,6 @@
 """How reading grows with the data set: CPU time and memory of streaming each form, at two sizes a factor of ten apart.
 
-`python -m benchmarks.reading` prints the table of docs/benchmarks.md. Each form is read in a process of its own."""
+`python -m benchmarks.speed.reading` prints a table. Each form is read in a process of its own."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def main() -> None:
         for count in SIZES[kind]:
             with TemporaryDirectory() as folder:
                 spec = make(Path(folder), count)
-                command = [sys.executable, "-m", "benchmarks.reading", str(spec)]
+                command = [sys.executable, "-m", "benchmarks.speed.reading", str(spec)]
                 printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
             rows, seconds, megabytes = int(printed[0]), float(printed[1]), float(printed[2])
             print(f"| {name} | {rows:,} | {seconds:.1f} | {seconds / rows * 1e6:.0f} | {megabytes:.0f} |", flush=True)

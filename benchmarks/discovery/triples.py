@@ -1,7 +1,7 @@
 """How fast unresolved triples are drawn, beside naive enumeration.
 
-    python -m benchmarks.triples               10² to 10⁶ examples, of 10⁴ also a run to its end
-    python -m benchmarks.triples --quick       only up to 10⁴ examples
+    python -m benchmarks.discovery.triples               10² to 10⁶ examples, of 10⁴ also a run to its end
+    python -m benchmarks.discovery.triples --quick       only up to 10⁴ examples
 
 Each workload runs in a process of its own, so that its peak memory is its own. Times are seconds of CPU."""
 
@@ -143,11 +143,12 @@ def row(workload: Workload, timing: Timing) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.triples", description=(__doc__ or "").split("\n")[0])
+    about = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.discovery.triples", description=about)
     parser.add_argument("--quick", action="store_true", help="only up to 10⁴ examples (under a minute)")
     chosen = parser.parse_args(arguments)
     workloads = SMALL + ([] if chosen.quick else LARGE)
-    print(heading(" ".join(["python -m benchmarks.triples", *arguments]), SEED))
+    print(heading(" ".join(["python -m benchmarks.discovery.triples", *arguments]), SEED))
     print("| examples | features | frequencies | unresolved share | update, ms | draw, ms | slowest draw, ms ", end="")
     print("| all updates and draws, s | one enumeration, s | times faster than it | peak memory, MB |")
     print("|" + "---:|" * 11)

@@ -1,4 +1,6 @@
-"""Attributes with values on data whose truth is known: `python -m benchmarks.attributes [--seeds N] [--simulated]`.
+"""Attributes with values on data whose truth is known.
+
+    python -m benchmarks.discovery.attributes [--seeds N] [--simulated]
 
 The labels of a run are what a lifelike model (or a simulated crowd) with 6 % wrong labels says of every column of the
 truth that at least a tenth of the examples have. Families are then found, named and asked of the same oracle. Counted
@@ -37,7 +39,7 @@ def main() -> None:
     options.add_argument("--datasets", nargs="+", default=["datasets/faces", "datasets/zoo", "independent"])
     chosen = options.parse_args()
     which = f"--seeds {chosen.seeds}" + (" --simulated" if chosen.simulated else "")
-    print(heading(f"python -m benchmarks.attributes {which}", seed=0))
+    print(heading(f"python -m benchmarks.discovery.attributes {which}", seed=0))
     print("\n| data set | seed | family | values | asked | right | label error | likely USD | USD |")
     print("|---|---|---|---|---|---|---|---|---|")
     for spec in chosen.datasets:

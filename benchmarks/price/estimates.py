@@ -1,4 +1,4 @@
-"""What runs were forecast to cost, and what the lifelike server booked: `python -m benchmarks.estimates`.
+"""What runs were forecast to cost, and what the lifelike server booked: `python -m benchmarks.price.estimates`.
 
 Every case forecasts before anything is sent, runs, and compares per feature found; the server counts tokens by OpenAI's
 rules, replies in prose, fails and repeats itself as a real one does."""
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=20)
     parser.add_argument("--only", default="", help="cases whose name holds this")
     options = parser.parse_args()
-    print(heading("python -m benchmarks.estimates"))
+    print(heading("python -m benchmarks.price.estimates"))
     print(f"{HEADINGS}\n|---|---|---|---|---|---|---|")
     for case in cases(options.examples, options.queries):
         if options.only in case.name:

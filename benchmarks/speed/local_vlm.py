@@ -1,6 +1,6 @@
 """Labels per second of a local vision-language model, one question at a time and in batches of 16.
 
-    python -m benchmarks.local_vlm [--pictures 48] [--sizes tiny small]
+    python -m benchmarks.speed.local_vlm [--pictures 48] [--sizes tiny small]
 
 The models are LLaVAs with random weights: what is measured is the way through the oracle (pictures, templates, tokens,
 batches, shared prefixes), not how well a model sees. The tiny one shows the overhead that a batch shares. The time of a
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["tiny", "small"])
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported
-    print(heading("python -m benchmarks.local_vlm"))
+    print(heading("python -m benchmarks.speed.local_vlm"))
     with tempfile.TemporaryDirectory() as folder:
         slow = [
             f"{size}, {order}: {ratio:.1f}"

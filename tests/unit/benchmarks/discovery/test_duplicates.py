@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import duplicates
 from benchmarks.__main__ import BENCHMARKS, PAGE, page_of, sections_of
-from benchmarks.duplicates import Tally, as_dataset, discovered, tally_of
+from benchmarks.discovery import duplicates
+from benchmarks.discovery.duplicates import Tally, as_dataset, discovered, tally_of
 from sources import load_dataset
 from tests.support.fake_openai import Habits
 from tests.support.fake_openai.lifelike import LifelikeMind

@@ -1,6 +1,6 @@
 """How long a backup takes, with nothing else going on and while a run writes, and how much slower that run gets.
 
-    python -m benchmarks.backup [--answers 100000 1000000] [--postgresql]
+    python -m benchmarks.speed.backup [--answers 100000 1000000] [--postgresql]
 
 The run is another process that claims, answers and books labels without a pause. The copy must be sound: every key,
 checksum and sum of it is checked."""
@@ -37,7 +37,7 @@ def main() -> None:
     if options.write:
         write(options.write[0], int(options.write[1]))
         return
-    print(heading(" ".join(["python -m benchmarks.backup", *sys.argv[1:]])))
+    print(heading(" ".join(["python -m benchmarks.speed.backup", *sys.argv[1:]])))
     print("| answers | MB | idle, s | MB/s | while a run writes, s | labels/s of the run alone | during the backup |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     with databases(options.postgresql) as database:
@@ -76,7 +76,7 @@ def timed(store: Store, path: Path) -> float:
 
 @contextmanager
 def writing(url: str, answers: int) -> Iterator[None]:
-    command = [sys.executable, "-m", "benchmarks.backup", "--write", url, str(answers)]
+    command = [sys.executable, "-m", "benchmarks.speed.backup", "--write", url, str(answers)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

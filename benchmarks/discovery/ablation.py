@@ -1,7 +1,7 @@
 """What each part of the strategies is worth, against uniform Adaptive Triple.
 
-python -m benchmarks.ablation                     the matrices that ship, and the worlds
-python -m benchmarks.ablation MATRIX.csv ...      other matrices too: an id column, then 0/1 columns"""
+python -m benchmarks.discovery.ablation                     the matrices that ship, and the worlds
+python -m benchmarks.discovery.ablation MATRIX.csv ...      other matrices too: an id column, then 0/1 columns"""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def agreement(cases: Sequence[Case], seeds: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    chosen = matrix_arguments("benchmarks.ablation", __doc__).parse_args(arguments)
+    chosen = matrix_arguments("benchmarks.discovery.ablation", __doc__).parse_args(arguments)
     matrices, worlds, seeds = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]], made_up(), chosen.seeds
     given = " MATRIX.csv …" if chosen.matrices else ""
-    print(heading(f"python -m benchmarks.ablation{given} --seeds {seeds}"))
+    print(heading(f"python -m benchmarks.discovery.ablation{given} --seeds {seeds}"))
     print(
         f"Interesting and distinct features after {SHORT} / {LONG} queries, means over seeds 0 to {seeds - 1} and over"
     )

@@ -1,6 +1,6 @@
 """What exemplars bring: labels of a data set with truth by a model, with none to K examples shown beside each feature.
 
-    python -m benchmarks.exemplars --oracle vlm:MODEL --dataset datasets/zoo
+    python -m benchmarks.discovery.exemplars --oracle vlm:MODEL --dataset datasets/zoo
 
 Of each attribute two examples that have it and one that lacks it are drawn, as an answer to a comparison names them."""
 

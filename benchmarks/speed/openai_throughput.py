@@ -1,6 +1,6 @@
 """Labels per second through an OpenAI-compatible oracle, beside a bare asyncio loop with the SDK on the same server.
 
-    python -m benchmarks.openai_throughput [--labels 1000] [--latency 0.05] [--concurrency 16]
+    python -m benchmarks.speed.openai_throughput [--labels 1000] [--latency 0.05] [--concurrency 16]
 
 The server is the one of the tests, in a process of its own, and answers after a fixed time. The bare loop sends the
 request bodies that the oracle sends. Then: tokens per label of each way to group labels into requests, at equal
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     options = parser.parse_args()
-    print(heading("python -m benchmarks.openai_throughput"))
+    print(heading("python -m benchmarks.speed.openai_throughput"))
     with server("--latency", str(options.latency)) as url:
         ratio = throughput(url, options.labels, options.concurrency, options.rounds)
     features = [*WORDS, *COLOURS, *(f"thing number {number}" for number in range(11))]

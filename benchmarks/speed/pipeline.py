@@ -90,7 +90,7 @@ def main() -> None:
             for timed, once in zip(seconds.values(), (alone, whole(prepared), whole(prepared)), strict=True):
                 timed.append(once)
         send_history()
-    print(heading("python -m benchmarks.pipeline", SEED))
+    print(heading("python -m benchmarks.speed.pipeline", SEED))
     print(
         f"{EXAMPLES} examples, {FEATURES} queries, up to {VOTES} votes, {calls:,} calls of 50 ms, 16 at a time; "
         f"median of {REPETITIONS}.\n"

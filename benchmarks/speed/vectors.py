@@ -1,6 +1,6 @@
 """The file of vectors at a million: bytes written against the data, time, and the memory of a process that reads.
 
-    python -m benchmarks.vectors [--vectors 1000000] [--size 512] [--folder FOLDER]
+    python -m benchmarks.speed.vectors [--vectors 1000000] [--size 512] [--folder FOLDER]
 
 Vectors are appended 64 at a time, as a model makes them. Writing and reading run in a process each: bytes written are
 what the system counts for the process (write calls), memory is its peak. The reader looks up every vector once, in a
@@ -39,7 +39,7 @@ def main() -> None:
         step = write if options.step == "write" else read
         print(json.dumps(step(Path(options.folder) / "model", options.vectors, options.size)))
         return
-    print(heading(f"python -m benchmarks.vectors --vectors {options.vectors} --size {options.size}", SEED))
+    print(heading(f"python -m benchmarks.speed.vectors --vectors {options.vectors} --size {options.size}", SEED))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         written = _in_a_process("write", folder, options)
         looked_up = _in_a_process("read", folder, options)
@@ -55,7 +55,7 @@ def main() -> None:
 
 def _in_a_process(step: str, folder: str, options: argparse.Namespace) -> dict[str, float]:
     size = ["--vectors", str(options.vectors), "--size", str(options.size)]
-    command = [sys.executable, "-m", "benchmarks.vectors", "--step", step, "--folder", folder, *size]
+    command = [sys.executable, "-m", "benchmarks.speed.vectors", "--step", step, "--folder", folder, *size]
     figures: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return figures
 

@@ -1,4 +1,4 @@
-"""The same feature twice: `python -m benchmarks.duplicates`.
+"""The same feature twice: `python -m benchmarks.discovery.duplicates`.
 
 A discovery by the lifelike server, which errs in 6 % of the labels and says one name in eight in other words. Told by
 the attributes that the server means: how many of the counted features repeat another one, and how many features that
@@ -132,7 +132,8 @@ def shown(name: str, total: Tally) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.duplicates", description=(__doc__ or "").split("\n")[0])
+    about = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.discovery.duplicates", description=about)
     parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides the data sets that ship")
     parser.add_argument("--seeds", type=at_least_one, default=3)
     parser.add_argument("--queries", type=at_least_one, default=35)
@@ -140,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for path in options.matrices:
         read_matrix(path)  # raises before anything is run
     matrices = " MATRIX.csv …" if options.matrices else ""
-    print(heading(f"python -m benchmarks.duplicates --seeds {options.seeds}{matrices}"))
+    print(heading(f"python -m benchmarks.discovery.duplicates --seeds {options.seeds}{matrices}"))
     print(f"Discoveries of {options.queries} questions by the lifelike server; shares with 95 % intervals.\n")
     rows, total = [], Tally()
     for words, habits in HABITS.items():

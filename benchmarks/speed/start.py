@@ -1,6 +1,6 @@
 """How long people wait: from Enter to the first question that a model server gets, and for a run that is all kept.
 
-    python -m benchmarks.start [--rounds 5]
+    python -m benchmarks.speed.start [--rounds 5]
 
 Each command runs as people type it, without any server started by hand, in folders of its own. The first question is
 counted by the lifelike server of the tests; the repetition is that of `make discover` until its process has ended."""
@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     rounds = range(parser.parse_args().rounds)
-    print(heading("python -m benchmarks.start"))
+    print(heading("python -m benchmarks.speed.start"))
     price = parse_price("0.15,0.60")
     with tempfile.TemporaryDirectory() as name, LifelikeServer(load_dataset(FACES), Habits(), price=price) as server:
         folders = Folders(Path(name))

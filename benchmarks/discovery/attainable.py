@@ -1,8 +1,8 @@
 """Upper bounds for strategies: how much a chooser finds that knows what no strategy can know.
 
-    python -m benchmarks.attainable                     the matrices that ship
-    python -m benchmarks.attainable MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
-    python -m benchmarks.attainable --per-question 3    with up to so many features a question; Adaptive Triple has one
+    python -m benchmarks.discovery.attainable                     the matrices that ship
+    python -m benchmarks.discovery.attainable MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
+    python -m benchmarks.discovery.attainable --per-question 3    so many features a question; Adaptive Triple has one
 
 One chooser knows every feature and its salience, but not which ones a random member of the crowd will name. The other
 knows half of the features and has to find the other half. Both ask what is expected to find the most that count."""
@@ -152,14 +152,14 @@ def _both(figures: NDArray[np.float64], digits: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    parser = matrix_arguments("benchmarks.attainable", __doc__)
+    parser = matrix_arguments("benchmarks.discovery.attainable", __doc__)
     parser.add_argument("--per-question", type=at_least_one, default=1, metavar="K", help="features an answer may hold")
     chosen = parser.parse_args(arguments)
     most = chosen.per_question
     cases = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]]
     given = " MATRIX.csv …" if chosen.matrices else ""
     given += f" --per-question {most}" if most > 1 else ""
-    print(heading(f"python -m benchmarks.attainable{given} --seeds {chosen.seeds}"))
+    print(heading(f"python -m benchmarks.discovery.attainable{given} --seeds {chosen.seeds}"))
     print(f"Interesting and distinct features after {SHORT} / {LONG} queries, means over {chosen.seeds} seeds.")
     print("First beside a chooser that knows every feature and its salience:\n")
     knowing = [(case, all_knowing(case, most)) for case in cases]

@@ -1,8 +1,8 @@
 """How often predicted labels agree less than promised, over many draws of the samples.
 
-    python -m benchmarks.certificate [--seeds 200] [--agree 0.95] [--delta 0.05] [--faces 1500] [--texts TABLE]
+    python -m benchmarks.price.certificate [--seeds 200] [--agree 0.95] [--delta 0.05] [--faces 1500] [--texts TABLE]
         [--embedder MODEL] [--only NAME] [--jobs 2]
-    python -m benchmarks.certificate --cpu 2000,20000
+    python -m benchmarks.price.certificate --cpu 2000,20000
 
 Three kinds of data: faces drawn at random, described by their pixels (not by the model that ships); a made-up one with
 features of 3 %, 10 % and 40 %; and texts with a truth beside them, given by path, with TF-IDF and, where a sentence
@@ -138,7 +138,8 @@ def main() -> None:
     given = " --texts TABLE" * bool(options.texts) + " --embedder MODEL" * bool(options.embedder)
     only = f" --only {options.only!r}" * bool(options.only)
     command = (
-        f"python -m benchmarks.certificate --seeds {options.seeds} --agree {options.agree} --delta {options.delta}"
+        f"python -m benchmarks.price.certificate --seeds {options.seeds} --agree {options.agree} "
+        f"--delta {options.delta}"
     )
     print(heading(f"{command} --noise {options.noise} --faces {options.faces}{given}{only}", SEED))
     head = ["data", "certified per draw", "agree too little", "rarer answer lost", "whole draw too little", "asked"]
@@ -155,7 +156,7 @@ def main() -> None:
 
 def processor_time(sizes: list[int], promise: Promise) -> None:
     """Of learning, certifying and predicting 33 features from vectors of 256 numbers, without embedding or asking."""
-    print(heading(f"python -m benchmarks.certificate --cpu {','.join(map(str, sizes))}", SEED))
+    print(heading(f"python -m benchmarks.price.certificate --cpu {','.join(map(str, sizes))}", SEED))
     print("| examples | processor seconds | asked |\n|---|---|---|", flush=True)
     for size in sizes:
         rng = np.random.default_rng(SEED)

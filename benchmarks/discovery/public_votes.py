@@ -1,6 +1,6 @@
 """Public tables of people's votes, turned into data sets and tables that `compare` reads.
 
-`python -m benchmarks.public_votes --bluebirds FILE --rte FILE --leuven FILE --out public` takes those that you have:
+`python -m benchmarks.discovery.public_votes --bluebirds FILE --rte FILE --leuven FILE --out OUT` takes what you have:
 Welinder et al. 2010 and Snow et al. 2008 (columns item, worker, label, truth), De Deyne et al. 2008 (columns exemplar,
 feature, rater1 … rater4). The tables are not part of this project."""
 
