@@ -33,7 +33,7 @@ STORE_DOWN = Ending("FAILED", "StoreUnavailable", 1, "twothirds.store.unavailabl
 DATASET_MISSING = Ending("FAILED", "DatasetMissing", 5, "twothirds.dataset.missing", again=True)
 TABLE_BUSY = Ending("FAILED", "TableBusy", 8, "twothirds.table.busy", again=True)
 CONTRACT = Ending("FAILED", "ContractViolated", 7, "twothirds.contract.violated")
-UNUSABLE = Ending("FAILED", "AnswersUnusable", 9, "twothirds.answers.unusable")
+UNUSABLE = Ending("FAILED", "AnswersUnusable", 1, "twothirds.answers.unusable")
 BAD_INPUT = Ending("FAILED", "BadInput", 2, "twothirds.input.refused")
 MACHINE = Ending("FAILED", "MachineFull", 1, "twothirds.machine.full")
 FAILED = Ending("FAILED", "Failed", 1, "twothirds.run.failed", again=True)  # a defect: only this has a traceback

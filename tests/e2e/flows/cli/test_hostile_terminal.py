@@ -87,7 +87,7 @@ def test_no_command_prints_what_a_terminal_would_obey_and_files_keep_it(
         (0, ["store", "check", *store]),
         (2, [CLEARS]),
         (2, ["discover", str(dataset), "--oracle", f"openai:{CLEARS}"]),
-        (2, ["discover", f"gone{CLEARS}", "--oracle", "simulated"]),
+        (5, ["discover", f"gone{CLEARS}", "--oracle", "simulated"]),
     ]
     for status, command in commands:
         for more in ([], ["--json"])[: 1 if status == 75 else 2]:

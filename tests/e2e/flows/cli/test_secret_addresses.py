@@ -105,7 +105,7 @@ def test_what_goes_wrong_with_a_signed_address_is_one_line_without_the_token(
     monkeypatch.setenv("MY_QUERY", held)
     name = "gone.csv" if held.startswith("sig") else "table.csv"
     command = ["discover", f"{address}/{name}?${{MY_QUERY}}", "--oracle", "simulated", "--store", str(tmp_path / "s")]
-    assert main(command) == 2
+    assert main(command) == (5 if held else 2)
     with pytest.raises(Exception, match=r".") as caught:
         main([*command, "--debug"])
     printed = capsys.readouterr()

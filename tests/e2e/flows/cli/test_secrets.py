@@ -89,7 +89,7 @@ def test_no_error_line_and_no_traceback_repeats_them(
         "--out",
         str(tmp_path),
     ]
-    assert main(command) == (1 if status in (429, 500) else 2)
+    assert main(command) == (4 if status in (429, 500) else 2)
     with pytest.raises(Exception, match=r".") as caught:
         main([*command, "--debug"])
     said = "".join(traceback.format_exception(caught.value))

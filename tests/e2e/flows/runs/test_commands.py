@@ -65,8 +65,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(arguments) == 2
+def error(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 2) -> str:
+    assert main(arguments) == status
     printed = capsys.readouterr()
     lines = [line for line in printed.err.splitlines() if not line.endswith("…")]
     assert len(lines) == 1, printed.err
@@ -189,13 +189,16 @@ def test_hostile_values_of_a_column_are_shown_as_text(folder: Path, capsys: pyte
         (["--target", "type", "--budget", "-1"], "--budget '-1'"),
         (["--target", "type", "--budget", "much"], "--budget 'much'"),
         (["--against", "no/such/run"], "no/such/run"),
-        (["--dataset", "no/such/data"], "no/such/data"),
     ],
 )
 def test_bad_wishes_of_a_report_are_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     assert words in error(capsys, "report", str(folder), *arguments)
+
+
+def test_a_data_set_that_is_gone_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no/such/data" in error(capsys, "report", str(folder), "--dataset", "no/such/data", status=5)
 
 
 def test_a_folder_that_is_no_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
