@@ -101,7 +101,7 @@ def test_places_without_a_data_set_are_told_on_one_line(tmp_path: Path, memory: 
         f"{tmp_path}/no/where": "there is no data set",
         "": "no data set is called ''",
         "a\0b": "no data set is called",
-        "memory://hollow": "holds no images",
+        "memory://hollow": "is empty",
         "memory://gone.csv": "there is no data set",
         "nonsense://x": "nonsense",
         f"zip://::{tmp_path}/gone.zip": "missing file",

@@ -110,11 +110,9 @@ def test_a_copy_without_the_journal_is_found(tmp_path: Path, capsys: pytest.Capt
         assert main(["costs", "--store", str(behind)]) == 0
         assert "was in use when it was copied: its latest answers may be missing" in capsys.readouterr().err
         whole = copied(path, f"whole-{answers}.sqlite", journal=True)
-        assert check(whole, capsys)[1] == {
-            "answers": answers,
-            "problems": [],
-            "notes": [f"other users of this machine can open it (mode 644): chmod 600 {whole}"],
-        }
+        _, found = check(whole, capsys)
+        assert (found["answers"], found["problems"]) == (answers, [])
+        assert found["notes"] == [f"other users of this machine can open it (mode 644): chmod 600 {whole}"]
         Store.open(str(path)).close()
         assert check(copied(path, f"alone-{answers}.sqlite", journal=False), capsys)[1]["answers"] == answers
     backup = tmp_path / "backup.sqlite"
@@ -208,6 +206,12 @@ def test_a_journal_that_is_cut_short_leaves_what_was_committed_before(
 RECORDED = sorted((Path(__file__).parents[2] / "corpus").glob("schema-*.sql"))
 
 
+def counts(recorded: Path) -> list[str]:
+    """Of answers, in rows of their own and in shared ones."""
+    packed = "SELECT count(*) FROM packed_keys WHERE pack IN (SELECT id FROM packs)"
+    return ["SELECT count(*) FROM answers", *([packed] if int(recorded.stem.partition("-")[2]) >= 8 else [])]
+
+
 @pytest.mark.parametrize("recorded", RECORDED, ids=[file.stem for file in RECORDED])
 @pytest.mark.parametrize("journal", [False, True], ids=["alone", "with its journal"])
 def test_a_copy_of_an_earlier_version_is_right(
@@ -217,7 +221,7 @@ def test_a_copy_of_an_earlier_version_is_right(
     with closing(sqlite_library().connect(str(path))) as connection:
         connection.execute(f"PRAGMA journal_mode={'WAL' if journal else 'DELETE'}")
         connection.executescript(recorded.read_text(encoding="utf-8"))
-        (answers,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        answers = sum(connection.execute(count).fetchone()[0] for count in counts(recorded))
         copy = copied(path, "copy.sqlite", journal=journal)  # in use, as in the middle of a run
     status, found = check(copy, capsys)
     assert (status, found["answers"], found["problems"]) == (0, answers, [])
