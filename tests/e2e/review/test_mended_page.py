@@ -169,7 +169,7 @@ def test_motion_can_be_stopped(site: Site, chromium: Browser, tmp_path: Path) ->
     ("locale", "begin", "save", "none"),
     [
         ("de-DE", "Beginnen", "Speichern", "Zurzeit sind 0 gewählt"),
-        ("fr-FR", "Commencer", "Enregistrer", "0 est choisi"),
+        pytest.param("fr-FR", "Commencer", "Enregistrer", "0 est choisi", marks=pytest.mark.slow),
     ],
 )
 def test_the_pages_speak_the_browsers_language_without_barriers(

@@ -88,6 +88,7 @@ def test_what_the_program_needs_gets_into_the_image() -> None:
         assert not any(fnmatch(name, pattern) for pattern in patterns if pattern), name
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
 def test_hadolint_finds_nothing() -> None:
     subprocess.run(["hadolint", str(DEPLOY / "Dockerfile")], check=True)

@@ -38,6 +38,7 @@ def test_the_majority_that_is_seen_is_the_one_of_the_model() -> None:
     assert seen_majority(crowd(made), 5, draws=20) == pytest.approx(majority_error(made, 5), abs=0.015)
 
 
+@pytest.mark.slow
 def test_raters_who_share_errors_are_told_from_coins(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     made = VoteErrors(0.1, 0.7)
