@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
-from review.access import ADMIN, Refusal, Visiting, for_role
+from review.access import ADMIN, Visiting, for_role
 from review.config import ReviewConfig
 from review.languages import CATALOGUES, Catalogue
-from review.media import BrowserPictures, Digest, Size
+from review.media import BrowserPictures, Digest, Size, picture_of
 from review.views import Cards, Templates
 from store.review import EXEMPLARS, DisputedLabel, Queue, digests_shown
 
@@ -54,12 +54,7 @@ class AdjudicationPages:
     @for_role(ADMIN)
     def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
         del visiting
-        shown = self._queue.items.example(digest)
-        found = self._pictures.get(digest, shown, size) if shown else None
-        if found is None:
-            raise Refusal(404, "refused.example")
-        cache = {"Cache-Control": "private, max-age=86400, immutable"}
-        return Response(found.content, media_type=found.kind, headers=cache)
+        return picture_of(self._queue, self._pictures, digest, size)
 
 
 def _shown(number: int, one: DisputedLabel, cards: Cards, say: Catalogue) -> dict[str, Any]:

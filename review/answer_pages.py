@@ -27,7 +27,7 @@ from review.access import (
 )
 from review.config import ReviewConfig
 from review.languages import CATALOGUES
-from review.media import BrowserPictures, Digest, Size
+from review.media import BrowserPictures, Digest, Size, picture_of
 from review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
 from review.views import Cards, Templates, digests_of, is_training, page_context, problem_of, progress_of, suggestions
 from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
@@ -101,12 +101,7 @@ class AnswerPages:
     @for_role(REVIEWER)
     def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:
         del visiting
-        shown = self._queue.items.example(digest)
-        found = self._pictures.get(digest, shown, size) if shown else None
-        if found is None:
-            raise Refusal(404, "refused.example")
-        cache = {"Cache-Control": "private, max-age=86400, immutable"}
-        return Response(found.content, media_type=found.kind, headers=cache)
+        return picture_of(self._queue, self._pictures, digest, size)
 
     @for_role(REVIEWER)
     def question(self, visiting: Visiting, note: str = "") -> Response:

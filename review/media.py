@@ -9,8 +9,11 @@ from typing import Annotated, Any
 
 from cachetools import LRUCache
 from fastapi import Path
+from fastapi.responses import Response
 
+from review.access import Refusal
 from sources import DatasetError, Example, animated_webp, is_animation, is_film, open_image
+from store.review import Queue
 
 SIDES = {"large": 1000, "small": 480}
 STILL = "-still"  # after a size: only the first frame of an animation
@@ -65,6 +68,16 @@ class BrowserPictures:
             with self._lock:
                 self._cache[digest, size] = media
         return media
+
+
+def picture_of(queue: Queue, pictures: BrowserPictures, digest: str, size: str) -> Response:
+    """Of an example that the queue asks about."""
+    shown = queue.items.example(digest)
+    found = pictures.get(digest, shown, size) if shown else None
+    if found is None:
+        raise Refusal(404, "refused.example")
+    cache = {"Cache-Control": "private, max-age=86400, immutable"}
+    return Response(found.content, media_type=found.kind, headers=cache)
 
 
 def _example(digest: str, stored: dict[str, Any]) -> Example:

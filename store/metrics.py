@@ -132,10 +132,10 @@ def _family(metric: str) -> str:
 
 
 def _line(sample: Sample) -> str:
-    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels.items())
+    shown_labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels.items())
     value = sample.value
     shown = f"{value:d}" if isinstance(value, int) else repr(float(value))
-    return f"twothirds_{sample.metric}{{{told}}} {shown}"
+    return f"twothirds_{sample.metric}{{{shown_labels}}} {shown}"
 
 
 def _escaped(value: str) -> str:

@@ -48,10 +48,10 @@ class Cell:
             (tally.no[self.row], "no"),
             (tally.abstained[self.row], "abstained"),
         )
-        told = ", ".join(f"{count} {word}" for count, word in counts if count)
+        counted = ", ".join(f"{count} {word}" for count, word in counts if count)
         if self.feature.predicted[self.row]:
             return f"predicted, {self.feature.probability[self.row]:.0%} yes"
-        return told or "no votes"
+        return counted or "no votes"
 
     @property
     def by(self) -> str:

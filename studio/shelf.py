@@ -62,8 +62,8 @@ class RunEntry:
         return self.summary.finished_at[:16].replace("T", " ")
 
     def matches(self, words: str) -> bool:
-        told = f"{self.name} {self.summary.dataset.name} {self.oracle} {self.state}".casefold()
-        return all(word in told for word in words.casefold().split())
+        searched = f"{self.name} {self.summary.dataset.name} {self.oracle} {self.state}".casefold()
+        return all(word in searched for word in words.casefold().split())
 
 
 class OpenRun:
@@ -175,8 +175,8 @@ class Shelf:
         if back:
             (run.folder / ARCHIVED).unlink(missing_ok=True)
             return
-        told = json.dumps({"by": by, "at": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n"
-        replace_file(run.folder / ARCHIVED, lambda file: file.write(told))
+        mark = json.dumps({"by": by, "at": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n"
+        replace_file(run.folder / ARCHIVED, lambda file: file.write(mark))
 
     def _summary(self, folder: Path) -> RunSummary:
         written = (folder / RUN_JSON).stat().st_mtime_ns

@@ -66,12 +66,12 @@ def nights(database: Database, labels: int) -> list[float]:
             served = database.processor() - time.process_time()
             command = [sys.executable, "-m", "benchmarks.enrichment.nights", "--night", str(folder), url]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-            assert told["added"] == asked, told
+            measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+            assert measured["added"] == asked, measured
             served = database.processor() - time.process_time() - served
-            computed.append(told["processor"] + served)
-            cells.append(f"{told['seconds']:.1f}, {computed[-1]:.1f}")
-            peak = max(peak, told["peak_mb"])
+            computed.append(measured["processor"] + served)
+            cells.append(f"{measured['seconds']:.1f}, {computed[-1]:.1f}")
+            peak = max(peak, measured["peak_mb"])
     print(f"| {labels:,} | {' | '.join(cells)} | {peak:.0f} |", flush=True)
     return computed
 

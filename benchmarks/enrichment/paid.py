@@ -26,7 +26,7 @@ from benchmarks.machine import heading
 from models import Answer, Feature, Label, OracleIdentity, Verdict
 from models.keys import QuestionKeys
 from models.oracle import Usage
-from models.recorded import CLAIMED_AT_ONCE, record_of
+from models.recorded.batch import CLAIMED_AT_ONCE, record_of
 from sources import Example
 from sources.load import digest_of_text
 from store import Request, Store, new_owner, sqlite_file
@@ -70,11 +70,11 @@ def measure(database: Database, processes: int, labels: int) -> None:
             subprocess.Popen([*command, str(first), str(last)], stdout=subprocess.PIPE, text=True)
             for first, last in pairwise(ends)
         ]
-        told = [json.loads(one.communicate()[0].splitlines()[-1]) for one in started]
-        seconds = max(one["ended"] for one in told) - min(one["began"] for one in told)
+        measured = [json.loads(one.communicate()[0].splitlines()[-1]) for one in started]
+        seconds = max(one["ended"] for one in measured) - min(one["began"] for one in measured)
         served = database.processor() - time.process_time() - served
         assert time.perf_counter() - began >= seconds
-        used = sum(one["processor"] for one in told) + served
+        used = sum(one["processor"] for one in measured) + served
         each = size_of(url) / labels
     cells = (f"{labels / seconds:,.0f}", f"{1e6 * used / labels:.1f}", f"{1e6 * served / labels:.1f}", f"{each:.0f}")
     print(f"| {processes} | {labels:,} | {seconds:.1f} | {' | '.join(cells)} |", flush=True)

@@ -43,12 +43,12 @@ def duplicates_table(meanings: Mapping[str, Labels], said: Sequence[str], errors
     pairs = [(a, b) for a, b in combinations(said, 2) if same[names.index(a), names.index(b)]]
     other = sum(a != b for a, b in pairs)
     all_pairs = len(said) * (len(said) - 1) // 2
-    told = (
+    heading = (
         f"Among {len(said)} sentences of different people, {len(pairs)} of {all_pairs} pairs say the same, {other} of "
         f"them in other words. Of {len(names)} different sentences "
         f"{len(set(map(bytes, truth)))} mean something different ({WORKING_SET} pictures are labelled):"
     )
-    return f"{told}\n\n{table(['by', 'precision', 'recall', 'pairs asked about'], rows)}"
+    return f"{heading}\n\n{table(['by', 'precision', 'recall', 'pairs asked about'], rows)}"
 
 
 def _by_labels(names: Sequence[str], labels: Labels, same: Square, error: float, words: str) -> list[list[str]]:

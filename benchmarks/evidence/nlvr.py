@@ -192,9 +192,9 @@ def adaptive_table(people: People, questions: int = 35, seeds: int = 24) -> str:
             found = dict.fromkeys(sentence[one] for one in these)
             counted[words].append(sum(interesting_and_distinct([people.meanings[one] for one in found])))
     figures = [(words, np.mean(one), np.std(one, ddof=1) / np.sqrt(seeds)) for words, one in counted.items()]
-    told = [[words, f"{mean:.1f} ± {error:.1f}"] for words, mean, error in figures]
+    means = [[words, f"{mean:.1f} ± {error:.1f}"] for words, mean, error in figures]
     heads = [f"{questions} of {len(all_of_them)} questions", f"interesting and distinct features ({seeds} seeds)"]
-    return table(heads, told)
+    return table(heads, means)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -82,8 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured = [(crowd.name, errors_of(crowd)) for crowd in crowds]
     tried = [("none", VoteErrors()), ("coins, 10 %", COIN), ("coins, 20 %", VoteErrors(0.2))]
     if options.leuven:
-        errors, told = leuven_errors(options.leuven)
-        print(told + "\n")
+        errors, fitted = leuven_errors(options.leuven)
+        print(fitted + "\n")
         measured.append(("Leuven", errors))
         tried.append(("as Leuven", errors))
     tried += [("shared, 10 %", MODEL_LIKE), ("shared, 20 %", replace(MODEL_LIKE, flip=0.2))]

@@ -141,17 +141,17 @@ def leuven_errors(path: Path) -> tuple[VoteErrors, str]:
     for words, shares in (("coins", (0.0,)), ("shared errors", np.arange(0.0, 0.95, 0.05))):
         share = float(seen[3:].sum())
         fits[words] = max((_fit(seen, float(shared), share) for shared in shares), key=lambda one: one[0])
-    told = [["seen", *(f"{one:.1%}" for one in seen), ""]]
+    compared = [["seen", *(f"{one:.1%}" for one in seen), ""]]
     for words, (_, errors) in fits.items():
         expected = _counts(errors, share)
         note = f"flip {errors.flip:.2f}, shared {errors.shared:.2f}, yes_bias {errors.yes_bias:.2f}; "
         note += f"wrong {errors.chance(1):.0%} of yes, {errors.chance(0):.0%} of no"
-        told.append([words, *(f"{one:.1%}" for one in expected), note])
+        compared.append([words, *(f"{one:.1%}" for one in expected), note])
     errors = fits["shared errors"][1]
     disagree = ((said.sum(1) > 0) & (said.sum(1) < 4)).astype(float)
     by_animal = pd.Series(disagree).groupby(wide["exemplar"]).mean().var()
     errors = replace(errors, by_example=_by_example(errors, share, float(by_animal), wide))
-    return errors, table(["raters who say yes", "0", "1", "2", "3", "4", "parameters"], told)
+    return errors, table(["raters who say yes", "0", "1", "2", "3", "4", "parameters"], compared)
 
 
 def _fit(seen: NDArray[np.float64], shared: float, share: float) -> tuple[float, VoteErrors]:

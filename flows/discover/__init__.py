@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
     from flows.discover.given import about_of, read_features, with_run_exemplars
     from flows.discover.loop import Limits, Loop
-    from flows.discover.outcome import Outcome
+    from flows.discover.outcome import Outcome, Savings
     from flows.discover.preparation import RUNS, Prepared, as_rows, prepare
     from flows.discover.price import (
         AGREE,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         price_range,
         unanswered_by,
     )
-    from flows.discover.savings import Savings
 
 __getattr__ = on_first_use(
     __name__,
@@ -46,11 +45,10 @@ __getattr__ = on_first_use(
         "given": "about_of read_features with_run_exemplars",
         "findings": "Finding StopReason",
         "loop": "Limits Loop",
-        "outcome": "Outcome",
+        "outcome": "Outcome Savings",
         "preparation": "Prepared RUNS as_rows prepare",
         "price": "AGREE AskedShares FOUND Measuring PriceRange PricedPlan RandomQuestions RehearsedOracle "
         "RunForecast SAMPLE about_usd draw forecast_discovery forecast_of is_known is_paid label_cells "
         "made_up_feature plans_of predicted_range price_of price_range unanswered_by",
-        "savings": "Savings",
     },
 )

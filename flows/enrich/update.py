@@ -228,9 +228,9 @@ class Enrichment:
         self._note_cells(rows, oldest.columns, labelled.chances[places])
 
     def _note_cells(self, rows: list[int], columns: tuple[int, ...], chances: NDArray[np.float64]) -> None:
-        told = None if np.isnan(chances).all() else chances.astype(np.float16)
+        probabilities = None if np.isnan(chances).all() else chances.astype(np.float16)
         if rows:
-            self.changes.cells.append(Cells(np.array(rows, np.intp), np.array(columns, np.intp), told))
+            self.changes.cells.append(Cells(np.array(rows, np.intp), np.array(columns, np.intp), probabilities))
 
     def _apply_row(
         self,

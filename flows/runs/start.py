@@ -112,8 +112,8 @@ def _settings(values: Mapping[str, str], store: str, root: Path) -> DiscoverSett
         settings = DiscoverSettings.model_validate(known | ({"store": store} if store else {}))
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name, told = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{name}: {told}" if name else told) from None
+        name, wrong = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name}: {wrong}" if name else wrong) from None
 
     kept = {name: text for name, text in sorted(known.items()) if name != "budget"}
     kind = OracleSpec.parse(settings.oracle).kind

@@ -141,5 +141,5 @@ def planned_or_made(run: Run, wish: CurationWish) -> CurationStep:
         raise EditRefused(str(error)) from None
     done = wish.action == "undo" or bool(made.data["done"])
     lines = [line for line in made.lines if not line.startswith(("nothing was changed", "done:"))]
-    told = made.data if wish.action != "undo" else {}
-    return CurationStep(lines, told.get("usd", 0.0), told.get("calls", 0), done, unasked)
+    planned = made.data if wish.action != "undo" else {}
+    return CurationStep(lines, planned.get("usd", 0.0), planned.get("calls", 0), done, unasked)

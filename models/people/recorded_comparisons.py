@@ -83,9 +83,9 @@ def read_comparisons(
 ) -> RecordedComparisons:
     rows = []
     for number, row in enumerate(table, start=2):
-        told = {name: cell((row.get(name) or "").strip()) for name in (*COLUMNS, "definition", "worker")}
+        cells = {name: cell((row.get(name) or "").strip()) for name in (*COLUMNS, "definition", "worker")}
         try:
-            rows.append(_row(told))
+            rows.append(_row(cells))
         except ValueError as error:
             raise OracleError(f"recorded:{where}, line {number}: {error}") from None
     return RecordedComparisons(rows, price=price)
@@ -96,20 +96,20 @@ def _place(kind: Kind, left: Iterable[str], right: Iterable[str]) -> Place:
     return (kind.value, first, others) if kind in GIVEN_SIDES else (kind.value, tuple(sorted((*first, *others))), ())
 
 
-def _row(told: Mapping[str, str]) -> RecordedComparison:
+def _row(cells: Mapping[str, str]) -> RecordedComparison:
     kinds = (*SIDES, *GIVEN_SIDES)
-    kind = next((one for one in kinds if one.value == told["question"]), None)
+    kind = next((one for one in kinds if one.value == cells["question"]), None)
     if kind is None:
-        raise ValueError(f"question {told['question']!r}: write one of {', '.join(one.value for one in kinds)}")
-    left, right = (tuple(filter(None, map(str.strip, told[side].split(BETWEEN)))) for side in ("left", "right"))
+        raise ValueError(f"question {cells['question']!r}: write one of {', '.join(one.value for one in kinds)}")
+    left, right = (tuple(filter(None, map(str.strip, cells[side].split(BETWEEN)))) for side in ("left", "right"))
     wanted, sizes = SIDES.get(kind), (len(left), len(right))
     if wanted is None:
         if not left or not right:
             raise ValueError(f"a {kind.value} question needs examples in left and in right")
-    elif (sum(sizes) != sum(wanted)) if not told["answer"] else sizes != wanted:
+    elif (sum(sizes) != sum(wanted)) if not cells["answer"] else sizes != wanted:
         raise ValueError(
             f"a {kind.value} question has {wanted[0]} in left and {wanted[1]} in right, not {sizes[0]} and {sizes[1]}: "
             f"separate examples by {BETWEEN}"
         )
-    feature = Feature(told["answer"], told["definition"]) if told["answer"] else None
-    return RecordedComparison(kind, left, right, feature, told["worker"] or "somebody")
+    feature = Feature(cells["answer"], cells["definition"]) if cells["answer"] else None
+    return RecordedComparison(kind, left, right, feature, cells["worker"] or "somebody")

@@ -140,7 +140,7 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
         for row, column, _ in table.corrections(set(part.tolist())):  # these are told apart
             known[part == row, cells.columns == column] = False
         at, of = (places.astype(np.int32) for places in np.nonzero(known))
-        predicted, told = (since > 0)[known], chances[known].astype(np.float32).round(DIGITS)
+        predicted, known_chances = (since > 0)[known], chances[known].astype(np.float32).round(DIGITS)
         ids, digests = _names(table, part)
         yield {
             "id": pa.DictionaryArray.from_arrays(at, ids),
@@ -149,7 +149,7 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
             "label": pa.array(labels[known] == 1),
             "source": pa.DictionaryArray.from_arrays(predicted.astype(np.int32), pa.array(SOURCES)),
             "by": _chosen(predicted.astype(np.int32), [asked_by, new.predicted_by]),
-            "probability": pa.array(told, mask=np.isnan(told)),
+            "probability": pa.array(known_chances, mask=np.isnan(known_chances)),
             "run": _chosen(np.zeros(len(at), np.int32), [new.run]),
         }
 

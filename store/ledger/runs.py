@@ -70,8 +70,8 @@ class ActiveRun:
         spent = self.spending and {"paid_calls": self.spending.paid_calls, "cost": self.spending.cost}
         outcome = "done" if kind is None else "waiting" if self.pending and issubclass(kind, self.pending) else "failed"
         more = {"saved": dict(self.saved or {}), "figures": self.figures}
-        told = {name: value for name, value in more.items() if value}
-        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **told})
+        filled = {name: value for name, value in more.items() if value}
+        self.runs.end(self.run_id, self.status or outcome, {**(spent or {}), **filled})
 
 
 class Runs(Repository):

@@ -240,17 +240,20 @@ def unpack(connection: Connection, keys: Collection[str]) -> None:
     forms = forms_of(connection, contents.values())
     for number, pack in about.items():
         here = {at.place: key for key, at in found.items() if at.pack == number}
-        told = {key: contents[number].at(place) for place, key in here.items()}
-        connection.execute(insert(charges), [_charge(pack, key, one) for key, one in told.items()])
-        connection.execute(insert(answers), [_answer(pack, key, one, forms) for key, one in told.items()])
+        unpacked = {key: contents[number].at(place) for place, key in here.items()}
+        connection.execute(insert(charges), [_charge(pack, key, one) for key, one in unpacked.items()])
+        connection.execute(insert(answers), [_answer(pack, key, one, forms) for key, one in unpacked.items()])
         ids = select(answers.c.key, answers.c.id).where(answers.c.key.in_(KEYS))
-        rows = dict(connection.execute(ids, {"keys": list(told)}).tuples().all())
+        rows = dict(connection.execute(ids, {"keys": list(unpacked)}).tuples().all())
         users = connection.execute(_USES, {"keys": [number]}).all()
         used = [(one.run, rows[here[place]]) for one in users for place in places(one.places) if place in here]
         insert_new(connection, uses, [{"run": run, "answer": answer} for run, answer in used])
-        left = {"now_gone": pack.gone | bits(list(here)), "cost_left": pack.cost - sum(o.cost for o in told.values())}
+        left = {
+            "now_gone": pack.gone | bits(list(here)),
+            "cost_left": pack.cost - sum(o.cost for o in unpacked.values()),
+        }
         connection.execute(_TAKE_OUT, {"of_pack": number} | left)
-        remove(connection, told)
+        remove(connection, unpacked)
 
 
 def _about(connection: Connection, found: Iterable[PackPlace]) -> list[Any]:

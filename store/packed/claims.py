@@ -191,13 +191,13 @@ def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int |
     for number, of_owner, lease_seconds, keys, reserved, doubts in claims:
         if of_owner != storable(owner):
             continue
-        bounds, told = json_value(reserved), json_value(doubts)
+        bounds, amounts = json_value(reserved), json_value(doubts)
         for place, key in enumerate(parted(keys)):
             if key in in_doubt:
                 doubt = in_doubt[key]
-                told[place] = bounds[place] if doubt is None else doubt
+                amounts[place] = bounds[place] if doubt is None else doubt
                 marked.add(key)
-        rows.append((json_text(told), now + lease_seconds, number))
+        rows.append((json_text(amounts), now + lease_seconds, number))
     if rows:
         connection.exec_driver_sql(_MARK[dialect], rows)
     return marked

@@ -6,45 +6,29 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from store import AnswerRecord
 
 ROOT = Path(__file__).parents[2]
 # `python -m flows`, killed some seconds after so many answers were kept.
 AFTER_ANSWERS = """
-import os, runpy, signal, sys, threading
-from store.ledger.answers import KeptAnswers
-enough, later = int(sys.argv.pop(1)), float(sys.argv.pop(1))
-keep, kept = KeptAnswers.record, 0
-
-def record(answers, run_id, records):
-    global kept
-    first = keep(answers, run_id, records)
-    kept += len(records)
-    if kept >= enough:
-        threading.Timer(later, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    return first
-
-KeptAnswers.record = record
+import runpy, sys
+from tests.support.killed import kill_after
+kill_after(int(sys.argv.pop(1)), float(sys.argv.pop(1)))
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
 """
 # A discovery without Prefect, with settings as JSON, killed when so many answers were kept.
 DISCOVERY = """
-import json, os, signal, sys
+import json, sys
 from flows.discover import DiscoverSettings, prepare, run_discovery
-from store.ledger.answers import KeptAnswers
-enough, settings = int(sys.argv[1]), json.loads(sys.argv[2])
-keep, kept = KeptAnswers.record, 0
-
-def record(answers, run_id, records):
-    global kept
-    first = keep(answers, run_id, records)
-    kept += len(records)
-    if kept >= enough:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return first
-
-KeptAnswers.record = record
-run_discovery(prepare(DiscoverSettings.model_validate(settings)), run_id="killed")
+from tests.support.killed import kill_after
+kill_after(int(sys.argv[1]))
+run_discovery(prepare(DiscoverSettings.model_validate(json.loads(sys.argv[2]))), run_id="killed")
 """
 # `python -m flows`, killed before or after a change to a run is written to its log.
 AT_CHANGE = """
@@ -60,6 +44,25 @@ def killed(*about):
 log._append = killed
 runpy.run_module("flows", run_name="__main__", alter_sys=True)
 """
+
+
+def kill_after(enough: int, later: float | None = None) -> None:
+    """Kill this process once it has kept so many answers, at once or some seconds later."""
+    from store.ledger.answers import KeptAnswers
+
+    keep, kept = KeptAnswers.record, 0
+
+    def record(answers: KeptAnswers, /, run_id: str, records: Collection[AnswerRecord]) -> dict[str, dict[str, Any]]:
+        nonlocal kept
+        first = keep(answers, run_id, records)
+        kept += len(records)
+        if kept >= enough:
+            if later is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            threading.Timer(later or 0.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return first
+
+    KeptAnswers.record = record  # type: ignore[method-assign]
 
 
 def start_flows(
@@ -80,5 +83,5 @@ def start_flows(
 def kill_flows(*arguments: str, killed_by: tuple[str, ...], environment: dict[str, str] | None = None) -> None:
     """Until it is dead; it must not end before."""
     process = start_flows(*arguments, killed_by=killed_by, environment=environment)
-    _, told = process.communicate()
-    assert process.returncode == -signal.SIGKILL, f"it ended before it could be killed: {told}"
+    _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, f"it ended before it could be killed: {errors}"

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 import yaml
@@ -20,30 +17,15 @@ from flows.enrich.flow import enrich_flow
 from flows.enrich.settings import EnrichSettings
 from flows.prefect_api.history import send_history
 from tests.support.growing_worlds import World
+from tests.support.webhook import listening
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
 def heard() -> Iterator[tuple[str, list[str]]]:
-    said: list[str] = []
-
-    class Ear(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            said.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Ear)
-    thread = Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", said
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening() as heard:
+        yield heard
 
 
 def test_a_budget_drift_and_refusals_are_notified(

@@ -16,9 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pandas as pd
@@ -27,6 +25,7 @@ import pytest
 
 from tests.support.drive_by import basic
 from tests.support.postgres import PostgresMissing, PostgresServer, start_postgres
+from tests.support.webhook import listening
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -232,24 +231,10 @@ def a_scheduled_run_happens(terminal: Terminal) -> None:
 @contextmanager
 def ears(terminal: Terminal) -> Iterator[list[str]]:
     """What the automations of automations.yaml tell, as a chat program would get it."""
-    heard: list[str] = []
-
-    class Ear(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Ear)
-    thread = Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with listening() as (address, heard):
         saved = (
             "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
-            f"B(name='ear', url='http://127.0.0.1:{server.server_port}/', "
+            f"B(name='ear', url='{address}', "
             "json_data={'text': '{{body}}'}).save('ear', overwrite=True); "
             "from pathlib import Path; template = Path('automations.yaml').read_text(); "
             "Path('ears.yaml').write_text(template.replace('BLOCK_ID', str(B.load('ear')._block_document_id)))"
@@ -257,10 +242,6 @@ def ears(terminal: Terminal) -> Iterator[list[str]]:
         terminal.run_line([sys.executable, "-c", saved])
         terminal.line("prefect automation create --from-file ears.yaml")
         yield heard
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def a_used_up_budget_is_told(terminal: Terminal) -> None:

@@ -23,7 +23,8 @@ from models.oracle import (
     Verdict,
 )
 from models.people.simulated import SimulatedOracle
-from models.recorded import Recorded, _PaidBatch
+from models.recorded import Recorded
+from models.recorded.batch import PaidBatch
 from store import AnswerRecord, Store
 from store.ledger.answers import KeptAnswers
 from store.schema import SENT
@@ -151,7 +152,7 @@ def test_what_is_pending_holds_no_money_until_it_is_collected(store: Store) -> N
 @pytest.fixture
 def _in_no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way is waited for however slow the machine is."""
-    monkeypatch.setattr("models.recorded.DRAIN_SECONDS", 120.0)
+    monkeypatch.setattr("models.recorded.batch.DRAIN_SECONDS", 120.0)
 
 
 @pytest.mark.usefixtures("_in_no_hurry")
@@ -172,16 +173,16 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
 def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect, interrupted = _PaidBatch._collect, list[bool]()
+    collect, interrupted = PaidBatch._collect, list[bool]()
 
-    def interrupting(batch: _PaidBatch, timeout: float | None) -> bool:
+    def interrupting(batch: PaidBatch, timeout: float | None) -> bool:
         finished = collect(batch, timeout)
         if not interrupted:
             interrupted.append(True)
             raise KeyboardInterrupt
         return finished
 
-    monkeypatch.setattr(_PaidBatch, "_collect", interrupting)
+    monkeypatch.setattr(PaidBatch, "_collect", interrupting)
     oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.01, width=4), store)
     with pytest.raises(KeyboardInterrupt):
         list(oracle.ask(labels(50)))

@@ -16,7 +16,6 @@ from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import FlowRun
-from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from reports.finished_run import Run
 from sources.load import load_dataset
@@ -29,16 +28,8 @@ POOL = "people"
 
 
 @pytest.fixture
-def client(prefect_url: str) -> Iterator[SyncPrefectClient]:
-    password = os.environ["PREFECT_API_AUTH_STRING"]
-    settings = {PREFECT_API_URL: prefect_url, PREFECT_API_AUTH_STRING: password}
-    with temporary_settings(settings), SyncPrefectClient(prefect_url, auth_string=password) as opened:
-        yield opened
-
-
-@pytest.fixture
-def worker(prefect_url: str, client: SyncPrefectClient) -> Iterator[subprocess.Popen[bytes]]:
-    client.create_work_pool(WorkPoolCreate(name=POOL, type="process"), overwrite=True)
+def worker(prefect_url: str, prefect_client: SyncPrefectClient) -> Iterator[subprocess.Popen[bytes]]:
+    prefect_client.create_work_pool(WorkPoolCreate(name=POOL, type="process"), overwrite=True)
     process = subprocess.Popen(
         [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"],
         cwd=ROOT,
@@ -92,10 +83,10 @@ def page_at_work(store_url: str) -> Iterator[None]:
         page.communicate()
 
 
-def wait_until(client: SyncPrefectClient, run_id: UUID, wanted: Callable[[FlowRun], bool]) -> FlowRun:
+def wait_until(prefect_client: SyncPrefectClient, run_id: UUID, wanted: Callable[[FlowRun], bool]) -> FlowRun:
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        run = client.read_flow_run(run_id)
+        run = prefect_client.read_flow_run(run_id)
         if wanted(run):
             return run
         assert run.state is not None
@@ -112,20 +103,20 @@ def is_suspended(run: FlowRun) -> bool:
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("worker")
 def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
-    client: SyncPrefectClient, tmp_path: Path
+    prefect_client: SyncPrefectClient, tmp_path: Path
 ) -> None:
-    made = client.create_flow_run_from_deployment(deployed(tmp_path))
+    made = prefect_client.create_flow_run_from_deployment(deployed(tmp_path))
     dataset = load_dataset(str(ROOT / "datasets" / "zoo"))
     with Store.open(str(tmp_path / "store.sqlite")) as store, page_at_work(store.name):
         ann = TruthfulPerson(store.queue, "ann", dataset)
         for questions in (1, len(dataset.examples)):  # a comparison, then its labels
-            wait_until(client, made.id, lambda run: is_suspended(run) and bool(store.queue.records.waiting()))
+            wait_until(prefect_client, made.id, lambda run: is_suspended(run) and bool(store.queue.records.waiting()))
             assert len(store.queue.records.waiting()) == questions
             assert nobody_works_on(str(made.id)), "no process waits in between"
             while ann.answer_page():
                 pass
-        wait_until(client, made.id, lambda run: run.state is not None and run.state.is_completed())
-        states = [state.name for state in client.read_flow_run_states(made.id)]
+        wait_until(prefect_client, made.id, lambda run: run.state is not None and run.state.is_completed())
+        states = [state.name for state in prefect_client.read_flow_run_states(made.id)]
     assert states.count("Suspended") == 2
     assert states.count("Resuming") == 2
     found = Run(tmp_path / "run")

@@ -12,6 +12,7 @@ import pytest
 from discovery.questions import Kind
 from flows.discover.flow import run_discovery
 from flows.discover.outcome import Outcome
+from flows.discover.outcome.answer_rows import answers_in_order
 from flows.discover.preparation import prepare
 from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
@@ -70,7 +71,11 @@ def label_bodies(server: FakeOpenAI, path: str = CHAT) -> list[str]:
 
 
 def label_questions(outcome: Outcome) -> list[Label]:
-    return [answer.question for answer in outcome._answers() if isinstance(answer.question, Label)]
+    return [
+        answer.question
+        for answer in answers_in_order(outcome.progress, outcome.rest)
+        if isinstance(answer.question, Label)
+    ]
 
 
 @pytest.mark.parametrize(("version", "decisions"), [(1, False), (2, False), (2, True)])

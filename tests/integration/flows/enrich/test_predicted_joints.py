@@ -28,22 +28,12 @@ ROWS = 760
 PRICE = parse_price("0.15,0.60,0.075")
 ROOT = Path(__file__).resolve().parents[4]
 KILLED = """
-import json, os, signal, sys, threading
+import json, sys
 from pathlib import Path
-from store.ledger.answers import KeptAnswers
 from tests.integration.flows.enrich.test_predicted_joints import world_of
 from tests.support.growing_worlds import night
-enough, keep, kept = int(sys.argv[2]), KeptAnswers.record, 0
-
-def record(answers, run_id, records):
-    global kept
-    first = keep(answers, run_id, records)
-    kept += len(records)
-    if kept >= enough:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return first
-
-KeptAnswers.record = record
+from tests.support.killed import kill_after
+kill_after(int(sys.argv[2]))
 print(json.dumps(night(world_of(Path(sys.argv[1])), agree=0.9)))
 """
 

@@ -25,11 +25,12 @@ from discovery import (
 )
 from flows.discover.findings import Finding, KnownFeature, Progress, StopReason
 from flows.discover.given import GivenFeature
+from flows.discover.outcome.answer_rows import answer_row, answers_in_order
+from flows.discover.outcome.money import Savings, Spent, savings_of
 from flows.discover.predict import PredictedRest
-from flows.discover.savings import Savings, savings_of
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
-from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded, Same
+from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded
 from models.people import RecordedCrowd
 from reports.run import (
     COMPARISON,
@@ -55,33 +56,6 @@ if TYPE_CHECKING:
     from store.ledger import Totals
 
 VERSIONS = ("prefect", "numpy", "pandas", "sqlalchemy")
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What a run has counted, with who labelled first where somebody did."""
-
-    recorded: Recorded | RecordedCrowd
-    cheap: Recorded | RecordedCrowd | None
-
-    def _sum(self, name: str) -> int:
-        return int(sum(getattr(one, name) for one in (self.recorded, self.cheap) if one is not None))
-
-    @property
-    def cost(self) -> int:
-        return self._sum("cost")
-
-    @property
-    def in_doubt(self) -> int:
-        return self._sum("in_doubt")
-
-    @property
-    def paid_calls(self) -> int:
-        return self._sum("paid_calls")
-
-    @property
-    def cached_calls(self) -> int:
-        return self._sum("cached_calls")
 
 
 @dataclass(frozen=True)
@@ -225,7 +199,7 @@ class Outcome:
     @cached_property
     def unusable(self) -> UnusableAnswers:
         tally = UnusableTally()
-        for answer in self._answers():
+        for answer in answers_in_order(self.progress, self.rest):
             if answer.note == GIVEN:
                 continue
             by = answer.by if isinstance(self.recorded, RecordedCrowd) else str(self.recorded.identity)
@@ -281,16 +255,8 @@ class Outcome:
         )
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        return map(self._row, self._answers())
-
-    def _answers(self) -> Iterator[Answer]:
-        for _, answer in self.progress.asked:
-            yield answer
-        for finding in self.progress.known:
-            yield from sorted(finding.ballot.answers, key=_place)
-            yield from finding.checks
-        for ballot in self.rest:
-            yield from sorted(ballot.answers, key=_place)
+        by_people = self.recorded.is_by_people if isinstance(self.recorded, RecordedCrowd) else lambda _: False
+        return (answer_row(one, self._order, by_people) for one in answers_in_order(self.progress, self.rest))
 
     def write(self, folder: Path) -> None:
         write_run(
@@ -362,28 +328,6 @@ class Outcome:
         scored = target.score(self._all_labels(), after, progress.queries, self.settings.seed)
         return TargetScore(column=target.column, classes=list(target.classes), **asdict(scored))
 
-    def _row(self, answer: Answer) -> dict[str, Any]:
-        question = answer.question
-        asked: dict[str, Any] = {"kind": question.kind.value}
-        if isinstance(question, Compare):
-            asked |= {
-                "examples": [example.id for example in question.examples],
-                "without": [example.id for example in question.without],
-                "known": list(question.known),
-                **({"exclude": list(question.exclude)} if question.exclude else {}),
-                **({"most": question.most} if question.most > 1 else {}),
-            }
-        elif isinstance(question, Same):
-            other, feature = sorted((one.name for one in question.pair), key=lambda name: self._order.get(name, -1))
-            asked |= {"feature": feature, "other": other}
-        elif isinstance(question, Label):
-            asked |= {"feature": question.feature.name, "example": question.example.id}
-            if question.exemplars:
-                asked["exemplars"] = [[one.example.id, one.has] for one in question.exemplars]
-            if isinstance(self.recorded, RecordedCrowd) and self.recorded.is_by_people(question):
-                asked["people"] = True
-        return {"question": asked | {"voter": question.voter}, "answer": answer.to_json()}
-
 
 def voters_agree(asked: Sequence[tuple[Comparison, Answer]]) -> float | None:
     """The share of pairs of voters who, asked the same, name the same feature: salience, where it is high; diversity,
@@ -404,8 +348,3 @@ def _cell(answer: Answer) -> tuple[str, str]:
     """The feature and the example of a label."""
     question = answer.question
     return (question.feature.name, question.example.id) if isinstance(question, Label) else ("", "")
-
-
-def _place(answer: Answer) -> tuple[str, int]:
-    question = answer.question
-    return (question.example.id if isinstance(question, Label) else "", question.voter)

@@ -1,4 +1,4 @@
-"""What a run did not have to pay, at its own prices."""
+"""What a run has paid, and what it did not have to pay, at its own prices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models import MICRO, Ballot, Money, in_usd
+from models import MICRO, Ballot, Money, Recorded, in_usd
+from models.people import RecordedCrowd
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has counted, with who labelled first where somebody did."""
+
+    recorded: Recorded | RecordedCrowd
+    cheap: Recorded | RecordedCrowd | None
+
+    def _sum(self, name: str) -> int:
+        return int(sum(getattr(one, name) for one in (self.recorded, self.cheap) if one is not None))
+
+    @property
+    def cost(self) -> int:
+        return self._sum("cost")
+
+    @property
+    def in_doubt(self) -> int:
+        return self._sum("in_doubt")
+
+    @property
+    def paid_calls(self) -> int:
+        return self._sum("paid_calls")
+
+    @property
+    def cached_calls(self) -> int:
+        return self._sum("cached_calls")
 
 
 @dataclass(frozen=True)
