@@ -15,7 +15,7 @@ from typing import Any
 VERSION = "0.1.0"
 APP = "twothirds"
 _ROOT = Path(__file__).resolve().parents[1]
-_FOLDERS = ("discovery", "models", "reports", "review", "sources", "store", "tasks")
+_FOLDERS = ("discovery", "models", "reports", "sources", "store", "studio", "tasks")
 
 
 def _assert_no_clash() -> None:

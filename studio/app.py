@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from review import SECRET, Gate, ReviewConfig, Signer, create_app
 from store.review import Queue
 from studio.config import StudioConfig
-from studio.correct_pages import CorrectPages
 from studio.door_pages import DoorPages
-from studio.live_pages import LivePages
+from studio.live import LivePages
+from studio.review import SECRET, Gate, ReviewConfig, Signer, create_app
 from studio.roles import Roles
-from studio.run_pages import RunPages
-from studio.shelf import Shelf
+from studio.runs import CorrectPages, RunPages, Shelf
 from studio.start_pages import StartPages
 from studio.views import StudioTemplates
 

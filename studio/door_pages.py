@@ -10,9 +10,9 @@ from fastapi import APIRouter, Header
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from review import LINK, PUBLIC, SESSION, Gate, Signer, Visiting, for_role
 from store.review import REVIEWER, Queue
 from studio.config import METRICS_PASSWORD, EditRefused, StudioConfig
+from studio.review import LINK, PUBLIC, SESSION, Gate, Signer, Visiting, for_role
 from studio.roles import EDITOR, OWNER, Roles
 from studio.views import StudioTemplates, static_files
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 from starlette.exceptions import HTTPException
 
-from review import for_role
 from store.review import ADMIN, REVIEWER, Person, Queue
+from studio.review import for_role
 
 OWNER, EDITOR = ADMIN, "editor"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])

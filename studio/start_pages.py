@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
-from review import Visit, Visiting, for_role
 from studio.config import EditRefused, StartPlan, StudioConfig
+from studio.review import Visit, Visiting, for_role
 from studio.roles import OWNER
-from studio.shelf import Shelf, key_of
+from studio.runs import Shelf, key_of
 from studio.views import StudioTemplates
 
 MOST_DATASETS = 50

@@ -20,9 +20,9 @@ from flows.reviewing.mturk import PRODUCTION, SANDBOX
 from flows.reviewing.server_log import LOGGING
 from models.prompting import clean, name_fault
 from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
-from review import LINK, SECRET, ReviewConfig, Signer
 from store import Store
 from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, Withdrawal
+from studio.review import LINK, SECRET, ReviewConfig, Signer
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -93,7 +93,7 @@ class PageSettings:
 
 
 def make_app(store: Store, settings: PageSettings) -> FastAPI:
-    from review import create_app
+    from studio.review import create_app
 
     return create_app(store.queue, settings.config())
 

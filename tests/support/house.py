@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("flows", "tasks", "models", "review", "studio", "reports", "store", "discovery", "sources")
+PACKAGES = ("flows", "tasks", "models", "studio", "reports", "store", "discovery", "sources")
 MOST_ENTRIES = 14
 FOR_USERS = {  # called from notebooks, or named in prefect.yaml
     *("Run", "compare_flow", "discover", "discover_flow", "enrich", "enrich_flow", "nightly_flow", "rediscover_flow"),

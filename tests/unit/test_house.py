@@ -25,10 +25,9 @@ MAY_IMPORT = {
     "store": set(),
     "reports": {"sources", "discovery"},
     "models": {"sources", "discovery", "store"},
-    "review": {"store", "sources"},
-    "studio": {"review", "reports", "store", "sources", "discovery"},
+    "studio": {"reports", "store", "sources", "discovery"},
     "tasks": {"models", "store", "reports", "sources", "discovery"},
-    "flows": {"tasks", "models", "store", "reports", "review", "studio", "sources", "discovery"},
+    "flows": {"tasks", "models", "store", "reports", "studio", "sources", "discovery"},
 }
 HEAVY = {"torch", "transformers", "openai", "pandas", "scipy", "sklearn"}
 

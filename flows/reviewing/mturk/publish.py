@@ -11,9 +11,9 @@ from flows.errors import UsageError
 from flows.reviewing.mturk.terms import HitTerms, external_question
 from flows.settings import micro, micro_of
 from models import Money, in_usd
-from review import SECRET, TASK, Signer
 from store import Claimed, Request, Store, new_owner
 from store.review import COLLECTED, PLANNED, POSTED, Hit
+from studio.review import SECRET, TASK, Signer
 
 OWNER = "mturk"  # of what is posted. Not a process: tasks outlive the one that posted them
 POSTING_SECONDS = 900.0  # outlasts the requests of a task

@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 
 from models.people.human import _stored
-from review.media import BrowserPictures
 from sources.errors import DatasetError
 from sources.files.private_hosts import VARIABLE, is_public
 from sources.load import load_dataset
+from studio.review.media import BrowserPictures
 from tests.support.drawn import draw, ids, reasons
 
 

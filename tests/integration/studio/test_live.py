@@ -17,8 +17,8 @@ from flows.discover.settings import DiscoverSettings
 from models import Elicited, Panel
 from reports.finished_run import Run
 from store import Store
-from studio.live_run import LiveRun
-from studio.shelf import key_of
+from studio.runs.live_run import LiveRun
+from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE

@@ -16,7 +16,7 @@ from flows.runs.start import SET_BY_STUDIO, form_fields
 from flows.runs.studio import StudioSettings, make_studio
 from reports.finished_run import Run
 from store import Store
-from studio.shelf import key_of
+from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Site, Visitor, served
 from tests.support.studio_site import StudioSite

@@ -18,7 +18,7 @@ from reports.curation.events import append_events, read_events
 from reports.curation.log import read_log
 from reports.finished_run import Run
 from store import Store
-from studio.shelf import key_of
+from studio.runs.shelf import key_of
 from tests.integration.studio.test_live import settings
 from tests.support.growing_worlds import World
 from tests.support.studio_site import StudioSite, running_studio

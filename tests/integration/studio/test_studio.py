@@ -16,7 +16,7 @@ from reports.curation.corrections import read_corrections
 from reports.curation.log import read_log
 from reports.finished_run import Run
 from store import Store
-from tests.integration.review.test_access import routes
+from tests.integration.studio.review.test_access import routes
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE
 from tests.support.studio_site import StudioSite, faces_run, running_studio

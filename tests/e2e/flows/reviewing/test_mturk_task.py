@@ -14,10 +14,10 @@ from playwright.sync_api import Browser, expect
 
 from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
-from review.access import SECRET, TASK, Signer
 from sources.load import load_dataset
 from store import Store
 from store.review.mturk import Hit
+from studio.review.access import SECRET, TASK, Signer
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_site import Site, running_site

@@ -19,11 +19,11 @@ from PIL.PngImagePlugin import PngInfo
 
 from models.prompting.pictures import ImageUrls, most_frames
 from reports.page.browser_data import thumbnails
-from review.media import BrowserPictures
 from sources.dataset import Dataset, Example, picture_at
 from sources.load import load_dataset
 from sources.pictures.images import open_image
 from sources.printable import printable
+from studio.review.media import BrowserPictures
 from tests.support.tiny_models import save_tiny_llava
 
 SCRIPT = b"<script>alert('marked')</script>"

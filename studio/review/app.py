@@ -14,17 +14,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from review.access import SECRET, Gate, Refusal, Signer
-from review.adjudication_pages import AdjudicationPages
-from review.admin_pages import AdminPages
-from review.answer_pages import AnswerPages
-from review.config import ReviewConfig
-from review.languages import language_of
-from review.media import BrowserPictures
-from review.mturk_pages import MturkPages
-from review.security_headers import SecurityHeaders
-from review.views import Templates
 from store.review import Queue
+from studio.review.access import SECRET, Gate, Refusal, Signer
+from studio.review.adjudication_pages import AdjudicationPages
+from studio.review.admin_pages import AdminPages
+from studio.review.answer_pages import AnswerPages
+from studio.review.config import ReviewConfig
+from studio.review.languages import language_of
+from studio.review.media import BrowserPictures
+from studio.review.mturk_pages import MturkPages
+from studio.review.security_headers import SecurityHeaders
+from studio.review.views import Templates
 
 TITLED = (403, 404, 405, 413)
 MESSAGES = {404: "refused.page", 405: "refused.method"}

@@ -16,9 +16,9 @@ import pytest
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
-from review.security_headers import MAX_BODY_BYTES
 from sources.dataset import Example
 from store import Store
+from studio.review.security_headers import MAX_BODY_BYTES
 from tests.support.review_site import Site
 
 SCRIPT = "<script>alert(1)</script>"

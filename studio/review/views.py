@@ -12,10 +12,6 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from review.config import NameProblem
-from review.languages import CATALOGUES, Catalogue
-from review.media import film_kind
-from review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
 from store.review import (
     CHECKED,
     DATASET,
@@ -29,6 +25,10 @@ from store.review import (
     digests_in,
     digests_shown,
 )
+from studio.review.config import NameProblem
+from studio.review.languages import CATALOGUES, Catalogue
+from studio.review.media import film_kind
+from studio.review.questions import CHOOSE, HAS_OR_LACKS, OPTIONS, REASONS, Unclear
 
 IsMoving = Callable[[str, dict[str, Any]], bool]  # of an example's digest and what is stored of it
 LETTERS = "abcdefghijklmopqrtvwxyz"  # keys that mark an example: without n, s and u, which are shortcuts

@@ -14,11 +14,11 @@ from discovery import UNKNOWN
 from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
 from reports.export import contradicting, reason_for_doubt
 from reports.run import Found, RunError
-from review import Visiting
 from sources import Example
+from studio.review import Visiting
 from studio.roles import Roles, for_staff
-from studio.run_pages import Key, opened_run
-from studio.shelf import OpenRun, Shelf
+from studio.runs.run_pages import Key, opened_run
+from studio.runs.shelf import OpenRun, Shelf
 from studio.views import StudioTemplates
 
 PER_PAGE = 48

@@ -10,10 +10,10 @@ import pytest
 
 from models.oracle import AnswersPending, Feature, Label
 from models.people.human import HumanOracle
-from review.access import SECRET, TASK, Signer
 from store import Store
 from store.review.leases import LeaseTerms
 from store.review.mturk import Hit
+from studio.review.access import SECRET, TASK, Signer
 from tests.support.made import texts
 from tests.support.review_site import Site, Visitor, running_site
 

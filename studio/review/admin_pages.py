@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from review.access import ADMIN, Visiting, for_role
-from review.config import ReviewConfig
-from review.views import Templates
 from store.review import Queue
+from studio.review.access import ADMIN, Visiting, for_role
+from studio.review.config import ReviewConfig
+from studio.review.views import Templates
 
 
 class AdminPages:

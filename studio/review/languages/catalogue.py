@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from review.languages import english, french, german
+from studio.review.languages import english, french, german
 
 Text = str | tuple[str, str]  # for one, and for any other number
 LANGUAGES: dict[str, Mapping[str, Text]] = {"en": english.TEXTS, "de": german.TEXTS, "fr": french.TEXTS}

@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
-from review.access import ADMIN, Visiting, for_role
-from review.config import ReviewConfig
-from review.languages import CATALOGUES, Catalogue
-from review.media import BrowserPictures, Digest, Size, picture_of
-from review.views import Cards, Templates
 from store.review import EXEMPLARS, DisputedLabel, Queue, digests_shown
+from studio.review.access import ADMIN, Visiting, for_role
+from studio.review.config import ReviewConfig
+from studio.review.languages import CATALOGUES, Catalogue
+from studio.review.media import BrowserPictures, Digest, Size, picture_of
+from studio.review.views import Cards, Templates
 
 
 class AdjudicationPages:

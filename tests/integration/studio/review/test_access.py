@@ -18,9 +18,9 @@ from discovery.questions import Kind
 from flows.reviewing.page import PageSettings, invite, link_of, make_app
 from models.oracle import AnswersPending, Compare, Feature, Label
 from models.people.human import HumanOracle
-from review.access import LINK, SECRET, Signer
 from sources.load import load_dataset
 from store import Store
+from studio.review.access import LINK, SECRET, Signer
 from tests.support.review_site import Site, Visitor, running_site
 
 ROLES = ("nobody", "reviewer", "admin", "revoked", "expired")

@@ -15,13 +15,13 @@ from flows.cli.terminal import print_traceback
 from sources.printable import printable
 from tests.support.review_site import free_port
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\r"
 SHOWN = "\\x1b[2J\\x1b]0;owned\\x07\\u202e\\r"
 SERVING = """
 import sys
 from flows.reviewing import page as reviewing
-from review.access import PUBLIC, for_role
+from studio.review.access import PUBLIC, for_role
 from store import Store
 
 made = reviewing.make_app

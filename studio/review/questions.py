@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from review.config import NameProblem
-from review.forms import Form
 from store.review import UNSURE, LeasedQuestion
+from studio.review.config import NameProblem
+from studio.review.forms import Form
 
 DEFINITION_LIMIT, REASON_LIMIT = 300, 200
 REASONS = {  # as the store keeps them, and their names in the catalogue

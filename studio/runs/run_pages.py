@@ -14,11 +14,11 @@ from reports.curation import checked_by_people, read_log, unused_corrections
 from reports.drawing import share_bar
 from reports.page import browser_data, script_json
 from reports.run import RunError
-from review import BrowserPictures, Size, Visit, Visiting
 from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
+from studio.review import BrowserPictures, Size, Visit, Visiting
 from studio.roles import Roles, for_staff
-from studio.shelf import SORTS, OpenRun, Shelf, listed
+from studio.runs.shelf import SORTS, OpenRun, Shelf, listed
 from studio.views import StudioTemplates
 
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]

@@ -16,7 +16,7 @@ NameProblem = Callable[[str, Iterable[str], Iterable[str]], str]  # of a name, t
 class ReviewConfig:
     """`name_problem` says what is wrong with a feature's name, given the known ones: empty, or what follows `name.` in
     the catalogue; `quality` computes statistics of
-    reviewers from their answers; `export` writes answers as CSV. They come from layers that review/ cannot import."""
+    reviewers from their answers; `export` writes answers as CSV. They come from layers that studio/ cannot import."""
 
     clean: Callable[[str], str]
     name_problem: NameProblem

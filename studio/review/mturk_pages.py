@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, Visiting, for_role
-from review.config import ReviewConfig
-from review.languages import CATALOGUES
-from review.media import BrowserPictures, Digest, Size
-from review.questions import TYPED, Unclear, comparison, is_comparison, labels
-from review.views import Templates, digests_of, page_context, problem_of, suggestions
 from store.review import COLLECTED, WORKER, Hit, LeasedQuestion, Queue, unconfirmed
+from studio.review.access import NO_LINK, PUBLIC, TASK, Refusal, Signer, Visit, Visiting, for_role
+from studio.review.config import ReviewConfig
+from studio.review.languages import CATALOGUES
+from studio.review.media import BrowserPictures, Digest, Size
+from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels
+from studio.review.views import Templates, digests_of, page_context, problem_of, suggestions
 
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_LIMIT = 128

@@ -19,7 +19,7 @@ from flows.errors import UsageError
 from flows.reviewing import server_log
 from tests.support.review_site import free_port, wait_for_page
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 HEAD_SECONDS, BODY_SECONDS = 1.0, 2.0
 FILES = 512  # that the server may open
 PARTS = (b"GET / HTTP/1.1\r\n", b"POST /answer HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", b"")

@@ -11,7 +11,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
-from review.access import (
+from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
+from studio.review.access import (
     LINK,
     NO_LINK,
     PUBLIC,
@@ -25,12 +26,20 @@ from review.access import (
     ended,
     for_role,
 )
-from review.config import ReviewConfig
-from review.languages import CATALOGUES
-from review.media import BrowserPictures, Digest, Size, picture_of
-from review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
-from review.views import Cards, Templates, digests_of, is_training, page_context, problem_of, progress_of, suggestions
-from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
+from studio.review.config import ReviewConfig
+from studio.review.languages import CATALOGUES
+from studio.review.media import BrowserPictures, Digest, Size, picture_of
+from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
+from studio.review.views import (
+    Cards,
+    Templates,
+    digests_of,
+    is_training,
+    page_context,
+    problem_of,
+    progress_of,
+    suggestions,
+)
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeVar, cast
 from fastapi import Depends, Request
 from itsdangerous import BadData, URLSafeSerializer
 
-from review.forms import Form, read_form
-from review.languages import Moment, language_of
 from store.review import REVOKED, Invitation, Person, Queue
+from studio.review.forms import Form, read_form
+from studio.review.languages import Moment, language_of
 
 PUBLIC, REVIEWER, ADMIN = "public", "reviewer", "admin"
 LINK, SESSION, CSRF, TASK = "invitation", "session", "csrf", "task"  # purposes of a signature

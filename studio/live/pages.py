@@ -17,13 +17,11 @@ from starlette.exceptions import HTTPException
 
 from reports.curation import append_events, now
 from reports.run import LIVE, STEER
-from review import BrowserPictures, Size, Visiting
 from sources import Columns, Dataset, DatasetError, load_dataset
 from studio.config import StudioConfig
-from studio.live_run import LiveRun
+from studio.review import BrowserPictures, Size, Visiting
 from studio.roles import Roles, for_staff
-from studio.run_pages import Key, Row, picture_response
-from studio.shelf import Shelf
+from studio.runs import Key, LiveRun, Row, Shelf, picture_response
 from studio.views import StudioTemplates
 
 LOOK_SECONDS = 0.5

@@ -10,10 +10,10 @@ import pytest
 from jinja2 import Environment, nodes
 
 from models.prompting.feature_names import FAULTS
-from review.languages.catalogue import CATALOGUES, LANGUAGES, Moment, language_of
-from review.questions import REASONS
+from studio.review.languages.catalogue import CATALOGUES, LANGUAGES, Moment, language_of
+from studio.review.questions import REASONS
 
-ROOT = Path(__file__).parents[3] / "review"
+ROOT = Path(__file__).parents[4] / "studio" / "review"
 TEMPLATES = sorted((ROOT / "templates").glob("*.html"))
 WORDS = re.compile(r"[^\W\d_]{2,}")
 SHOWN = ("aria-label", "placeholder", "title", "alt", "data-text", "data-more", "data-less", "data-ready")
