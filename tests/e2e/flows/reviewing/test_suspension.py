@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
+import pandas as pd
 import pytest
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient
@@ -24,6 +26,7 @@ from tests.support.people import TruthfulPerson
 from tests.support.review_site import free_port, start_page
 
 ROOT = Path(__file__).parents[4]
+ZOO = ROOT / "datasets" / "zoo"
 POOL = "people"
 
 
@@ -47,20 +50,11 @@ def worker(prefect_url: str, prefect_client: SyncPrefectClient) -> Iterator[subp
         process.wait()
 
 
-def deployed(tmp_path: Path) -> UUID:
-    from flows.discover.flow import discover_flow
-
-    settings = {
-        "dataset": str(ROOT / "datasets" / "zoo"),
-        "oracle": "human:zoo",
-        "queries": 1,
-        "store": str(tmp_path / "store.sqlite"),
-        "out": str(tmp_path / "run"),
-    }
-    source = discover_flow.from_source(source=str(ROOT), entrypoint="flows/discover/flow.py:discover_flow")
+def deployed(flow: Flow[..., Any], entrypoint: str, settings: dict[str, Any]) -> UUID:
+    source = flow.from_source(source=str(ROOT), entrypoint=entrypoint)
     assert isinstance(source, Flow)
     made = source.deploy(
-        name=f"people-{tmp_path.name}",
+        name=f"people-{uuid4()}",
         work_pool_name=POOL,
         parameters={"settings": settings},
         job_variables={"env": {"PYTHONPATH": str(ROOT)}, "working_dir": str(ROOT)},
@@ -70,6 +64,10 @@ def deployed(tmp_path: Path) -> UUID:
     )
     assert isinstance(made, UUID)
     return made
+
+
+def settings_in(folder: Path, **more: Any) -> dict[str, Any]:
+    return {"dataset": str(ZOO), "oracle": "human:zoo", "store": str(folder / "store.sqlite"), **more}
 
 
 @contextmanager
@@ -105,8 +103,12 @@ def is_suspended(run: FlowRun) -> bool:
 def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     prefect_client: SyncPrefectClient, tmp_path: Path
 ) -> None:
-    made = prefect_client.create_flow_run_from_deployment(deployed(tmp_path))
-    dataset = load_dataset(str(ROOT / "datasets" / "zoo"))
+    from flows.discover.flow import discover_flow
+
+    settings = settings_in(tmp_path, queries=1, out=str(tmp_path / "run"))
+    deployment = deployed(discover_flow, "flows/discover/flow.py:discover_flow", settings)
+    made = prefect_client.create_flow_run_from_deployment(deployment)
+    dataset = load_dataset(str(ZOO))
     with Store.open(str(tmp_path / "store.sqlite")) as store, page_at_work(store.name):
         ann = TruthfulPerson(store.queue, "ann", dataset)
         for questions in (1, len(dataset.examples)):  # a comparison, then its labels
@@ -123,6 +125,44 @@ def test_a_deployment_suspends_twice_and_is_resumed_twice_by_the_answers(
     assert found.summary.features == 1
     assert found.summary.truth is not None
     assert found.summary.truth.mean_balanced_accuracy == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("worker")
+def test_enrichment_and_rediscovery_suspend_and_are_resumed_by_the_answers(
+    prefect_client: SyncPrefectClient, tmp_path: Path
+) -> None:
+    from flows.enrich.flow import enrich_flow
+    from flows.enrich.rediscover import rediscover_flow
+
+    table = tmp_path / "table"
+    enriching = settings_in(tmp_path, features="milk; tail", out=str(table))
+    proposing = settings_in(tmp_path, table=str(table), queries=2, examples=20)
+    dataset = load_dataset(str(ZOO))
+    with Store.open(str(tmp_path / "store.sqlite")) as store, page_at_work(store.name):
+        ann = TruthfulPerson(store.queue, "ann", dataset)
+        for flow, entrypoint, settings, waits in (
+            (enrich_flow, "flows/enrich/flow.py:enrich_flow", enriching, 1),
+            (rediscover_flow, "flows/enrich/rediscover.py:rediscover_flow", proposing, 4),
+        ):
+            made = prefect_client.create_flow_run_from_deployment(deployed(flow, entrypoint, settings))
+            for _ in range(waits):  # each comparison, and each feature's labels
+                wait_until(
+                    prefect_client, made.id, lambda run: is_suspended(run) and bool(store.queue.records.waiting())
+                )
+                assert nobody_works_on(str(made.id)), "no process waits in between"
+                while ann.answer_page():
+                    pass
+            wait_until(prefect_client, made.id, lambda run: run.state is not None and run.state.is_completed())
+            states = [state.name for state in prefect_client.read_flow_run_states(made.id)]
+            assert states.count("Suspended") == states.count("Resuming") == waits, states
+    assert dataset.truth is not None
+    milk = dataset.truth.matrix[:, dataset.truth.columns.index("milk")]
+    assert pd.read_parquet(table / "labels.parquet")["milk"].tolist() == milk.astype(bool).tolist()
+    proposals = pd.read_csv(table / "proposals.csv")
+    assert 1 <= len(proposals) <= 2
+    assert not {"milk", "tail"} & set(proposals["name"])
 
 
 def nobody_works_on(run_id: str) -> bool:
