@@ -10,17 +10,22 @@ from studio.door_pages import DoorPages
 from studio.live import LivePages
 from studio.review import SECRET, Gate, ReviewConfig, Signer, create_app
 from studio.roles import Roles
-from studio.runs import CorrectPages, RunPages, Shelf
+from studio.runs import CorrectPages, CostPages, Others, PairPages, ReportPages, RunPages, Shelf
 from studio.start_pages import StartPages
+from studio.tables import TablePages
 from studio.views import StudioTemplates
 
 
 def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> FastAPI:
     app = create_app(queue, review)
     signer, templates, shelf = Signer(queue.people.secret(SECRET)), StudioTemplates(), Shelf(config.roots)
-    gate, roles = Gate(queue, signer, config.cookie), Roles(queue)
+    gate, roles, others = Gate(queue, signer, config.cookie), Roles(queue), Others(shelf)
     app.include_router(DoorPages(queue, config, templates, signer, gate, roles).router())
-    app.include_router(RunPages(config, templates, shelf, roles).router())
+    app.include_router(RunPages(config, templates, shelf, roles, others).router())
+    app.include_router(PairPages(templates, shelf, roles).router())
+    app.include_router(CostPages(config, templates, shelf, roles).router())
+    app.include_router(ReportPages(shelf, roles).router())
+    app.include_router(TablePages(config, templates, shelf, roles, others).router())
     app.include_router(CorrectPages(templates, shelf, roles).router())
     app.include_router(LivePages(config, templates, shelf, roles).router())
     app.include_router(StartPages(config, templates, shelf).router())

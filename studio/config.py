@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from reports import Run
+from store import Cost
 
 METRICS_PASSWORD = "TWOTHIRDS_METRICS_PASSWORD"  # noqa: S105 the name of the variable
 
@@ -85,12 +86,14 @@ class Starter:
 @dataclass(frozen=True)
 class StudioConfig:
     """`curate` plans a change or makes it, and raises EditRefused; `invite` makes a person's link; `states` are the
-    runs in the store, the latest first; `metrics` are figures for Prometheus, for who has the password."""
+    runs in the store, the latest first, and `costs` its books; `metrics` are figures for Prometheus, for who has the
+    password."""
 
     roots: tuple[Path, ...]
     curate: Callable[[Run, CurationWish], CurationStep]
     invite: Callable[[str, str], str]
     states: Callable[[], list[dict[str, Any]]]
+    costs: Callable[[], list[Cost]]
     metrics: Callable[[], str]
     metrics_password: SecretStr  # empty: nobody has it
     starter: Starter

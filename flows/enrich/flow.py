@@ -30,7 +30,7 @@ from flows.enrich.pool import Submit
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import SUMMARY, EnrichSummary, summarise
+from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Enrichment
 from flows.enrich.values import ValueTable, Valuing
 from flows.oracle_specs import deciding, may_cost
@@ -54,7 +54,7 @@ from models import (
     take_over_probe,
 )
 from reports.drawing import plural
-from reports.enrichment import GROWING, Column, Contract, ContractViolated, Meaning, read_table, table_version
+from reports.enrichment import GROWING, SUMMARY, Column, Contract, ContractViolated, Meaning, read_table, table_version
 from reports.run import RunError, TableBusy
 from sources import Example, find_rows, iter_examples, name_of, printable
 from store import Store, StoreError

@@ -19,10 +19,9 @@ from flows.settings import micro_of
 from models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
 from reports.analysis import Share, drift_of
 from reports.drawing import plural
-from reports.enrichment import Meaning
+from reports.enrichment import SUMMARY, Meaning
 from reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
-SUMMARY = "enrich.json"
 FAILED, WAITING, CONTRACT = "failed", "waiting", "contract"  # why an enrichment stopped
 
 

@@ -72,6 +72,7 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         curate=planned_or_made,
         invite=invite,
         states=store.runs.overview,
+        costs=store.costs.lines,
         metrics=lambda: render(store.metrics.samples()),
         metrics_password=SecretStr(os.environ.get(METRICS_PASSWORD, "")),
         cookie=review.cookie,

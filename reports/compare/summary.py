@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discovery.statistics import EPSILON
 from reports.compare.comparison import OracleComparison
 from reports.compare.study import Contender
-from reports.run import JsonPart, Number, replace_file
+from reports.run import JsonPart, Number, RunError, replace_file
 
 NAME = "comparison.json"
 Parts = list[dict[str, Any]]
@@ -112,6 +113,36 @@ class ComparisonSummary(JsonPart):
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         replace_file(folder / NAME, lambda file: file.write(text))
+
+
+@dataclass(frozen=True)
+class ListedComparison:
+    """What a list says of a comparison."""
+
+    dataset: str
+    examples: int
+    oracles: list[str]
+    features: int
+    usd: float
+    partial: bool
+    finished_at: str
+
+
+def read_listed(folder: Path) -> ListedComparison:
+    """Raises RunError where there is none that can be read."""
+    try:
+        content = json.loads((folder / NAME).read_bytes())
+        return ListedComparison(
+            str(content["dataset"]["name"]),
+            int(content["sample"]),
+            [str(one["name"]) for one in content["oracles"]],
+            len(content["features"]),
+            sum(float(one["paid_usd"]) for one in content["oracles"]),
+            bool(content["partial"]),
+            str(content["finished_at"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        raise RunError(f"{folder / NAME} cannot be read: compare again") from None
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -99,12 +99,14 @@ def interval_bar(low: float, middle: float, high: float, *, least: float, most: 
     )
 
 
-def grid(place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool) -> Markup:
+def grid(
+    place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool, *, width: float = WIDTH
+) -> Markup:
     """Lines and labels of both axes."""
     parts = []
     for value in y_ticks:
         _, y = place(0, value)
-        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        parts.append(element("line", x1=LEFT, x2=width - RIGHT, y1=y, y2=y, class_="grid"))
         text = f"{100 * value:g}\N{NO-BREAK SPACE}%" if percent else _number(value)
         parts.append(element("text", text, x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
     for value in x_ticks:

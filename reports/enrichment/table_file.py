@@ -39,12 +39,21 @@ def read_table(folder: Path) -> GrowingTable:
 
 def table_version(folder: Path) -> int:
     """The version of the table in a folder; 0 where there is none, or none that can be read."""
+    try:
+        return read_meaning(folder).version
+    except RunError:
+        return 0
+
+
+def read_meaning(folder: Path) -> Meaning:
+    """What the columns of the table in a folder mean, without its rows. Raises RunError."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return _meaning((pq.read_schema(folder / TABLE).metadata or {})[NOTE]).version
-    except (OSError, KeyError, ValueError, TypeError):
-        return 0
+        return _meaning((pq.read_schema(folder / TABLE).metadata or {})[NOTE])
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
+        raise RunError(f"{folder / TABLE} is not a table that enrich wrote: enrich again") from None
 
 
 def read_file(path: Path) -> GrowingTable:

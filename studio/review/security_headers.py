@@ -51,7 +51,7 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                headers["Content-Security-Policy"] = policy
+                headers.setdefault("Content-Security-Policy", policy)  # a page that needs another says so itself
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")

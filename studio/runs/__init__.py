@@ -1,6 +1,10 @@
-"""The runs below the folders that the studio serves: found, listed, shown, changed and corrected."""
+"""The runs below the folders that the studio serves: listed, shown, changed, corrected, compared, with their cost."""
 
 from studio.runs.correct_pages import CorrectPages
+from studio.runs.cost_pages import CostPages
 from studio.runs.live_run import LiveRun
+from studio.runs.others import Others
+from studio.runs.pair_pages import PairPages
+from studio.runs.report_pages import ReportPages
 from studio.runs.run_pages import Key, Row, RunPages, picture_response
 from studio.runs.shelf import Shelf, key_of

@@ -18,6 +18,7 @@ from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
 from studio.review import BrowserPictures, Size, Visit, Visiting
 from studio.roles import Roles, for_staff
+from studio.runs.others import Others, matching
 from studio.runs.shelf import SORTS, OpenRun, Shelf, listed
 from studio.views import StudioTemplates
 
@@ -29,8 +30,11 @@ MOST_BROWSED = 5_000  # examples that the browser page holds
 
 
 class RunPages:
-    def __init__(self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
+    def __init__(
+        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles, others: Others
+    ) -> None:
         self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._others = others
         self._pictures = BrowserPictures()
 
     def router(self) -> APIRouter:
@@ -63,17 +67,21 @@ class RunPages:
             sorts=list(SORTS),
             archived=archived,
             some_archived=any(one.archived for one in entries),
+            tables=[] if archived else matching(self._others.tables(), q),
+            comparisons=[] if archived else matching(self._others.comparisons(), q),
         )
 
     @for_staff
     def run(self, visiting: Visiting, key: str) -> Response:
-        """By its key, or by the name of its folder, as links from elsewhere name it: the latest run of that name."""
+        """By its key, or by the name of its folder, as links from elsewhere name it: the latest run of that name, else
+        a table or a comparison."""
         if self._shelf.folder(key) is not None:
             return self._run(visiting, key)
         named = next((one for one in self._shelf.entries() if one.name == key), None)
-        if named is None:
+        address = f"/runs/{named.key}" if named else self._others.address_of(key)
+        if address is None:
             raise HTTPException(404)
-        return RedirectResponse(f"/runs/{named.key}", 303)
+        return RedirectResponse(address, 303)
 
     @for_staff
     def archive(self, visiting: Visiting, key: Key) -> Response:
@@ -149,6 +157,7 @@ class RunPages:
             log=read_log(opened.folder)[::-1],
             problem=problem,
             archived=(opened.folder / "archived.json").exists(),
+            reported=(opened.folder / "report.html").is_file(),
         )
 
 

@@ -125,7 +125,7 @@ class Shelf:
     def entries(self) -> list[RunEntry]:
         """All runs that can be read, the latest first."""
         found = []
-        for folder in self._folders():
+        for folder in self.folders():
             with suppress(RunError, OSError):
                 archived = (folder / ARCHIVED).exists()
                 found.append(RunEntry(key_of(folder), folder, self._summary(folder), archived))
@@ -134,7 +134,7 @@ class Shelf:
     def live(self) -> list[tuple[str, dict[str, Any], bool]]:
         """Discoveries that can be followed: key, how they began, and whether they go on."""
         found = []
-        for folder in self._folders(LIVE):
+        for folder in self.folders(LIVE):
             with suppress(OSError, ValueError, KeyError):
                 one = LiveRun(folder / LIVE)
                 begun = one.begun
@@ -148,7 +148,7 @@ class Shelf:
         known = self._known.get(key)
         if known is not None and any((known / name).is_file() for name in wanted):
             return known
-        folders = (folder for name in wanted for folder in self._folders(name))
+        folders = (folder for name in wanted for folder in self.folders(name))
         found = next((folder for folder in folders if key_of(folder) == key), None)
         if found is not None:
             self._known[key] = found
@@ -185,7 +185,8 @@ class Shelf:
             known = self._summaries[folder] = written, RunSummary.read(folder)
         return known[1]
 
-    def _folders(self, holding: str = RUN_JSON) -> Iterator[Path]:
+    def folders(self, holding: str = RUN_JSON) -> Iterator[Path]:
+        """Below the roots, those that hold such a file."""
         for root in self._roots:
             yield from _runs_below(root, DEPTH, holding)
 

@@ -1,0 +1,70 @@
+"""Two finished runs side by side: features matched by what they select, else by their words; what only one has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discovery import UNKNOWN, Labels, correlations, same_name
+from discovery.statistics import best_matches
+from reports.run import Findings, Found
+
+
+@dataclass(frozen=True, eq=False)
+class PairedFeature:
+    """What both runs have, and how far their labels of the same examples agree."""
+
+    a: Found
+    b: Found
+    examples: int  # labelled by both
+    agreeing: int  # of these; where one is the complement of the other, those that differ
+    complement: bool
+    by_labels: bool  # else by their words alone
+
+    @property
+    def agreement(self) -> float | None:
+        return self.agreeing / self.examples if self.examples else None
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    shared_examples: int
+    pairs: list[PairedFeature]
+    only_a: list[Found]
+    only_b: list[Found]
+
+
+def side_by_side(a: Findings, keys_a: Sequence[str], b: Findings, keys_b: Sequence[str]) -> SideBySide:
+    """The keys say which examples are the same ones, whatever they are called; an empty key is no example's."""
+    rows_b = {key: row for row, key in enumerate(keys_b) if key}
+    first_a = {key: row for row, key in reversed(list(enumerate(keys_a))) if key in rows_b}
+    of_a, of_b = list(first_a.values()), [rows_b[key] for key in first_a]
+    labels_a, labels_b = a.matrix[:, of_a], b.matrix[:, of_b]
+    matches = best_matches(correlations(labels_a, labels_b)) if of_a else []
+    pairs = [
+        _paired(a.found[one.a], b.found[one.b], labels_a[one.a], labels_b[one.b], one.correlation) for one in matches
+    ]
+    left_a = [place for place in range(len(a.found)) if place not in {one.a for one in matches}]
+    left_b = [place for place in range(len(b.found)) if place not in {one.b for one in matches}]
+    for place in [*left_a]:
+        other = next((at for at in left_b if same_name(a.found[place].name, b.found[at].name)), None)
+        if other is not None:
+            pairs.append(_paired(a.found[place], b.found[other], labels_a[place], labels_b[other], None))
+            left_a.remove(place)
+            left_b.remove(other)
+    order = {id(one): place for place, one in enumerate(a.found)}
+    return SideBySide(
+        len(of_a),
+        sorted(pairs, key=lambda one: order[id(one.a)]),
+        [a.found[place] for place in left_a],
+        [b.found[place] for place in left_b],
+    )
+
+
+def _paired(a: Found, b: Found, labels_a: Labels, labels_b: Labels, correlation: float | None) -> PairedFeature:
+    known = (labels_a != UNKNOWN) & (labels_b != UNKNOWN)
+    same, complement = int((labels_a == labels_b)[known].sum()), correlation is not None and correlation < 0
+    total = int(np.count_nonzero(known))
+    return PairedFeature(a, b, total, total - same if complement else same, complement, correlation is not None)

@@ -1,0 +1,75 @@
+"""Two runs side by side: what was asked differently, what both found and how far they agree, what only one has."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from reports.compare import side_by_side
+from reports.drawing import share_bar
+from reports.run import Found, RunError, without_paths
+from studio.review import Visiting
+from studio.roles import Roles, for_staff
+from studio.runs.run_pages import opened_run
+from studio.runs.shelf import OpenRun, Shelf
+from studio.views import StudioTemplates
+
+OF_THE_PLACE = {"store", "out", "replace", "retry_unusable", "wait"}  # settings that change no result
+Chosen = Annotated[list[str], Query(alias="run", max_length=100)]
+
+
+class PairPages:
+    def __init__(self, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
+        self._templates, self._shelf, self.roles = templates, shelf, roles
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/side-by-side", self.pair, methods=["GET"])
+        return router
+
+    @for_staff
+    def pair(self, visiting: Visiting, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
+        keys = list(dict.fromkeys(chosen))
+        if len(keys) != 2:
+            raise HTTPException(422, "Two runs are shown side by side: tick two of them in the list.")
+        a, b = (opened_run(self._shelf, key) for key in keys)
+        try:
+            found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        return self._templates.page(
+            "pair.html",
+            who=visiting.who,
+            runs=(a, b),
+            settings=differing(a.run.summary.settings, b.run.summary.settings),
+            found=found,
+            bar=_bar,
+        )
+
+
+def keys_of(one: OpenRun, other: OpenRun) -> list[str]:
+    """By which examples of two runs are known as the same: their ids in one data set, else their contents."""
+    if one.run.summary.dataset.digest == other.run.summary.dataset.digest:
+        return list(one.run.findings.ids)
+    return [example.digest if example else "" for example in one.examples]
+
+
+def differing(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
+    names = [name for name in dict.fromkeys([*a, *b]) if name not in OF_THE_PLACE and a.get(name) != b.get(name)]
+    return [(name, _written(a.get(name)), _written(b.get(name))) for name in names]
+
+
+def _written(value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return without_paths(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _bar(one: Found) -> str:
+    return share_bar(one.positives, one.labelled - one.positives, len(one.labels) - one.labelled)

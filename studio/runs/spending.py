@@ -1,0 +1,129 @@
+"""What was spent, by run and oracle, and when: from the books of the store, and from runs that it does not know."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from reports.drawing import Series, stems_over_time, steps_over_time, usd
+from reports.run import without_paths
+from store import Cost
+from studio.runs.shelf import RunEntry
+
+MICRO = 1_000_000
+DRAWN = 5  # oracles with a line of their own
+OTHERS, TOTAL = "all others", "in all"
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """Of one run to one oracle."""
+
+    at: float  # seconds since 1970
+    run_id: str
+    name: str
+    flow: str
+    oracle: str
+    usd: float
+    unknown_usd: float = 0.0  # what requests that never told their cost may come to, at most
+    questions: int = 0
+    key: str = ""  # of the run, where it is served
+
+    @property
+    def when(self) -> str:
+        return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def spendings(lines: Iterable[Cost], states: Sequence[Mapping[str, Any]], entries: Sequence[RunEntry]) -> list[RunCost]:
+    """The first one first. A run that another store has paid for counts as its run.json says."""
+    began = {one["run_id"]: one for one in states}
+    keys = {one.summary.run_id: one.key for one in entries}
+    found: dict[tuple[str, str], RunCost] = {}
+    for line in lines:
+        state = began.get(line.run_id, {})
+        oracle = without_paths(line.oracle)
+        at = (line.run_id, oracle)
+        known = found.get(at)
+        found[at] = RunCost(
+            float(state.get("started_at", 0.0)),
+            line.run_id,
+            line.name,
+            str(state.get("flow", "")),
+            oracle,
+            (known.usd if known else 0.0) + line.paid / MICRO,
+            (known.unknown_usd if known else 0.0) + line.unknown / MICRO,
+            (known.questions if known else 0) + line.questions,
+            keys.get(line.run_id, ""),
+        )
+    for one in entries:
+        if one.summary.run_id not in began:
+            summary, unknown = one.summary, one.summary.unknown_usd or 0.0
+            at_end = seconds_of(summary.finished_at)
+            if at_end is not None:
+                asked = summary.paid_calls + summary.cached_calls
+                found[summary.run_id, ""] = RunCost(
+                    at_end, summary.run_id, one.name, "discover", one.oracle, one.usd, unknown, asked, one.key
+                )
+    return sorted(found.values(), key=lambda one: (one.at, one.run_id))
+
+
+def seconds_of(written: str) -> float | None:
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class CostChart:
+    total: float
+    unknown: float
+    oracles: list[tuple[str, str, float]]  # name, style of its line, USD
+    growth: Markup
+    payments: Markup
+
+
+def chart_of(spent: Sequence[RunCost], now: float) -> CostChart:
+    """The dearest oracles have lines of their own; what is unknown is drawn above the total."""
+    by_oracle: dict[str, float] = defaultdict(float)
+    for one in spent:
+        by_oracle[one.oracle] += one.usd + one.unknown_usd
+    dearest = sorted((name for name, amount in by_oracle.items() if amount), key=lambda name: -by_oracle[name])
+    style = {name: f"s{place}" for place, name in enumerate(dearest[:DRAWN], start=1)}
+    styles = style | dict.fromkeys(dearest[DRAWN:], "rest")
+    total, unknown = sum(one.usd for one in spent), sum(one.unknown_usd for one in spent)
+    lines = [_growth(TOTAL, "total", spent, now)]
+    lines += [_growth(name, style[name], [one for one in spent if one.oracle == name], now) for name in style]
+    if dearest[DRAWN:]:
+        lines.append(_growth(OTHERS, "rest", [one for one in spent if one.oracle in dearest[DRAWN:]], now))
+    if unknown:
+        lines.append(_growth("at most, with what is not known", "most", spent, now, unknown=True))
+    stems = [
+        Series(f"{one.name}, {one.oracle}: {usd(one.usd)}", [one.at], [one.usd], styles[one.oracle])
+        for one in spent
+        if one.usd
+    ]
+    legend = [(name, style[name], sum(one.usd for one in spent if one.oracle == name)) for name in style]
+    if rest := dearest[DRAWN:]:
+        legend.append((OTHERS, "rest", sum(one.usd for one in spent if one.oracle in rest)))
+    return CostChart(
+        total,
+        unknown,
+        legend,
+        steps_over_time("What all runs have cost, growing with time", lines),
+        stems_over_time("What each run has cost", [*stems, Series("", [spent[0].at, now], [0.0, 0.0], "none")]),
+    )
+
+
+def _growth(name: str, style: str, spent: Sequence[RunCost], now: float, *, unknown: bool = False) -> Series:
+    x, y, total = [], [], 0.0
+    for one in spent:
+        total += one.usd + (one.unknown_usd if unknown else 0.0)
+        x.append(one.at)
+        y.append(total)
+    return Series(f"{name}: {usd(total)}", [*x, max(now, x[-1])], [*y, total], style)

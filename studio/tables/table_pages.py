@@ -1,0 +1,142 @@
+"""One table of enrichment: what its columns hold and where their labels come from, and every night of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cachetools import LRUCache
+from fastapi import APIRouter
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from reports.drawing import share_bar
+from reports.enrichment import SUMMARY, ColumnFigures, ListedTable, Night, column_figures, nights_of
+from reports.run import RUN_JSON, RunError
+from sources import name_of
+from store import Cost
+from studio.config import StudioConfig
+from studio.review import Visiting
+from studio.roles import Roles, for_staff
+from studio.runs import Key, Others, Shelf, key_of
+from studio.views import StudioTemplates
+
+MICRO = 1_000_000
+OPEN_TABLES = 8
+MOST_NIGHTS = 120  # shown, the latest ones
+ENRICH, CONTRACT = "enrich", "contract"
+
+
+@dataclass(frozen=True)
+class ShownNight:
+    """A version of the table, or a run that has left it as it was."""
+
+    at: float
+    night: Night | None
+    state: str
+    usd: float | None  # None where the store does not know the run
+    unknown_usd: float = 0.0
+
+    @property
+    def when(self) -> str:
+        return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+class TablePages:
+    def __init__(
+        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles, others: Others
+    ) -> None:
+        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._others = others
+        self._columns: LRUCache[Path, tuple[tuple[int, int], list[ColumnFigures]]] = LRUCache(OPEN_TABLES)
+        self._nights: dict[Path, Night] = {}
+        self._lock = threading.Lock()
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/tables/{key}", self.table, methods=["GET"])
+        return router
+
+    @for_staff
+    def table(self, visiting: Visiting, key: Key) -> Response:
+        folder = self._shelf.folder(key, SUMMARY)
+        entry = next((one for one in self._others.tables() if one.key == key), None) if folder else None
+        if folder is None or entry is None:
+            raise HTTPException(404)
+        try:
+            columns = self._figures(folder)
+        except RunError:  # a first night that was refused, or waits, has left no table
+            columns = []
+        with self._lock:
+            versions = nights_of(folder, self._nights)
+        costs, states = self._config.costs(), self._config.states()
+        nights = shown_nights(versions, runs_of_table(folder, states), costs)
+        return self._templates.page(
+            "table.html",
+            who=visiting.who,
+            entry=entry,
+            columns=columns,
+            bars=[
+                share_bar(one.share.positives, one.share.examples - one.share.positives, one.missing) for one in columns
+            ],
+            nights=nights[:MOST_NIGHTS],
+            total_nights=len(nights),
+            usd=sum(one.usd or 0.0 for one in nights) or entry.summary.cost_usd,
+            source=self._source(entry.summary),
+        )
+
+    def _figures(self, folder: Path) -> list[ColumnFigures]:
+        found = (folder / "labels.parquet").stat() if (folder / "labels.parquet").exists() else None
+        signature = (found.st_mtime_ns, found.st_size) if found else (0, 0)
+        known = self._columns.get(folder)
+        if known is None or known[0] != signature:
+            known = self._columns[folder] = signature, column_figures(folder)
+        return known[1]
+
+    def _source(self, summary: ListedTable) -> tuple[str, str]:
+        """Of the run whose features these are: its name, and its key if it is served here."""
+        given = str(summary.settings.get("features", ""))
+        if not given or not (Path(given) / RUN_JSON).is_file():
+            return "", ""
+        key = key_of(Path(given).resolve())
+        return Path(given).name, key if self._shelf.folder(key, RUN_JSON) is not None else ""
+
+
+def runs_of_table(folder: Path, states: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The enrichments in the store that have written here, or tried to."""
+    found = []
+    for one in states:
+        settings = one.get("settings") or {}
+        if one.get("flow") == ENRICH and isinstance(settings, dict):
+            out = settings.get("out") or f"enriched/{name_of(str(settings.get('dataset', '')))}"
+            if "://" not in str(out) and Path(str(out)).resolve() == folder:
+                found.append(one)
+    return found
+
+
+def shown_nights(
+    versions: Sequence[Night], states: Sequence[Mapping[str, Any]], costs: Sequence[Cost]
+) -> list[ShownNight]:
+    """The latest first. Runs that left no version are nights too: nothing was new, or the table was refused."""
+    paid: dict[str, list[float]] = {}
+    for line in costs:
+        sums = paid.setdefault(line.run_id, [0.0, 0.0])
+        sums[0] += line.paid / MICRO
+        sums[1] += line.unknown / MICRO
+    by_run = {str(one["run_id"]): one for one in states}
+    nights = []
+    for night in versions:
+        state = by_run.pop(night.run or "", None)
+        usd, unknown = paid.get(night.run or "", [0.0, 0.0])
+        known = state is not None or night.run in paid
+        word = str(state["status"]) if state else "done"
+        nights.append(ShownNight(night.written_at, night, word, usd if known else None, unknown))
+    for run_id, state in by_run.items():
+        usd, unknown = paid.get(run_id, [0.0, 0.0])
+        word = "not as expected" if state["status"] == CONTRACT else str(state["status"])
+        nights.append(ShownNight(float(state.get("ended_at") or state["started_at"]), None, word, usd, unknown))
+    return sorted(nights, key=lambda one: one.at, reverse=True)
