@@ -21,7 +21,7 @@ OTHERS, TOTAL = "all others", "in all"
 
 
 @dataclass(frozen=True)
-class RunCost:
+class PaidRun:
     """Of one run to one oracle."""
 
     at: float  # seconds since 1970
@@ -39,17 +39,17 @@ class RunCost:
         return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def spendings(lines: Iterable[Cost], states: Sequence[Mapping[str, Any]], entries: Sequence[RunEntry]) -> list[RunCost]:
+def spendings(lines: Iterable[Cost], states: Sequence[Mapping[str, Any]], entries: Sequence[RunEntry]) -> list[PaidRun]:
     """The first one first. A run that another store has paid for counts as its run.json says."""
     began = {one["run_id"]: one for one in states}
     keys = {one.summary.run_id: one.key for one in entries}
-    found: dict[tuple[str, str], RunCost] = {}
+    found: dict[tuple[str, str], PaidRun] = {}
     for line in lines:
         state = began.get(line.run_id, {})
         oracle = without_paths(line.oracle)
         at = (line.run_id, oracle)
         known = found.get(at)
-        found[at] = RunCost(
+        found[at] = PaidRun(
             float(state.get("started_at", 0.0)),
             line.run_id,
             line.name,
@@ -66,7 +66,7 @@ def spendings(lines: Iterable[Cost], states: Sequence[Mapping[str, Any]], entrie
             at_end = seconds_of(summary.finished_at)
             if at_end is not None:
                 asked = summary.paid_calls + summary.cached_calls
-                found[summary.run_id, ""] = RunCost(
+                found[summary.run_id, ""] = PaidRun(
                     at_end, summary.run_id, one.name, "discover", one.oracle, one.usd, unknown, asked, one.key
                 )
     return sorted(found.values(), key=lambda one: (one.at, one.run_id))
@@ -88,7 +88,7 @@ class CostChart:
     payments: Markup
 
 
-def chart_of(spent: Sequence[RunCost], now: float) -> CostChart:
+def chart_of(spent: Sequence[PaidRun], now: float) -> CostChart:
     """The dearest oracles have lines of their own; what is unknown is drawn above the total."""
     by_oracle: dict[str, float] = defaultdict(float)
     for one in spent:
@@ -120,7 +120,7 @@ def chart_of(spent: Sequence[RunCost], now: float) -> CostChart:
     )
 
 
-def _growth(name: str, style: str, spent: Sequence[RunCost], now: float, *, unknown: bool = False) -> Series:
+def _growth(name: str, style: str, spent: Sequence[PaidRun], now: float, *, unknown: bool = False) -> Series:
     x, y, total = [], [], 0.0
     for one in spent:
         total += one.usd + (one.unknown_usd if unknown else 0.0)
