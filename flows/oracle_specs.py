@@ -1,8 +1,12 @@
-"""How an oracle is named on the command line: KIND[:MODEL][?name=value&…], parsed and printed."""
+"""How an oracle is named on the command line: KIND[:MODEL][?name=value&…], parsed and printed; and which kinds and
+parameters there are, read from the classes that configure them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import importlib
+import types
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, quote, unquote
 
 from models import OracleError
@@ -107,3 +111,80 @@ def by_provider_batch(text: str) -> str:
         given = shown(text.partition("?")[0])
         raise OracleError(f"--provider-batch is for openai:MODEL, not for {given}: leave it out")
     return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
+
+
+@dataclass(frozen=True)
+class ParameterDoc:
+    name: str
+    type: str
+    default: str
+    about: str
+
+
+@dataclass(frozen=True)
+class OracleKind:
+    form: str
+    about: str
+    config: str = ""  # the class whose annotated fields are the parameters
+    more: tuple[ParameterDoc, ...] = ()  # what the builder reads itself
+
+    def parameters(self) -> list[ParameterDoc]:
+        found = []
+        if self.config:
+            module, _, name = self.config.partition(":")
+            made = getattr(importlib.import_module(module), name)
+            hints = get_type_hints(made, include_extras=True)
+            found = [_described(field, hints[field.name]) for field in fields(made) if _about(hints[field.name])]
+        return [*found, *self.more]
+
+
+_PRICE = ParameterDoc("price", "USD", "0", "USD per answer")
+KINDS = {
+    "contrastive": OracleKind(
+        "contrastive[:MODEL]",
+        "a CLIP or SigLIP model; without a name the one that ships, which knows drawn faces only",
+        "flows.oracles:_ContrastiveParameters",
+    ),
+    "vlm": OracleKind("vlm:MODEL", "a vision-language model on this machine", "models.local.oracle:LocalVlmConfig"),
+    "openai": OracleKind("openai:MODEL", "a server that speaks OpenAI's API", "models.openai.config:OpenAIConfig"),
+    "human": OracleKind(
+        "human[:QUEUE]",
+        "people, on the page of `python -m flows review`",
+        "models.people.human:HumanTerms",
+        (_PRICE, ParameterDoc("hourly", "USD", "0", "USD per hour of work")),
+    ),
+    "recorded": OracleKind(
+        "recorded:FILE",
+        "votes and answers to comparisons that CSV files hold",
+        more=(_PRICE, ParameterDoc("comparisons", "file", "", "a table of question, left, right and answer")),
+    ),
+    "simulated": OracleKind(
+        "simulated[:CROWD]",
+        "a simulated crowd that knows truth.csv",
+        "models.people.simulated:Behaviour",
+        (_PRICE, ParameterDoc("seed", "int", "--seed", "seed of the crowd")),
+    ),
+}
+
+
+def _about(hint: Any) -> str:
+    """The text of `Annotated[type, text]`; fields without one are not for users."""
+    return next((text for text in getattr(hint, "__metadata__", ()) if isinstance(text, str)), "")
+
+
+def _described(field: Any, hint: Any) -> ParameterDoc:
+    default = "" if field.default in (MISSING, None) else str(field.default)
+    return ParameterDoc(field.name, _type_of(get_args(hint)[0]), default, _about(hint))
+
+
+def _type_of(hint: Any) -> str:
+    if get_origin(hint) in (Union, types.UnionType):
+        return _type_of(get_args(hint)[0])
+    name = getattr(hint, "__name__", str(hint))
+    return "|".join(choices_of(hint)) or {"str": "text", "Price": "USD,USD", "Mapping": "file"}.get(name, name)
+
+
+def choices_of(annotation: Any) -> list[str]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [choice for part in get_args(annotation) for choice in choices_of(part)]
+    return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []

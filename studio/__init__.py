@@ -7,6 +7,7 @@ from studio.config import (
     CurationWish,
     EditRefused,
     FormField,
+    OracleForm,
     Starter,
     StartPlan,
     StudioConfig,

@@ -11,7 +11,7 @@ from studio.live import LivePages
 from studio.review import SECRET, Gate, ReviewConfig, Signer, create_app
 from studio.roles import Roles
 from studio.runs import CorrectPages, CostPages, Others, PairPages, ReportPages, RunPages, Shelf
-from studio.start_pages import StartPages
+from studio.start import StartPages
 from studio.tables import TablePages
 from studio.views import StudioTemplates
 
@@ -28,5 +28,5 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     app.include_router(TablePages(config, templates, shelf, roles, others).router())
     app.include_router(CorrectPages(templates, shelf, roles).router())
     app.include_router(LivePages(config, templates, shelf, roles).router())
-    app.include_router(StartPages(config, templates, shelf).router())
+    app.include_router(StartPages(config, templates, shelf, roles, others).router())
     return app

@@ -61,11 +61,27 @@ class FormField:
     choices: tuple[str, ...] = ()
     main: bool = False
     required: bool = False
+    many: bool = False  # one value a line
+
+
+@dataclass(frozen=True)
+class OracleForm:
+    """A kind of oracle as a form asks for it: how it is written, what it is, and its parameters."""
+
+    kind: str
+    form: str
+    about: str
+    parameters: tuple[FormField, ...]
+
+    @property
+    def named(self) -> bool:
+        """Whether a model, a crowd or the like comes with its kind."""
+        return ":" in self.form
 
 
 @dataclass(frozen=True)
 class StartPlan:
-    """What a discovery will cost; `budget` is what must be agreed to, empty where it costs nothing."""
+    """What a run will cost; `budget` is what must be agreed to, empty where it costs nothing."""
 
     lines: list[str]
     plans: list[tuple[str, str, str]]  # name, options, the whole in words
@@ -75,12 +91,18 @@ class StartPlan:
 
 @dataclass(frozen=True)
 class Starter:
-    """Starts discoveries; `plan` and `begin` raise EditRefused. `said` is what one that was started has printed."""
+    """Starts discover, enrich or compare, the first argument; `plan` and `begin` raise EditRefused. `compose` writes an
+    oracle of its kind, model and parameters. `said` is what a run that was started in a folder has printed, `goes_on`
+    whether it still runs."""
 
-    fields: Callable[[], list[FormField]]
-    plan: Callable[[Mapping[str, str]], StartPlan]
-    begin: Callable[[Mapping[str, str]], Path]
+    fields: Callable[[str], list[FormField]]
+    oracles: Callable[[], list[OracleForm]]
+    compose: Callable[[str, str, Mapping[str, str]], str]
+    datasets: Callable[[], list[str]]
+    plan: Callable[[str, Mapping[str, str]], StartPlan]
+    begin: Callable[[str, Mapping[str, str]], Path]
     said: Callable[[Path], str]
+    goes_on: Callable[[Path], bool]
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 from cyclopts import App, Group, Parameter
 from pydantic import BaseModel, ValidationError
@@ -16,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from flows.errors import UsageError
+from flows.oracle_specs import choices_of
 from flows.settings import NOT_REPEATED
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -186,12 +186,6 @@ def _parameter(name: str, field: FieldInfo, *, first: bool) -> inspect.Parameter
         about += "" if field.default in (None, PydanticUndefined) else f" (default: {field.default})"
         annotation = Annotated[str | None, made, option(metavar, about)]
     return inspect.Parameter(name, kind, annotation=annotation, default=None)
-
-
-def choices_of(annotation: Any) -> list[str]:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return [choice for part in get_args(annotation) for choice in choices_of(part)]
-    return [str(choice) for choice in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
 def read_options(given: Mapping[str, Any], model: type[Settings], positional: str = "") -> Settings:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from flows.cli.options import Output, takes
 from flows.cli.terminal import terminal_display
-from flows.replicate import ReplicateSettings, run_flow
+from flows.compare import ReplicateSettings, run_replicate_flow
 
 
 @takes(ReplicateSettings)
 def replicate(settings: ReplicateSettings, output: Output) -> None:
-    summary = run_flow(settings, terminal_display())
+    summary = run_replicate_flow(settings, terminal_display())
     lines = [f"{row['verdict']}: {row['claim']} ({row['runs']:,} runs)" for row in summary]
     output.print(summary, [*lines, f"written to {settings.out}"])

@@ -244,7 +244,7 @@ def client_of(endpoint: str) -> Any:
 
 
 def studio(
-    *folders: Annotated[str, option("FOLDER", "folders in which runs are (default: runs)")],
+    *folders: Annotated[str, option("FOLDER", "folders in which runs and tables are (default: runs and enriched)")],
     host: Annotated[str, option("HOST", "address to listen at")] = "127.0.0.1",
     port: Annotated[int, option("PORT", "port to listen at")] = 8765,
     base_url: BaseUrl = None,
@@ -254,11 +254,11 @@ def studio(
     """Runs, their features and labels, and the review in one place. Open the link that it prints; invite editors and
     reviewers from there."""
     from flows.reviewing import PageSettings
-    from flows.runs import StudioSettings, owner_link, serve_studio
+    from flows.serving import StudioSettings, owner_link, serve_studio
 
     opened = _open(output.store)
     page = PageSettings(host=host, port=port, base_url=base_url)
-    settings = StudioSettings(folders or ("runs",), page, days)
+    settings = StudioSettings(folders, page, days) if folders else StudioSettings(page=page, days=days)
     _ = settings.folders  # says at once what is wrong with them
     _say(f"the studio answers at {settings.page.address}; Ctrl-C ends it")
     _say(f"your link, which is as good as a password: {owner_link(opened, settings)}")

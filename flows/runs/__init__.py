@@ -1,16 +1,8 @@
 """What is done with finished runs: report, export, curate, ask why."""
 
-from typing import TYPE_CHECKING
-
-from flows import on_first_use
 from flows.runs.attributes import attributes
 from flows.runs.curate import CurationRequest, curate
 from flows.runs.families import USUAL_VOTES, attributes_of, votes_on_values
 from flows.runs.labels import correct_labels, corrected_cells
 from flows.runs.rationale import RationaleRequest, ask_why, forecast_reasons
 from flows.runs.report import describe, export, forecast_control, page_lines, report
-
-if TYPE_CHECKING:
-    from flows.runs.studio import StudioSettings, owner_link, serve_studio
-
-__getattr__ = on_first_use(__name__, {"studio": "StudioSettings owner_link serve_studio"})  # it imports FastAPI

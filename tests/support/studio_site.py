@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from flows.reviewing.page import PageSettings
-from flows.runs.studio import StudioSettings, make_studio, studio_link
+from flows.serving.app import StudioSettings, make_studio, studio_link
 from reports.finished_run import Run
 from store import Store
 from studio.runs.shelf import key_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from flows.replicate import ReplicateSettings, run_replication
+from flows.compare.replicate import ReplicateSettings, run_replication
 from reports.replicate.claim import TRIAL
 from reports.replicate.page import TOPICS
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.runs.studio import studio_link
+from flows.serving.app import studio_link
 from models import Elicited, Panel
 from reports.curation.corrections import read_corrections
 from reports.finished_run import Run

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flows.reviewing.page import PageSettings
-from flows.runs.studio import StudioSettings, make_studio
+from flows.serving.app import StudioSettings, make_studio
 from reports.curation.corrections import read_corrections
 from reports.curation.log import read_log
 from reports.finished_run import Run
@@ -76,8 +76,10 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/costs"): STAFF,
     ("GET", "/tables/{key}"): {"editor": 404, "admin": 404},  # there is a run, and no table
     ("GET", "/comparisons/{key}"): {"editor": 404, "admin": 404},
-    ("GET", "/start"): {"admin": 200},
-    ("POST", "/start"): {"admin": 422},  # an empty form
+    ("GET", "/start"): {"admin": 303},
+    ("GET", "/start/{command}"): {"admin": 200},
+    ("POST", "/start/{command}"): {"admin": 422},  # an empty form
+    ("GET", "/started/{key}"): {"editor": 404, "admin": 404},  # nothing was started there
     ("GET", "/live/{key}"): STAFF,
     ("POST", "/live/{key}/steer"): {"editor": 409, "admin": 409},  # it does not run
     ("GET", "/live/{key}/events"): STAFF,
@@ -112,7 +114,9 @@ def test_every_route_gives_every_role_what_the_table_says(site: StudioSite, run:
         visitor = visitor_of(site, role)
         for (method, path), allowed in sorted(ALLOWED.items()):
             visitor.get(f"/runs/{site.key(run)}" if role in STAFF else "/")
-            address = path.format(token="forged", name="studio.css", key=site.key(run), row=1, size="small")
+            address = path.format(
+                token="forged", name="studio.css", key=site.key(run), row=1, size="small", command="enrich"
+            )
             fields = {"example": run.findings.ids[0], **FIELDS.get(path, {})}
             reply = visitor.client.get(address) if method == "GET" else visitor.post(address, fields)
             wanted = allowed.get(role, 403)

@@ -102,7 +102,7 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def run_flow(settings: ReplicateSettings, display: Display = SILENT) -> list[dict[str, Any]]:
+def run_replicate_flow(settings: ReplicateSettings, display: Display = SILENT) -> list[dict[str, Any]]:
     check_writable(Path(settings.out))
     work = partial(_replicate, settings, display)
     summary: list[dict[str, Any]] = run_as_flow(

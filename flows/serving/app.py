@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from pydantic import SecretStr
 
 from flows.errors import UsageError
 from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
-from flows.runs.curate import CurationRequest, curate
+from flows.runs import CurationRequest, curate
 from models import OracleError
 from models.prompting import clean
 from reports import Run
@@ -25,31 +26,31 @@ from store.review import ADMIN, REVIEWER
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from studio import CurationStep, CurationWish
+    from studio import CurationStep, CurationWish, Starter
 
 MAX_NAME = 80
+DEFAULT = ("runs", "enriched")  # where commands write if nothing else is said
 
 
 @dataclass(frozen=True)
 class StudioSettings:
-    roots: tuple[str, ...] = ("runs",)
+    roots: tuple[str, ...] = DEFAULT
     page: PageSettings = field(default_factory=PageSettings)
     days: float = 14.0  # that invitations last
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Raises UsageError for one that is not there, unless it is the default one, which the first run makes."""
+        """Raises UsageError for one that is not there, unless it is a default one, which the first run makes."""
         found = tuple(Path(root) for root in self.roots)
-        missing = next((one for one in found if not one.is_dir() and self.roots != ("runs",)), None)
+        missing = next((one for one in found if not one.is_dir() and self.roots != DEFAULT), None)
         if missing is not None:
             raise UsageError(f"{missing} is not a folder: give folders in which runs are")
         return found
 
 
 def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> FastAPI:
-    """`store_url` is where discoveries that are started here keep their answers."""
-    from flows.runs.start import begin, form_fields, plan_start, what_was_said
-    from studio import METRICS_PASSWORD, EditRefused, Starter, StudioConfig, create_studio
+    """`store_url` is where runs that are started here keep their answers."""
+    from studio import METRICS_PASSWORD, EditRefused, StudioConfig, create_studio
 
     review = settings.page.config()
 
@@ -59,15 +60,8 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         except (UsageError, StoreError) as error:
             raise EditRefused(str(error)) from None
 
-    root = settings.folders[0].resolve()
-    starter = Starter(
-        fields=form_fields,
-        plan=lambda values: plan_start(values, store_url, root),
-        begin=lambda values: begin(values, store_url, root),
-        said=what_was_said,
-    )
     config = StudioConfig(
-        starter=starter,
+        starter=make_starter(store_url, settings.folders),
         roots=settings.folders,
         curate=planned_or_made,
         invite=invite,
@@ -79,6 +73,26 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         secure=review.secure,
     )
     return create_studio(store.queue, review, config)
+
+
+def make_starter(store: str, roots: Sequence[Path]) -> Starter:
+    """`store` is where answers are kept; results go below the first of the folders."""
+    from flows.serving.datasets import known_datasets
+    from flows.serving.forms import composed, form_fields, oracle_forms
+    from flows.serving.process import begin, goes_on, plan_start, what_was_said
+    from studio import Starter
+
+    here = [root.resolve() for root in roots]
+    return Starter(
+        fields=form_fields,
+        oracles=oracle_forms,
+        compose=composed,
+        datasets=lambda: known_datasets(here),
+        plan=lambda command, values: plan_start(command, values, store, here),
+        begin=lambda command, values: begin(command, values, store, here),
+        said=what_was_said,
+        goes_on=goes_on,
+    )
 
 
 def studio_link(store: Store, name: str, role: str, settings: StudioSettings) -> str:

@@ -1,0 +1,172 @@
+"""The estimate of what a form describes, before anything is spent; and then the command that a person would give."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from flows.compare import forecast_comparison, prepare_comparison
+from flows.discover import DiscoverSettings, RunForecast, forecast_discovery, plans_of, prepare
+from flows.enrich import EnrichSettings, check, check_oracles, forecast_enrichment
+from flows.errors import UsageError
+from flows.oracle_specs import OracleSpec
+from flows.serving.forms import COMMANDS, form_fields
+from flows.settings import RunSettings
+from models import MICRO, OracleError, digest_of
+from reports.enrichment import SUMMARY
+from reports.run import RunError
+from sources import DatasetError, name_of, printable
+from store import StoreError
+
+if TYPE_CHECKING:
+    from studio import StartPlan
+
+STARTED, LOG = "start.json", "start.log"
+REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)
+PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
+
+
+def plan_start(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> StartPlan:
+    """What it will cost, and other plans. Nothing is sent. Raises EditRefused."""
+    from studio import EditRefused, StartPlan
+
+    try:
+        settings = _settings(command, values, store, roots)
+        expected = FORECASTS[command](settings)
+    except REFUSED as error:
+        raise EditRefused(str(error)) from None
+    folder = Path(str(settings.out))  # type: ignore[attr-defined]
+    with suppress(OSError):
+        folder.rmdir()  # made to see whether it can be written; one that holds results stays
+    budget = "" if not expected.most_left else f"{Decimal(expected.budget) / MICRO:.6f}"
+    plans = [(one.name, one.options, str(one)) for one in expected.plans] if expected.price.most else []
+    return StartPlan(list(expected.lines()), plans, budget, folder.name)
+
+
+def begin(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> Path:
+    """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
+    from studio import EditRefused
+
+    try:
+        settings = _settings(command, values, store, roots)
+        CHECKS[command](settings)
+        folder = Path(str(settings.out))  # type: ignore[attr-defined]
+        folder.mkdir(parents=True, exist_ok=True)
+        if goes_on(folder):
+            raise UsageError(f"{folder.name} is being written already: wait until that has ended")
+    except (*REFUSED, OSError) as error:
+        raise EditRefused(str(error)) from None
+    chosen = {"command": command, "settings": settings.model_dump(mode="json", exclude_unset=True)}
+    (folder / STARTED).write_text(json.dumps(chosen), encoding="utf-8")
+    words = [sys.executable, "-m", "flows", command, settings.dataset, "--config", str(folder / STARTED)]
+    with (folder / LOG).open("wb") as log:
+        fcntl.flock(log, fcntl.LOCK_EX)  # held by the command, which has the file open, for as long as it runs
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=os.environ
+        )
+    threading.Thread(target=process.wait, name="started run", daemon=True).start()  # else it stays as a zombie
+    return folder
+
+
+def goes_on(folder: Path) -> bool:
+    """Whether what the studio has started there still runs."""
+    try:
+        with (folder / LOG).open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def what_was_said(folder: Path) -> str:
+    """The last lines of what the studio has started; empty where it started nothing."""
+    try:
+        text = (folder / LOG).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return printable(" ".join(text.splitlines()[-3:]))[-500:]
+
+
+def _settings(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> RunSettings:
+    """Raises UsageError that names the field. The same settings have the same folder, so that a run goes on there."""
+    chosen, given = COMMANDS[command], dict[str, Any]()
+    for field in form_fields(command):
+        text = values.get(field.name, "").strip()
+        if text:
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            given[field.name] = lines if field.many else text
+    place = given.pop("out", "")
+    try:
+        settings = chosen.settings.model_validate(given | ({"store": store} if store else {}))
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name, wrong = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name}: {wrong}" if name else wrong) from None
+    decides = {name: text for name, text in sorted(given.items()) if name != "budget"}
+    return settings.model_copy(update={"out": str(_folder(command, settings, decides, place, roots))})
+
+
+def _folder(command: str, settings: RunSettings, decides: dict[str, Any], place: str, roots: Sequence[Path]) -> Path:
+    name, root = name_of(settings.dataset), roots[0]
+    if isinstance(settings, EnrichSettings):
+        return _table(place or f"{name}-table", roots)
+    if isinstance(settings, DiscoverSettings):
+        name = f"{name}-{OracleSpec.parse(settings.oracle).kind}"
+    else:
+        name = f"{command}-{name}"
+    return root / f"{name}-{digest_of(decides)[:8]}"
+
+
+def _table(place: str, roots: Sequence[Path]) -> Path:
+    """A new table below the first folder by its name, or one that is there. Raises UsageError for any other place."""
+    if PLAIN_NAME.fullmatch(place):
+        return roots[0] / place
+    path = Path(place).resolve()
+    if any(path.is_relative_to(root) for root in roots) and (path / SUMMARY).is_file():
+        return path
+    raise UsageError(f"out: {printable(place)[:200]} is no table here: choose one of the list, or give a plain name")
+
+
+def _forecast_discovery(settings: Any) -> RunForecast:
+    prepared = prepare(settings)
+    with closing(prepared.store):
+        prepared.check_oracle()
+        return forecast_discovery(prepared, plans_of)
+
+
+def _forecast_enrichment(settings: Any) -> RunForecast:
+    check_oracles(settings)
+    return forecast_enrichment(settings, plans=True)
+
+
+def _forecast_comparison(settings: Any) -> RunForecast:
+    prepared = prepare_comparison(settings)
+    with closing(prepared.store):
+        prepared.check_oracles()
+        return forecast_comparison(prepared)
+
+
+FORECASTS: dict[str, Callable[[Any], RunForecast]] = {
+    "discover": _forecast_discovery,
+    "enrich": _forecast_enrichment,
+    "compare": _forecast_comparison,
+}
+CHECKS: dict[str, Callable[[Any], object]] = {  # say what is wrong with the settings
+    "discover": lambda settings: prepare(settings).store.close(),
+    "enrich": check,
+    "compare": lambda settings: prepare_comparison(settings).store.close(),
+}

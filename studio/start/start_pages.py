@@ -1,0 +1,163 @@
+"""Start a discovery, an enrichment or a comparison: a form that the settings make, the estimate beside it, the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter
+from fastapi.responses import RedirectResponse, Response
+from starlette.exceptions import HTTPException
+
+from reports.compare import COMPARISON_JSON
+from reports.enrichment import SUMMARY
+from studio.config import EditRefused, FormField, StartPlan, StudioConfig
+from studio.review import Visit, Visiting, for_role
+from studio.roles import OWNER, Roles, for_staff
+from studio.runs import Key, Others, Shelf, key_of
+from studio.views import StudioTemplates
+
+MOST_SUGGESTED = 50
+STARTED = "start.json"
+RESULTS = {SUMMARY: "/tables/", COMPARISON_JSON: "/comparisons/"}  # the file that is written last, and its page
+TITLES = {"discover": "Start a discovery", "enrich": "Enrich a data set", "compare": "Compare oracles"}
+Command = Literal["discover", "enrich", "compare"]
+Values = dict[str, str]
+
+
+class StartPages:
+    """For the owner alone: a run reads files of this machine and spends money. The Enter key never starts one: the
+    first button of the form estimates."""
+
+    def __init__(
+        self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles, others: Others
+    ) -> None:
+        self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
+        self._others, self._starter = others, config.starter
+        self._fields = {command: config.starter.fields(command) for command in TITLES}
+        self._oracles = {one.kind: one for one in config.starter.oracles()}
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/start", self.first, methods=["GET"])
+        router.add_api_route("/start/{command}", self.form, methods=["GET"])
+        router.add_api_route("/start/{command}", self.start, methods=["POST"])
+        router.add_api_route("/started/{key}", self.started, methods=["GET"])
+        return router
+
+    @for_role(OWNER)
+    def first(self, visiting: Visiting) -> Response:
+        del visiting
+        return RedirectResponse("/start/discover", 303)
+
+    @for_role(OWNER)
+    def form(self, visiting: Visiting, command: Command, table: str = "") -> Response:
+        """With the settings of a table's last night, where one is named."""
+        values = {one.name: one.default for one in self._fields[command]}
+        known = next((one for one in self._others.tables() if one.key == table), None)
+        if known is not None and command == "enrich":
+            last = {name: value for name, value in known.summary.settings.items() if name in values}
+            values |= {name: _text(value) for name, value in last.items()} | {"out": str(known.folder), "budget": ""}
+        return self._form(visiting, command, values)
+
+    @for_role(OWNER)
+    def start(self, visiting: Visiting, command: Command) -> Response:
+        """The estimate; or the run, once somebody has seen that and agreed."""
+        fields = self._fields[command]
+        values = {one.name: visiting.form.one(one.name) for one in fields}
+        values["budget"] = values["budget"] or visiting.form.one("agreed")
+        self._take_oracle(visiting, fields, values)
+        if visiting.form.one("add") == "1":
+            return self._form(visiting, command, values)
+        try:
+            if visiting.form.one("confirmed") == "1":
+                key = key_of(self._starter.begin(command, values).resolve())
+                return RedirectResponse(f"/live/{key}" if command == "discover" else f"/started/{key}", 303)
+            return self._form(visiting, command, values, plan=self._starter.plan(command, values))
+        except EditRefused as refused:
+            return self._form(visiting, command, values, problem=str(refused), status=422)
+
+    @for_staff
+    def started(self, visiting: Visiting, key: Key) -> Response:
+        """What became of an enrichment or a comparison: its page once there is one."""
+        folder = self._shelf.folder(key, STARTED)
+        if folder is None:
+            raise HTTPException(404)
+        runs = self._starter.goes_on(folder)
+        address = None if runs else _result_of(folder)
+        if address is not None:
+            return RedirectResponse(f"{address}{key}", 303)
+        said = self._starter.said(folder)
+        return self._templates.page("started.html", who=visiting.who, folder=folder.name, said=said, runs=runs)
+
+    def _take_oracle(self, visiting: Visit, fields: list[FormField], values: Values) -> None:
+        """An oracle that is put together from its kind and parameters goes before one that is written."""
+        kind, form = self._oracles.get(visiting.form.one("oracle_kind")), visiting.form
+        wanted = next((one for one in fields if one.name in ("oracle", "oracles")), None)
+        if kind is None or wanted is None:
+            return
+        parameters = {one.name: form.one(f"{kind.kind}.{one.name}") for one in kind.parameters}
+        made = self._starter.compose(kind.kind, form.one(f"{kind.kind}:"), parameters)
+        written = [line for line in values[wanted.name].splitlines() if line.strip()] if wanted.many else []
+        values[wanted.name] = "\n".join([*(line for line in written if line != made), made])
+
+    def _form(
+        self,
+        visiting: Visit,
+        command: Command,
+        values: Values,
+        *,
+        plan: StartPlan | None = None,
+        problem: str = "",
+        status: int = 200,
+    ) -> Response:
+        entries, tables = self._shelf.entries(), self._others.tables()
+        datasets = [*self._starter.datasets(), *(str(one.summary.settings["dataset"]) for one in entries)]
+        suggested = {
+            "dataset": datasets,
+            "oracle": ["contrastive", "openai:gpt-4o-mini", "human", "simulated", *(one.oracle for one in entries)],
+            "features": [str(one.folder) for one in entries],
+            "out": [str(one.folder) for one in tables],
+        }
+        return self._templates.page(
+            "start.html",
+            status,
+            who=visiting.who,
+            csrf=visiting.csrf,
+            command=command,
+            titles=TITLES,
+            fields=self._fields[command],
+            values=values,
+            suggested={name: list(dict.fromkeys(found))[:MOST_SUGGESTED] for name, found in suggested.items()},
+            oracles=list(self._oracles.values()),
+            written=_parameters_of(values.get("oracle", "")),
+            plan=plan,
+            problem=problem,
+        )
+
+
+def _result_of(folder: Path) -> str | None:
+    """The first part of the address of what a run has left, if that is newer than its start."""
+    began = (folder / STARTED).stat().st_mtime
+    for name, address in RESULTS.items():
+        if (folder / name).is_file() and (folder / name).stat().st_mtime >= began:
+            return address
+    return None
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parameters_of(oracle: str) -> dict[str, str]:
+    """Of an oracle that is written, by the names that their fields have in the form."""
+    head, _, query = oracle.partition("?")
+    kind, _, model = head.partition(":")
+    try:
+        pairs = parse_qsl(query, max_num_fields=100)
+    except ValueError:
+        pairs = []
+    return {f"{kind}.{name}": value for name, value in pairs} | {f"{kind}:": model}
