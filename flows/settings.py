@@ -175,6 +175,11 @@ class RunSettings(FrozenSettings):
     def budget_micro(self) -> Money | None:
         return None if self.budget is None else micro(self.budget)
 
+    @property
+    def budget_text(self) -> str:
+        """The same for the same sum; empty where there is none."""
+        return "" if self.budget is None else f"{self.budget.normalize():f}"
+
     def with_budget(self, budget: Decimal | None) -> Self:
         return self.model_copy(update={"budget": budget})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -73,6 +74,18 @@ class Ballot:
         side = self.yes if verdict is Verdict.YES else self.no if verdict is Verdict.NO else self.abstained
         side[row] += 1
         self.answers.append(answer)
+
+    def votes_by(self, ids: Sequence[str]) -> dict[str, tuple[int, int, int, int]]:
+        """By the ids of the examples: yes, no, refused, unreadable."""
+        refused = Counter(
+            answer.question.example.id
+            for answer in self.answers
+            if answer.verdict is Verdict.REFUSED and isinstance(answer.question, Label)
+        )
+        return {
+            name: (int(yes), int(no), refused[name], int(abstained) - refused[name])
+            for name, yes, no, abstained in zip(ids, self.yes, self.no, self.abstained, strict=True)
+        }
 
     def join(self, first: int, part: Ballot) -> None:
         """Add the votes of a part of the examples, which begins with the row `first`."""

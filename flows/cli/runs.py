@@ -73,7 +73,7 @@ def export(
         option(
             "FORMAT,…",
             "wide-parquet, wide-csv, tidy-parquet, tidy-csv, jsonl, imagefolder, imagefolder-parquet, "
-            "huggingface, label-studio, fiftyone, card, tree-json, tree-dot, doubtful or all (the default)",
+            "huggingface, label-studio, fiftyone, features, card, tree-json, tree-dot, doubtful or all (the default)",
         ),
     ] = None,
     only: Annotated[list[str] | None, option("MARK,…", "only features that are interesting, distinct")] = None,

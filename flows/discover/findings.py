@@ -55,15 +55,17 @@ class EarlierTwin:
 
 @dataclass
 class KnownFeature:
-    """A feature that was given, and the votes on every example."""
+    """A feature that was given, and the votes on every example; `by` a person after so many questions."""
 
     ballot: Ballot
+    by: str = ""
+    after: int = 0
+    dropped: str = ""
 
     question = GIVEN
     asked: ClassVar[tuple[int, ...]] = ()
     consistent = True
     twin = None
-    dropped = ""
     repeats = False
     checks: ClassVar[tuple[Answer, ...]] = ()
 
@@ -92,6 +94,8 @@ class Finding:
     dropped: str = ""  # why it was not labelled in full after a look; empty if it was
     checks: list[Answer] = field(default_factory=list)  # whether it means what another feature means
     repeats: bool = False  # it does, by words, labels and what the oracle says of the two
+
+    by: ClassVar[str] = ""  # no person gave it
 
     @cached_property
     def labels(self) -> Labels:

@@ -12,16 +12,16 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.findings import Finding, Progress, StopReason
-from flows.discover.live import LiveLog, Steering
+from flows.discover.live import LiveLog, SteeredLoop, Steering
 from flows.discover.looking import FirstLooks, Sameness
-from flows.discover.loop import Limits, Loop
+from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
 from flows.discover.predict import PredictedRest, predict_rest
 from flows.discover.preparation import Prepared, prepare
 from flows.discover.price import forecast_discovery, what_is_kept
 from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
-from flows.oracle_specs import may_cost
+from flows.oracle_specs import READS_BRIEF, OracleSpec, may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import display_for_python, recorded_run, recording
 from flows.reviewing import suspend, wait_for_people
@@ -42,8 +42,9 @@ from models.people import WaitingOracle, recorded_by
 from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
+from reports.live import LiveRun
 from reports.page import markdown_of, picture_of
-from reports.run import RunSummary, without_paths
+from reports.run import LIVE, RunSummary, without_paths
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]
@@ -152,6 +153,7 @@ def run_discovery(
     if prepared.cheap is not None:
         connect(prepared.cheap)
     prepared.check_folder()
+    prepared.set_wishes_aside()
     with recorded_run(
         store,
         run_id,
@@ -167,22 +169,27 @@ def run_discovery(
         book = recording(store, run_id, *terms, retry=settings.retry_unusable)
         recorded = recorded_by(prepared.oracle, book)
         first = recorded_by(prepared.cheap, book) if prepared.cheap is not None else None
-        run.spending = Spent(recorded, first)
+        run.spending = spent = Spent(recorded, first)
         waiting = WaitingOracle(recorded, partial(wait_for_people, store.queue, display)) if settings.wait else recorded
         asked = prepared.knowing(waiting)
         with display.waiting("looking at the examples"):
             warnings = [warning] if (warning := unlike(prepared.oracle, prepared.compared).warning) else []
         for line in warnings:
             display.say(line)
-        with display.counting(settings.queries, "queries"), LiveLog(prepared.folder, _about(prepared, run_id)) as live:
+        reached = LiveRun(prepared.folder / LIVE).reached(prepared.scope)
+        about = _about(prepared, run_id) | {"reached": reached}
+
+        with display.counting(settings.queries, "queries"), LiveLog(prepared.folder, about) as live:
 
             def show(progress: Progress, found: list[Finding]) -> None:
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
                 live.round(progress, found, recorded.cost)
                 on_round(progress, found)
-                steering.heed(loop, live)
+                if steering.heed(loop, live):
+                    live.round(progress, [], recorded.cost)
 
-            steering, loop = Steering(prepared.folder), _loop(prepared, asked, *_shown(live, compare, label))
+            steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow)
+            loop = _loop(prepared, asked, *_shown(live, compare, label))
             progress = loop.run(show)
             live.end(progress)
         predicted: PredictedRest | None = None
@@ -195,10 +202,11 @@ def run_discovery(
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
-        about = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
+        whole = (settings, prepared.dataset, prepared.rows, recorded, progress, run_id, took, now, rest)
         totals = store.costs.totals_of_scope(prepared.scope)
         aim, given = prepared.target, prepared.given
-        outcome = Outcome(*about, totals, warnings, target=aim, predicted=predicted, given=given, cheap=first)
+        parts = (aim, predicted, given, first, steering.heeded)
+        outcome = Outcome(*whole, totals, warnings, *parts)
         outcome.write(prepared.folder)
         steering.settle()
         run.saved = outcome.savings.to_json()
@@ -231,12 +239,16 @@ def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
     settings = prepared.settings
     return {
         "run_id": run_id,
+        "scope": prepared.scope,
         "name": prepared.dataset.name,
         "oracle": without_paths(str(prepared.oracle.identity)),
         "queries": settings.queries,
         "compared": len(prepared.compared),
+        "compared_ids": None if prepared.compares_all else [one.id for one in prepared.compared],
         "budget_usd": None if settings.budget is None else float(settings.budget),
-        "settings": settings.model_dump(mode="json", include={"dataset", "id_column", "text_column", "image_column"}),
+        "about": settings.about,
+        "reads_about": OracleSpec.parse(settings.oracle).kind in READS_BRIEF,
+        "settings": settings.model_dump(mode="json"),
     }
 
 
@@ -245,7 +257,7 @@ def _loop(
     oracle: Oracle,
     compare: Callable[[Panel, list[Any]], Elicited],
     label: Callable[[Panel, list[Feature]], Labelled],
-) -> Loop:
+) -> SteeredLoop:
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     strategy = prepared.make_strategy()
@@ -256,7 +268,8 @@ def _loop(
     closeness = sentence_closeness()
     sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     about = (strategy, prepared.compared, limits, *asking, closeness, looking, sameness)
-    return Loop(*about, given=prepared.given_features, exclude=settings.excluded)
+    known = {"given": prepared.given_features, "exclude": settings.excluded}
+    return SteeredLoop(*about, label_rows=lambda features, rows: label(panel.part(rows), features), **known)
 
 
 def _detail(progress: Progress) -> str:

@@ -80,7 +80,7 @@ class Loop:
         self._start()
         while (reason := progress.stopped or self._reason_to_stop()) is None:
             left, voters = self._limits.queries - progress.queries, self._limits.voters
-            comparisons = self._strategy.next_questions(min(self._limits.batch, ceil(left / voters)))
+            comparisons = self._next_questions(min(self._limits.batch, ceil(left / voters)))
             if not comparisons:
                 reason = StopReason.EXHAUSTED
                 break
@@ -89,12 +89,8 @@ class Loop:
         progress.unresolved = self._strategy.unresolved
         return progress
 
-    def veto(self, name: str, by: str) -> None:
-        """A feature that a person does not want is not labelled further, and not named again."""
-        self._exclude += (name,)
-        for one in self.progress.findings:
-            if one.feature.name == name and not one.dropped:
-                one.dropped = f"vetoed by {by}"
+    def _next_questions(self, k: int) -> list[Comparison]:
+        return self._strategy.next_questions(k)
 
     def _reason_to_stop(self) -> StopReason | None:
         progress, limits = self.progress, self._limits
@@ -118,7 +114,7 @@ class Loop:
             self.progress.given.append(KnownFeature(ballot))
             self._remember(ballot)
             self._strategy.know(ballot.feature.name, ballot.labels)
-        self.progress.g_given = g(np.stack([one.labels for one in self.progress.given]), len(self._examples))
+        self.progress.g_given = self._g()
         self.progress.unresolved = self._strategy.unresolved
 
     def _round(self, asked: list[tuple[Comparison, int]]) -> list[Finding]:
@@ -160,7 +156,7 @@ class Loop:
             self._in_full.append(LabelledFeature.of(ballot, self._sameness.votes))
 
     def _question(self, comparison: Comparison, voter: int) -> Compare:
-        known = tuple(one.feature.name for one in self.progress.known) if comparison.other_than_known else ()
+        known = tuple(self._name_of(one) for one in self.progress.known) if comparison.other_than_known else ()
         return Compare(
             comparison.kind,
             tuple(self._examples[row] for row in comparison.examples),
@@ -170,6 +166,9 @@ class Loop:
             self._limits.per_question,
             self._exclude,
         )
+
+    def _name_of(self, one: KnownFeature | Finding) -> str:
+        return one.feature.name
 
     def _named(self, answer: Answer) -> Iterator[Feature]:
         """The features of an answer, each with the examples that it was named for."""
@@ -216,16 +215,24 @@ class Loop:
                     self._remember(new[-1].ballot)
             learned = self._earlier(finding) or finding
             named[learned.feature.name] = learned
-        # no feature is NONE, refused or unreadable: this very question is settled, no other
-        self._strategy.learn(comparison, [*named], [finding.labels for finding in named.values()])
+        self._tell_strategy(comparison, named)
         if new:
-            matrix = np.stack([one.labels for one in progress.known])
-            repeats = [one.repeats for one in progress.known]
-            progress.flags = interesting_and_distinct(matrix, repeats=repeats)[len(progress.given) :]
-            progress.g_curve.append(g(matrix, len(self._examples)))
-        else:
-            progress.g_curve.append(progress.g)
+            self._recount()
+        progress.g_curve.append(self._g() if new else progress.g)
         return new
+
+    def _tell_strategy(self, comparison: Comparison, named: dict[str, KnownFeature | Finding]) -> None:
+        """No feature is NONE, refused or unreadable: this very question is settled, no other."""
+        self._strategy.learn(comparison, [*named], [finding.labels for finding in named.values()])
+
+    def _recount(self) -> None:
+        """Which features are interesting and distinct."""
+        known = self.progress.known
+        flags = interesting_and_distinct([one.labels for one in known], repeats=[one.repeats for one in known])
+        self.progress.flags = flags[len(self.progress.given) :]
+
+    def _g(self) -> float:
+        return g(np.stack([one.labels for one in self.progress.known]), len(self._examples))
 
     def _finding(self, comparison: Comparison, answer: Answer, feature: Feature, labelled: LookedAt) -> Finding:
         same = (place for place, one in enumerate(labelled.ballots) if same_name(one.feature.name, feature.name))

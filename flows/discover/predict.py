@@ -99,8 +99,9 @@ def predict_rest(
     features, by = [ballot.feature for ballot in ballots], prepared.settings.cheap or ""
     rest = PredictedRest(features, places, labels, chances, made, embedder, by)
     not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
-    for column, one in enumerate(prepared.given):  # the first of the features, of which none is only looked at
-        asking.take_known(rest, column, one.labels[not_compared] != UNKNOWN)
+    for place, one in enumerate(prepared.given):  # the first of the features
+        if place in places:
+            asking.take_known(rest, place, places.index(place), one.labels[not_compared] != UNKNOWN)
     return ballots, rest
 
 
@@ -147,15 +148,16 @@ class _RestAsking:
         self._each(self._oracle, self._settings.votes, cells, take)
         return labels
 
-    def take_known(self, rest: PredictedRest, column: int, known: NDArray[np.bool_]) -> None:
-        """A label that was given with the feature needs no prediction, and is not left out."""
+    def take_known(self, rest: PredictedRest, place: int, column: int, known: NDArray[np.bool_]) -> None:
+        """A label that was given with the feature needs no prediction, and is not left out. `column` is its place among
+        the features that are labelled."""
         not_asked = ~rest.made.asked[self._compared :, column]
         rows = np.flatnonzero(known & not_asked)
         cells = np.zeros((len(self._examples), len(self._features)), np.bool_)
         cells[self._compared + rows, column] = True
         if len(rows):
-            rest.labels[rows, column] = self._ask(cells)[self._compared + rows, column]
-            rest.chances[rows, column] = np.nan
+            rest.labels[rows, place] = self._ask(cells)[self._compared + rows, column]
+            rest.chances[rows, place] = np.nan
 
     def _each(
         self,

@@ -23,7 +23,7 @@ from flows.progress import SILENT, Display
 from flows.settings import Environment, OutFolder, open_store
 from models import Compare, Connects, Feature, Oracle, check_ahead, rows_save
 from models.people import MixedCrowd, RecordedVotes
-from reports.run import RUN_JSON, RunError, RunSummary, check_writable
+from reports.run import RUN_JSON, STEER, RunError, RunSummary, check_writable
 from sources import Dataset, Example, load_dataset
 from store import Store
 
@@ -73,17 +73,26 @@ class Prepared:
     def check_folder(self) -> None:
         """Raises RunError where writing the folder would destroy another run, or a longer one of the same settings."""
         check_writable(self.folder)
-        if self.settings.replace or not (self.folder / RUN_JSON).is_file():
-            return
-        try:
-            kept = RunSummary.read(self.folder)
-        except RunError:  # damaged: only another run can mend it
-            return
-        if other := self._difference(kept):
+        if not self.settings.replace and (other := self._another_run()):
             raise RunError(
                 f"{self.folder} holds another run ({other}): give another folder with --out, or overwrite it with "
                 "--replace"
             )
+
+    def set_wishes_aside(self) -> None:
+        """What people wanted of another run does not steer the one that replaces it."""
+        wishes = self.folder / STEER
+        if wishes.exists() and self._another_run():
+            wishes.replace(wishes.with_name(f"{STEER}.before"))
+
+    def _another_run(self) -> str:
+        """How the run that the folder holds differs from this one, in words; empty if it does not, or holds none."""
+        if not (self.folder / RUN_JSON).is_file():
+            return ""
+        try:
+            return self._difference(RunSummary.read(self.folder))
+        except RunError:  # damaged: only another run can mend it
+            return ""
 
     def _difference(self, kept: RunSummary) -> str:
         """What distinguishes the run that is kept, in words; empty if this one repeats or continues it."""
@@ -120,6 +129,10 @@ class Prepared:
     @cached_property
     def compared(self) -> tuple[Example, ...]:
         return tuple(self.dataset.examples[row] for row in self.rows)
+
+    @property
+    def compares_all(self) -> bool:
+        return len(self.rows) == len(self.dataset.examples)
 
     @cached_property
     def rest(self) -> tuple[Example, ...]:

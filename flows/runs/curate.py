@@ -4,7 +4,6 @@ A change that needs answers is entered once they are all there; those that came 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,13 +17,11 @@ from flows.progress import SILENT, Display, recorded_run
 from flows.runs.report import budget_of
 from models import (
     MICRO,
-    Ballot,
     Feature,
     Label,
     Panel,
     Question,
     Recorded,
-    Verdict,
     connect,
     digest_of,
     in_turn,
@@ -214,7 +211,7 @@ class Relabelling:
         labelled = panel.label([self._feature(ask)])
         if labelled.stopped is not None:
             raise labelled.stopped
-        return _cast(ask.ids, labelled.ballots[0])
+        return labelled.ballots[0].votes_by(ask.ids)
 
     def _examples(self, ask: LabelRequest) -> list[Any]:
         by_id = {example.id: example for example in self.prepared.dataset.examples}
@@ -236,18 +233,6 @@ class Relabelling:
     def _questions(self, ask: LabelRequest) -> list[Question]:
         feature, votes = self._feature(ask), self.prepared.settings.votes
         return [Label(feature, example, voter) for example in self._examples(ask) for voter in range(votes)]
-
-
-def _cast(ids: list[str], ballot: Ballot) -> dict[str, Votes]:
-    refused = Counter(
-        answer.question.example.id
-        for answer in ballot.answers
-        if answer.verdict is Verdict.REFUSED and isinstance(answer.question, Label)
-    )
-    return {
-        name: (int(yes), int(no), refused[name], int(abstained) - refused[name])
-        for name, yes, no, abstained in zip(ids, ballot.yes, ballot.no, ballot.abstained, strict=True)
-    }
 
 
 def _by(entry: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ class Feature:
 @dataclass(frozen=True, slots=True)
 class Compare:
     """`known` names features the answer must differ from, `exclude` others that are not wanted; another list is another
-    question."""
+    question. `about` is what a person who watched the run has said since, in place of what the oracle was told."""
 
     kind: Kind
     examples: tuple[Example, ...]
@@ -43,6 +43,7 @@ class Compare:
     voter: int = 0
     most: int = 1  # features that the answer may hold
     exclude: tuple[str, ...] = ()
+    about: str = ""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -50,6 +51,8 @@ class Compare:
         several: dict[str, Any] = {"most": self.most} if self.most > 1 else {}
         if self.exclude:
             several["exclude"] = list(self.exclude)
+        if self.about:
+            several["about"] = self.about
         return {
             "kind": self.kind.value,
             "examples": [example.digest for example in self.examples],

@@ -159,7 +159,7 @@ def check_of(queue: str, label: Label, expected: str) -> ReviewQuestion:
 def _content(question: Question, brief: Brief) -> dict[str, Any]:
     """The question without the voter: all voters answer one item of the queue. With what they are told about it.
     People always see exemplars: how many a model sees makes no other question for them."""
-    about = brief.parameters if isinstance(question, Compare) else Brief(brief.about).parameters
+    about = brief.of(question).parameters if isinstance(question, Compare) else Brief(brief.about).parameters
     content = question.content
     return {name: content[name] for name in content if name not in ("voter", "exemplars")} | dict(about)
 

@@ -168,6 +168,11 @@ class RecordedCrowd(MixedCrowd):
         people = of[id(crowd.people)] if crowd.people else None
         super().__init__(of[id(crowd.elicits)], of[id(crowd.labels)], people, crowd.mixture)
 
+    def allow(self, budget: Money) -> None:
+        """Another budget from now on, for all of them together."""
+        for book in self._books.values():
+            book.allow(budget)
+
     @property
     def scope(self) -> str:
         return next(iter(self._books.values())).scope

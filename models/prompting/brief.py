@@ -6,9 +6,9 @@ what they are without this module."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from models.oracle import OracleError
+from models.oracle import Compare, OracleError, Question
 from models.prompting.prompts import Message, quoted
 
 MAX_CHARS = 4_000
@@ -30,6 +30,10 @@ class Brief:
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """Of an oracle's identity; none where nothing is said."""
         return tuple((name, text) for name, text in (("about", self.about), ("avoid", self.avoid)) if text)
+
+    def of(self, question: Question) -> Brief:
+        """What is said with this question."""
+        return replace(self, about=question.about) if isinstance(question, Compare) and question.about else self
 
     def added_to(self, messages: Sequence[Message], *, comparing: bool = False) -> list[Message]:
         """The messages with what the user says before their material."""

@@ -69,6 +69,10 @@ class Recorded:
         self.in_doubt: Money = 0  # at most what requests of this run, now, have cost beside that never told
         self._counting = threading.Lock()
 
+    def allow(self, budget: Money) -> None:
+        """Another budget from now on: what is spent and reserved counts against it."""
+        self.budget = budget
+
     def estimate(self, questions: Sequence[Question]) -> list[Money]:
         """Nothing for stored answers, the oracle's upper bound for the rest."""
         keys = [self.keys.of(question) for question in questions]

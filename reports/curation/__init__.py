@@ -1,6 +1,6 @@
 """Changes to the features of a run and corrections of its labels, and their logs."""
 
-from reports.curation.changes import Change, LabelRequest
+from reports.curation.changes import Change, LabelRequest, merged_definition
 from reports.curation.corrections import (
     LABELS,
     Correction,

@@ -83,8 +83,7 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
     labels = np.select([yes & ~no, no & ~yes], [np.int8(1), np.int8(0)], np.int8(UNKNOWN)).astype(np.int8)
     base = next((feature for feature in merging if feature.name == into), merging[0])
     others = [feature.name for feature in merging if feature.name != into]
-    # Another definition is another question: what is asked again is not answered from before the merge.
-    definition = arguments.get("definition") or f"{base.definition} Also called {', '.join(others)}.".strip()
+    definition = arguments.get("definition") or merged_definition(base.definition, others)
     merged = replace(
         base,
         name=into,
@@ -101,6 +100,11 @@ def _merge(findings: Findings, arguments: dict[str, Any]) -> Change:
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {place: [] for place in places}
     new[places[0]] = [(merged, yes & no)]
     return _asking("merge", arguments, findings, new, gone)
+
+
+def merged_definition(definition: str, others: Sequence[str]) -> str:
+    """Another definition is another question: what is asked again is not answered from before the merge."""
+    return f"{definition} Also called {', '.join(others)}.".strip()
 
 
 def _split(findings: Findings, arguments: dict[str, Any]) -> Change:

@@ -180,11 +180,21 @@ def _applied(findings: Findings, changes: list[Entry], corrections: list[Correct
                 f"{folder / CURATION} does not fit this run any more ({error}): `features RUN undo`"
             ) from None
         rows = {name: row for row, name in enumerate(findings.ids)}
-        found = [_filled(feature, entry.asked.get(feature.name, {}), rows) for feature in after.found]
+        found = [_filled(one, entry.asked.get(one.name, {}), rows) for one in _noted(after.found, findings, entry)]
         renamed = {entry.arguments["name"]: entry.arguments["to"]} if entry.action == "rename" else {}
         attributes = relinked(after.attributes, names_of(found), renamed)
         findings = corrected(replace(after, found=found, attributes=attributes), corrections)
     return findings
+
+
+def _noted(found: list[Found], before: Findings, entry: Entry) -> list[Found]:
+    """Those that the change has made something else, with who has made it and when."""
+    same = {id(one) for one in before.found}
+    by = f" by {entry.by}" if entry.by else ""
+    return [
+        one if id(one) in same else replace(one, changes=(*one.changes, f"{one.made}{by}, {entry.at[:16]}"))
+        for one in found
+    ]
 
 
 def _with_twins(findings: Findings) -> Findings:

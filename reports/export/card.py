@@ -44,6 +44,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         *(["## Attributes", _attributes(findings)] if findings.attributes else []),
         "## Where the labels come from",
         _provenance(run),
+        *(["## Steered while it ran", _steered(run)] if run.summary.steered else []),
         *(["## Changes by hand", _curation(run)] if read_log(run.folder) else []),
         *(["## Labels corrected by people", _corrected(findings)] if any(f.corrected for f in findings.found) else []),
         "## Limits",
@@ -116,9 +117,19 @@ def _provenance(run: Run) -> str:
     return "\n".join(f"- **{key}**: {plain(value)}" for key, value in facts.items())
 
 
+def _steered(run: Run) -> str:
+    """What people wanted of the discovery, in the order in which it heeded that."""
+    return "\n".join(
+        f"- {one.at[:10]} after {plural(one.after, 'question')}: {plain(f'{one.by} {one.words}')}"
+        + (f" (in vain: {plain(one.in_vain)})" if one.in_vain else "")
+        for one in run.summary.steered
+    )
+
+
 def _curation(run: Run) -> str:
     return "\n".join(
         f"- {entry.at[:10]} {entry.action}: {plain(json.dumps(entry.arguments, ensure_ascii=False))}"
+        + (f", by {plain(entry.by)}" if entry.by else "")
         for entry in effective(read_log(run.folder))
     )
 

@@ -84,6 +84,7 @@ FORMATS: dict[str, Callable[[Export], Path]] = {
     "tidy-csv": _csv("tidy.csv", lambda export: tidy_table(export.content.findings)),
     "jsonl": _jsonl,
     **{name: _folder(name) for name in FOLDERS},
+    "features": _csv("features.csv", lambda export: export.content.findings.provenance_table()),
     "card": lambda e: _file(e.folder / "README.md", lambda file: file.write(card_of(e.content))),
     "tree-json": lambda e: _text(e.folder / "tree.json", json.dumps(as_json(e.content.findings.tree()), indent=2)),
     "tree-dot": lambda e: _text(e.folder / "tree.dot", as_dot(e.content.findings.tree())),

@@ -251,7 +251,7 @@ TWIN_WORDS = {SAME: "the same as", COMPLEMENT: "the opposite of"}
 
 
 def _marks(found: Found, interesting: bool, distinct: bool) -> list[tuple[str, str]]:
-    given = [("plain", "given")] if found.question == GIVEN else []
+    given = [("plain", f"given by {found.given_by}" if found.given_by else "given")] if found.question == GIVEN else []
     marks = [*given, ("good", "interesting") if interesting else ("plain", "rare or nearly always")]
     marks.append(("good", "distinct") if distinct else ("plain", "much like an earlier one"))
     for start, words in TWIN_WORDS.items():

@@ -20,6 +20,7 @@ from reports.run.summary import (
     RunSummary,
     SameFeatures,
     SkippedExample,
+    SteeredBy,
     TargetScore,
     TruthScore,
 )

@@ -60,6 +60,8 @@ class Found:
     certificate: dict[str, Any] | None = None  # of the predicted labels, all of them as discovered
     origins: tuple[Origin, ...] = ()  # what it was made of: corrections are kept by these
     corrected: Mapping[int, CorrectedLabel] = field(default_factory=dict)  # by row
+    given_by: str = ""  # who gave it while the run went on
+    changes: tuple[str, ...] = ()  # what curation has made of it, with who and when
 
     @property
     def is_corrected(self) -> NDArray[np.bool_]:
@@ -202,11 +204,16 @@ class Findings:
                 feature.consistent,
                 feature.twin,
                 feature.look,
+                feature.given_by,
                 feature.cost / MICRO,
             )
             for order, (feature, (interesting, distinct)) in enumerate(marked, start=1)
         ]
         return pd.DataFrame(rows, columns=list(FEATURE_COLUMNS))
+
+    def provenance_table(self) -> pd.DataFrame:
+        """The columns of features.csv, and what curation has made of each feature, with who and when."""
+        return self.feature_table().assign(changes=["; ".join(feature.changes) for feature in self.found])
 
     def label_table(self) -> pd.DataFrame:
         """One row per example, one nullable 0/1 column per feature."""
@@ -278,6 +285,7 @@ def _read_findings(run: RunFolder) -> Findings:
             twin=str(row.twin),
             repeats=str(row.twin).startswith(SAME) and str(row.distinct) == "False",
             look=str(row.look),
+            given_by=str(row.given_by),
             chances=chances.get(str(row.name)),
             certificate=certificates.get(str(row.name)),
             origins=((str(row.name),),),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FEATURE_COLUMNS = (
     *("order", "name", "definition", "question", "examples"),
-    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "cost_usd"),
+    *("positives", "labelled", "interesting", "distinct", "consistent", "twin", "look", "given_by", "cost_usd"),
 )
 CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it
@@ -71,6 +71,8 @@ class RunFolder:
             table.insert(len(table.columns) - 1, "twin", twins)
         if "look" not in table.columns:
             table.insert(len(table.columns) - 1, "look", "")
+        if "given_by" not in table.columns:
+            table.insert(len(table.columns) - 1, "given_by", "")
         return table
 
     @cached_property

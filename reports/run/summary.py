@@ -98,12 +98,25 @@ class GivenFeatures(JsonPart):
     cost_usd: Number  # of these
     g: Number  # by these features alone
     labels_from: dict[str, str]  # by feature: a column, a run, or the oracle
+    by: dict[str, str] = Field(default_factory=dict)  # by feature: who gave it while the run went on
 
     def __str__(self) -> str:
         names = f"{self.features} features were" if self.features > 1 else "1 feature was"
         return (
             f"{names} given: {self.labels_taken:,} labels taken, {self.labels_asked:,} asked; g {self.g:.3f} by these"
         )
+
+
+class SteeredBy(JsonPart):
+    """What a person wanted while the run went on, and after how many questions it was heeded. `words` follow the name;
+    `in_vain` says why nothing came of it."""
+
+    after: int
+    action: str
+    by: str
+    at: str
+    words: str
+    in_vain: str = ""
 
 
 class LookedAtOnly(JsonPart):
@@ -149,6 +162,7 @@ class RunSummary(JsonPart):
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
     versions: dict[str, Any]
     given: GivenFeatures | None = None
+    steered: list[SteeredBy] = Field(default_factory=list)
     per_question: PerQuestion | None = None
     looked_at: LookedAtOnly | None = None
     same: SameFeatures | None = None

@@ -16,12 +16,13 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from reports.curation import append_events, now
+from reports.live import LiveRun
 from reports.run import LIVE, STEER
 from sources import Columns, Dataset, DatasetError, load_dataset
 from studio.config import StudioConfig
 from studio.review import BrowserPictures, Size, Visiting
 from studio.roles import Roles, for_staff
-from studio.runs import Key, LiveRun, Row, Shelf, picture_response
+from studio.runs import Key, Row, Shelf, picture_response
 from studio.views import StudioTemplates
 
 LOOK_SECONDS = 0.5

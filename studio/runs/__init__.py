@@ -2,7 +2,6 @@
 
 from studio.runs.correct_pages import CorrectPages
 from studio.runs.cost_pages import CostPages
-from studio.runs.live_run import LiveRun
 from studio.runs.others import Others
 from studio.runs.pair_pages import PairPages
 from studio.runs.report_pages import ReportPages

@@ -18,10 +18,10 @@ from cachetools import LRUCache
 
 from reports import Run
 from reports.curation import read_log
+from reports.live import LiveRun
 from reports.page import dataset_of
 from reports.run import LIVE, RUN_JSON, RunError, RunSummary, replace_file, without_paths
 from sources import Dataset, Example
-from studio.runs.live_run import LiveRun
 
 DEPTH = 3  # folders below a root in which runs are looked for
 NAME_DIGITS = 12

@@ -17,6 +17,12 @@ class Spent:
     recorded: Recorded | RecordedCrowd
     cheap: Recorded | RecordedCrowd | None
 
+    def allow(self, budget: Money) -> None:
+        """Another budget from now on."""
+        for one in (self.recorded, self.cheap):
+            if one is not None:
+                one.allow(budget)
+
     def _sum(self, name: str) -> int:
         return int(sum(getattr(one, name) for one in (self.recorded, self.cheap) if one is not None))
 

@@ -44,6 +44,7 @@ from reports.run import (
     RunSummary,
     SameFeatures,
     SkippedExample,
+    SteeredBy,
     TargetScore,
     TruthScore,
     UnusableAnswers,
@@ -75,6 +76,7 @@ class Outcome:
     predicted: PredictedRest | None = None
     given: Sequence[GivenFeature] = ()
     cheap: Recorded | RecordedCrowd | None = None  # who labelled first what was not compared
+    steered: Sequence[SteeredBy] = ()  # what people wanted while it ran
 
     @property
     def spent(self) -> Spent:
@@ -98,6 +100,7 @@ class Outcome:
                 "consistent": finding.consistent,
                 "twin": str(finding.twin or ""),
                 "look": finding.dropped,
+                "given_by": finding.by,
                 "cost_usd": cost / MICRO,
             }
             for order, (finding, (interesting, distinct), labels, cost) in enumerate(
@@ -163,6 +166,8 @@ class Outcome:
             parts["predicted"] = self.predicted.to_json()
         if progress.given:
             parts["given"] = self._given_part()
+        if self.steered:
+            parts["steered"] = list(self.steered)
         if (settings.per_question or 1) > 1:
             parts["per_question"] = self._per_question()
         if settings.ask_same:
@@ -240,6 +245,7 @@ class Outcome:
             cost_usd=sum(answer.cost for answer in asked) / MICRO,
             g=self.progress.g_given,
             labels_from={one.feature.name: one.source or "oracle" for one in self.given},
+            **({"by": by} if (by := {one.feature.name: one.by for one in given if one.by}) else {}),
         )
 
     def _looked_at(self) -> LookedAtOnly:
@@ -324,7 +330,7 @@ class Outcome:
 
     def _target_score(self, target: DiscoveryTarget) -> TargetScore:
         progress = self.progress
-        after = [0] * len(progress.given) + [progress.asked_until(finding) for finding in progress.findings]
+        after = [one.after for one in progress.given] + [progress.asked_until(finding) for finding in progress.findings]
         scored = target.score(self._all_labels(), after, progress.queries, self.settings.seed)
         return TargetScore(column=target.column, classes=list(target.classes), **asdict(scored))
 

@@ -16,8 +16,8 @@ from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
 from models import Elicited, Panel
 from reports.finished_run import Run
+from reports.live.live_run import LiveRun
 from store import Store
-from studio.runs.live_run import LiveRun
 from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from flows.discover.flow import run_discovery
-from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
-from models import Elicited, Panel
-from reports.curation.events import append_events, read_events
+from reports.curation.events import read_events
 from reports.curation.log import read_log
-from reports.finished_run import Run
 from store import Store
 from studio.runs.shelf import key_of
-from tests.integration.studio.test_live import settings
 from tests.support.growing_worlds import World
+from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 from tests.support.studio_site import StudioSite, running_studio
-
-TRAITS = ("red", "round", "heavy", "old", "loud")
 
 
 @pytest.fixture
@@ -36,35 +27,6 @@ def site(tmp_path: Path) -> Iterator[StudioSite]:
     (tmp_path / "runs").mkdir()
     with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
         yield running
-
-
-class Killed(BaseException):
-    pass
-
-
-def discovered(chosen: DiscoverSettings, at: dict[int, Callable[[], None]] | None = None) -> Run:
-    """With something done while the question of that number is asked."""
-    asked = 0
-
-    def compare(panel: Panel, questions: list[Any]) -> Elicited:
-        nonlocal asked
-        asked += 1
-        (at or {}).get(asked, lambda: None)()
-        return panel.compare(questions)
-
-    run_discovery(prepare(chosen), run_id=str(uuid4()), compare=compare)
-    return Run(Path(str(chosen.out)))
-
-
-def wishing(folder: Path, **wish: str) -> Callable[[], None]:
-    def enter() -> None:
-        append_events(folder / "steer.jsonl", lambda _: [{"by": "Ann", "at": "now", **wish}])
-
-    return enter
-
-
-def kill() -> None:
-    raise Killed
 
 
 def test_a_run_that_is_stopped_leaves_its_results_and_goes_on_without_asking_twice(world: World) -> None:

@@ -1,0 +1,133 @@
+"""What a discovery does as it happens, for pages that follow it: live.jsonl in the run folder.
+
+Every execution writes it anew. A run that goes on after a kill replays its questions, so that the file ends as if
+it had never stopped. It is locked while it is written, by which readers tell whether the run goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+
+from discovery import UNKNOWN
+from flows.discover.findings import Finding, KnownFeature, Progress
+from flows.discover.live.steered_loop import Effect
+from flows.discover.live.wishes import AnyWish
+from models import MICRO, Answer, Compare, Feature, Money
+from reports.run import LIVE
+from sources import Example
+
+
+class LiveLog:
+    """A file that cannot be written is done without: nobody can follow the run then."""
+
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        self._folder, self._about = folder, about
+        self._file: IO[str] | None = None
+        self._asked = self._given = 0
+
+    def __enter__(self) -> LiveLog:
+        with suppress(OSError):
+            file = (self._folder / LIVE).open("a", encoding="utf-8", errors="backslashreplace")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.truncate(0)
+                self._file = file
+            except OSError:  # another execution in the same folder writes it
+                file.close()
+        self._write("begun", **self._about, at=datetime.now(UTC).isoformat(timespec="seconds"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._write("ended", reason="interrupted", message=" ".join(str(error).split()))
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def asking(self, questions: Iterable[Any]) -> None:
+        """Before they are sent. Questions whether two features mean the same are passed over."""
+        shown = [_question(one) for one in questions if isinstance(one, Compare)]
+        if shown:
+            self._write("asking", questions=shown)
+
+    def labelling(self, features: Iterable[Feature]) -> None:
+        self._write("labelling", features=[[one.name, one.definition] for one in features])
+
+    def round(self, progress: Progress, found: list[Finding], cost: Money) -> None:
+        """What the last round has brought."""
+        for number, (_, answer) in enumerate(progress.asked[self._asked :], start=self._asked + 1):
+            self._write("answer", number=number, **_answer(answer))
+        self._asked = len(progress.asked)
+        for known in progress.given[self._given :]:
+            self._write("feature", counts=True, given=known.by or "at the start", **_feature(known))
+        self._given = len(progress.given)
+        flags = dict(zip((one.feature.name for one in progress.findings), progress.flags, strict=False))
+        for one in found:
+            self._write("feature", counts=bool(flags.get(one.feature.name)), **_feature(one))
+        self._write(
+            "state",
+            queries=progress.queries,
+            features=len(progress.findings),
+            counting=progress.interesting_distinct,
+            g=round(progress.g, 6),
+            usd=cost / MICRO,
+        )
+
+    def end(self, progress: Progress) -> None:
+        self._write("ended", reason=str(progress.stopped), message=progress.message)
+
+    def steered(self, wish: AnyWish, effect: Effect) -> None:
+        """What a person wanted, once the run heeds it; `in_vain` says why it does not."""
+        fields = wish.model_dump(mode="json", include={"action", "by", "usd", "text"})
+        self._write("steered", **fields, words=wish.words, gone=effect.gone, now=effect.now, in_vain=effect.in_vain)
+
+    def _write(self, kind: str, **event: Any) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.write(json.dumps({"kind": kind} | event, ensure_ascii=False) + "\n")
+                self._file.flush()
+
+
+def _question(asked: Compare) -> dict[str, Any]:
+    return {
+        "question": asked.kind.value,
+        "examples": _ids(asked.examples),
+        "without": _ids(asked.without),
+        "known": len(asked.known),
+    }
+
+
+def _ids(examples: Iterable[Example]) -> list[str]:
+    return [one.id for one in examples]
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    asked = _question(answer.question) if isinstance(answer.question, Compare) else {}
+    named = [[one.feature.name, one.feature.definition, list(one.shown)] for one in answer.features]
+    return asked | {"verdict": answer.verdict.value, "by": answer.by, "features": named, "note": answer.note}
+
+
+def _feature(one: Finding | KnownFeature) -> dict[str, Any]:
+    labels = one.labels
+    asked = one.answer.question if isinstance(one, Finding) else None
+    return {
+        "name": one.feature.name,
+        "definition": one.feature.definition,
+        "yes": int(np.sum(labels == 1)),
+        "no": int(np.sum(labels == 0)),
+        "unknown": int(np.sum(labels == UNKNOWN)),
+        "dropped": one.dropped,
+        "twin": str(one.twin) if one.twin else "",
+        "examples": _ids(asked.examples) if isinstance(asked, Compare) else [],
+    }

@@ -1,0 +1,150 @@
+"""What people who watch a discovery want of it: steer.jsonl in the run folder.
+
+Lines are only added, with who and when, and the run adds after how many questions it has heeded each. So a run is a
+function of data, settings, seed, answers and that log: after a kill each wish is heeded after the same question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from flows.discover.live.log import LiveLog
+from flows.discover.live.steered_loop import Effect, SteeredLoop
+from flows.discover.live.wishes import (
+    AddFeature,
+    AnyWish,
+    AskAbout,
+    ChangeAbout,
+    ChangeBudget,
+    HeededMark,
+    Merge,
+    Rename,
+    SettledMark,
+    Stop,
+    Veto,
+    Wish,
+    read_line,
+)
+from flows.settings import micro
+from models import MICRO, Money
+from reports import Run
+from reports.curation import append_events, plan_change, read_events, record_change
+from reports.run import STEER, RunError, SteeredBy
+
+Lines = list[AnyWish | HeededMark | SettledMark | None]
+
+
+class Steering:
+    """Reads the wishes between two questions. `reached` is how many questions earlier executions have asked: what was
+    wanted since comes after these. `budget` is that of the settings, and `allow` sets another one."""
+
+    def __init__(
+        self, folder: Path, reached: int = 0, budget: str = "", allow: Callable[[Money], None] = lambda _: None
+    ) -> None:
+        self._folder, self._path = folder, folder / STEER
+        self._reached, self._budget, self._allow = reached, budget, allow
+        self._before = len(self._lines())  # a wish to stop that an earlier execution has heeded is over
+        self._effects: dict[int, Effect] = {}  # by line, of what was heeded
+        self._seen: tuple[int, int] | None = None
+        self.heeded: list[SteeredBy] = []
+
+    def heed(self, loop: SteeredLoop, live: LiveLog) -> bool:
+        """Do what is wanted and was not done yet, after a kill at the same question as before. Whether anything was."""
+        if (state := self._state()) == self._seen:
+            return False
+        self._seen, some = state, False
+        lines = self._lines()
+        done = {one.event: one for one in lines if isinstance(one, HeededMark)}
+        for number, wish in enumerate(lines):
+            if number in self._effects or not isinstance(wish, Wish):
+                continue
+            if self._is_over(number, wish, done.get(number)):
+                self._effects[number] = Effect()
+            elif self._is_due(wish, done.get(number), loop):
+                self._heed(number, wish, done.get(number), loop, live)
+                some = True
+            else:
+                self._seen = None  # its turn comes later
+        return some
+
+    def _is_over(self, number: int, wish: AnyWish, mark: HeededMark | None) -> bool:
+        """A stop of an earlier execution, or a budget instead of one that the settings do not have any more."""
+        if isinstance(wish, Stop):
+            return number < self._before
+        return isinstance(wish, ChangeBudget) and mark is not None and mark.instead_of != self._budget
+
+    def _is_due(self, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
+        queries = loop.progress.queries
+        if loop.progress.stopped is not None and not isinstance(wish, Stop | Veto | Rename):
+            return False  # nothing is asked any more: it waits until the run goes on
+        if mark is not None:
+            return queries >= mark.queries
+        if isinstance(wish, AskAbout) and not loop.can_ask():
+            return False  # it waits until the run goes on with more questions
+        return queries >= self._reached or isinstance(wish, Stop | ChangeBudget)
+
+    def _heed(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop, live: LiveLog) -> None:
+        """The mark comes first: what the wish asks for may be answered tomorrow, and is asked at this place again."""
+        if mark is None:
+            instead_of = self._budget if isinstance(wish, ChangeBudget) else ""
+            mark = HeededMark(event=number, queries=loop.progress.queries, instead_of=instead_of)
+            self._note(mark)
+        effect = self._effects[number] = loop.tried(partial(self._do, wish, loop))
+        live.steered(wish, effect)
+        about = {"action": wish.action, "by": wish.by, "at": wish.at, "words": wish.words}
+        self.heeded.append(SteeredBy(after=mark.queries, in_vain=effect.in_vain, **about))
+
+    def _do(self, wish: AnyWish, loop: SteeredLoop) -> Effect:
+        match wish:
+            case Stop():
+                return loop.stop()
+            case Veto():
+                return loop.veto(wish.name, wish.by)
+            case Rename():
+                return loop.rename(wish.name, wish.to)
+            case Merge():
+                return loop.merge(wish.names, wish.into)
+            case AddFeature():
+                return loop.add(wish.name, wish.definition, wish.by)
+            case AskAbout():
+                return loop.ask(wish.examples)
+            case ChangeAbout():
+                return loop.tell(wish.text)
+            case ChangeBudget():
+                self._allow(micro(wish.usd))
+                return Effect()
+
+    def settle(self) -> None:
+        """Once the run folder is written: features are dropped from it, renamed and merged as curation does, by whoever
+        wanted it; what was settled before is not done again."""
+        lines = self._lines()
+        settled = {one.event for one in lines if isinstance(one, SettledMark)}
+        for number, effect in sorted(self._effects.items()):
+            wish = lines[number]
+            if not effect.action or not effect.complete or number in settled or not isinstance(wish, Wish):
+                continue
+            run = Run(self._folder)
+            with suppress(RunError):  # changed by hand in the meantime
+                change = plan_change(run, effect.action, effect.arguments)
+                record_change(run, change, effect.votes, effect.cost / MICRO, by=wish.by)
+            self._note(SettledMark(event=number))
+
+    def _note(self, line: HeededMark | SettledMark) -> None:
+        event = line.model_dump(exclude_defaults=True) | {"action": line.action}
+        with suppress(OSError):  # without it the run is still steered, only not the same way again
+            append_events(self._path, lambda _: [event])
+
+    def _state(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat()
+            return found.st_mtime_ns, found.st_size
+        except OSError:
+            return 0, 0
+
+    def _lines(self) -> Lines:
+        """Nothing where the file cannot be read: nobody steers the run then."""
+        with suppress(RunError):
+            return [read_line(one) for one in read_events(self._path)]
+        return []

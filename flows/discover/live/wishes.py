@@ -1,0 +1,220 @@
+"""What people want of a discovery while it runs: a closed set of wishes, each a line of steer.jsonl with who and when;
+and the marks that the run itself writes beside them."""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
+
+from flows.errors import UsageError
+from flows.settings import MAX_USD, parse_usd
+
+MAX_NAME, MAX_DEFINITION, MAX_ABOUT, MAX_ID = 200, 500, 4_000, 1_000
+ASKED = 3  # examples of a question
+MOST_MERGED = 20
+JOINERS = "\u200c\u200d"  # invisible, but part of words and of emoji
+
+
+def _visible(text: str) -> str:
+    """One line of characters that can be seen."""
+    seen = (
+        letter if letter in JOINERS or unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Co", "Cn") else " "
+        for letter in text
+    )
+    return " ".join("".join(seen).split())
+
+
+def _words(most: int, *, needed: bool = True) -> AfterValidator:
+    def checked(text: str) -> str:
+        line = _visible(text)
+        if needed and not line:
+            raise PydanticCustomError("empty", "it is empty: write at least one word")
+        if len(line) > most:
+            raise PydanticCustomError(
+                "long", "it has {length} characters: shorten it to {most}", {"length": len(line), "most": most}
+            )
+        return line
+
+    return AfterValidator(checked)
+
+
+def _three(ids: tuple[str, ...]) -> tuple[str, ...]:
+    if len(ids) != ASKED or len(set(ids)) != ASKED:
+        said = f"{len(ids)} were given" if len(set(ids)) == len(ids) else "one was given twice"
+        raise PydanticCustomError("three", "choose three different examples: {said}", {"said": said})
+    return ids
+
+
+def _several(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not 2 <= len(set(names)) <= MOST_MERGED:
+        raise PydanticCustomError("several", "choose two features or more, at most {most}", {"most": MOST_MERGED})
+    return tuple(dict.fromkeys(names))
+
+
+def _sum(value: Any) -> Decimal:
+    try:
+        amount = parse_usd(str(value).strip())
+    except ValueError as error:
+        raise PydanticCustomError("sum", "{problem}", {"problem": str(error)}) from None
+    if not 0 < amount < MAX_USD:
+        raise PydanticCustomError("sum", "a budget is more than 0 USD: give a number such as 2.50")
+    return amount.quantize(Decimal("0.000001")).normalize()
+
+
+Name = Annotated[str, _words(MAX_NAME)]
+ExampleId = Annotated[str, Field(max_length=MAX_ID)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Wish(_Line):
+    """`at` is when it was entered, not when it was heeded."""
+
+    by: Name
+    at: str = ""
+
+    @property
+    def words(self) -> str:
+        """What the person does, after their name."""
+        raise NotImplementedError
+
+
+class Stop(Wish):
+    action: Literal["stop"] = "stop"
+
+    @property
+    def words(self) -> str:
+        return "stops it"
+
+
+class Veto(Wish):
+    action: Literal["veto"] = "veto"
+    name: Name
+
+    @property
+    def words(self) -> str:
+        return f"vetoes {self.name}"
+
+
+class Rename(Wish):
+    action: Literal["rename"] = "rename"
+    name: Name
+    to: Name
+
+    @property
+    def words(self) -> str:
+        return f"renames {self.name} to {self.to}"
+
+
+class Merge(Wish):
+    """`into` is one of the names or a new one; by default the first."""
+
+    action: Literal["merge"] = "merge"
+    names: Annotated[tuple[Name, ...], AfterValidator(_several)]
+    into: Annotated[str, _words(MAX_NAME, needed=False)] = ""
+
+    @property
+    def words(self) -> str:
+        return f"merges {' and '.join(self.names)} into {self.into or self.names[0]}"
+
+
+class AddFeature(Wish):
+    action: Literal["add"] = "add"
+    name: Name
+    definition: Annotated[str, _words(MAX_DEFINITION, needed=False)] = ""
+
+    @property
+    def words(self) -> str:
+        return f"adds {self.name}"
+
+
+class AskAbout(Wish):
+    action: Literal["ask"] = "ask"
+    examples: Annotated[tuple[ExampleId, ...], AfterValidator(_three)]
+
+    @property
+    def words(self) -> str:
+        return f"asks about {', '.join(self.examples)}"
+
+
+class ChangeAbout(Wish):
+    """For the comparisons to come; labels are asked as before, so that those of all features are alike."""
+
+    action: Literal["about"] = "about"
+    text: Annotated[str, _words(MAX_ABOUT)]
+
+    @property
+    def words(self) -> str:
+        return f"says what it is about: {self.text}"
+
+
+class ChangeBudget(Wish):
+    action: Literal["budget"] = "budget"
+    usd: Annotated[Decimal, BeforeValidator(_sum)]
+
+    @property
+    def words(self) -> str:
+        return f"allows {self.usd:f} USD in all"
+
+
+class HeededMark(_Line):
+    """After how many questions the run has heeded the wish on line `event`. Of a budget: instead of which one, for
+    another one in the settings outranks it."""
+
+    action: Literal["heeded"] = "heeded"
+    event: int
+    queries: int
+    instead_of: str = ""
+
+
+class SettledMark(_Line):
+    """The results hold it: a change in the log of features."""
+
+    action: Literal["settled"] = "settled"
+    event: int
+
+
+AnyWish = Stop | Veto | Rename | Merge | AddFeature | AskAbout | ChangeAbout | ChangeBudget
+_WISHES: TypeAdapter[AnyWish] = TypeAdapter(Annotated[AnyWish, Field(discriminator="action")])
+_LINES: TypeAdapter[AnyWish | HeededMark | SettledMark] = TypeAdapter(
+    Annotated[AnyWish | HeededMark | SettledMark, Field(discriminator="action")]
+)
+WISHES: dict[str, type[AnyWish]] = {
+    str(one.model_fields["action"].default): one
+    for one in (Stop, Veto, Rename, Merge, AddFeature, AskAbout, ChangeAbout, ChangeBudget)
+}
+
+
+class WishProblem(UsageError):
+    """A wish that cannot be entered: one line, and the field that it is about."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def read_wish(fields: dict[str, Any]) -> AnyWish:
+    """Raises WishProblem."""
+    if fields.get("action") not in WISHES:
+        raise WishProblem("action", f"unknown wish {fields.get('action')!r}: choose one of {', '.join(WISHES)}")
+    try:
+        return _WISHES.validate_python(fields)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = [part for part in problem["loc"] if part not in WISHES]
+        field = str(place[0]) if place else "action"
+        raise WishProblem(field, f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}") from None
+
+
+def read_line(event: dict[str, Any]) -> AnyWish | HeededMark | SettledMark | None:
+    """None for a line that is none of these: it steers nothing."""
+    try:
+        return _LINES.validate_python(event)
+    except ValidationError:
+        return None

@@ -1,0 +1,71 @@
+"""What a discovery has written about itself so far."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+MOST_EVENTS = 100_000
+
+
+class LiveRun:
+    """The file of a run that goes on, or has."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def events(self, after: int = 0, most: int = MOST_EVENTS) -> list[dict[str, Any]]:
+        """Those after the first `after`; a line that is not finished is left for the next look."""
+        with self.path.open(encoding="utf-8") as file:
+            lines = islice(file, after, after + most)
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        return next(iter(self.events(most=1)), {})
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a process holds the lock of who writes it."""
+        with self.path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return True
+            return False
+
+    def names(self) -> list[str]:
+        """Of its features as they are called now, without those that were vetoed or merged into others."""
+        found: dict[str, None] = {}
+        for event in self.events():
+            if event["kind"] == "feature":
+                found[str(event["name"])] = None
+            elif event["kind"] == "steered":
+                for name in event.get("gone", ()):
+                    found.pop(name, None)
+                if event.get("now"):
+                    found[str(event["now"])] = None
+        return list(found)
+
+    def vetoed(self) -> list[str]:
+        return [str(one["gone"][0]) for one in self.events() if one.get("action") == "veto" and one.get("gone")]
+
+    def reached(self, scope: str) -> int:
+        """How many questions it has asked, the one that was being asked included: what was wanted since is heeded
+        after these, so that no answer is paid for twice. 0 of another run, or where the file cannot be read."""
+        try:
+            events = self.events()
+            if not events or events[0].get("scope") != scope:
+                return 0
+            queries = asking = 0
+            for event in events:
+                if event["kind"] == "state":
+                    queries, asking = int(event["queries"]), 0
+                elif event["kind"] == "asking":
+                    asking = 1
+            return max(queries + asking, int(events[0].get("reached", 0)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return 0

@@ -1,0 +1,164 @@
+"""A steered run follows from data, settings, seed, answers and the log of wishes: killed or not, with people or models,
+on all kinds of terms and in any store."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as some
+
+from flows.discover.settings import DiscoverSettings
+from models import AnswersPending
+from reports.export import export_run
+from reports.finished_run import Run
+from sources.load import load_dataset
+from store import Store
+from tests.support.growing_worlds import World
+from tests.support.people import TruthfulPerson
+from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
+
+IDS = [f"e{number:06}" for number in range(24)]
+WISHES = some.one_of(
+    some.builds(lambda name: {"action": "veto", "name": name}, some.sampled_from(TRAITS)),
+    some.builds(
+        lambda name, to: {"action": "rename", "name": name, "to": to},
+        some.sampled_from(TRAITS),
+        some.sampled_from(["x", "y", "loud"]),
+    ),
+    some.builds(
+        lambda names, into: {"action": "merge", "names": names, "into": into},
+        some.lists(some.sampled_from(TRAITS), min_size=2, max_size=3, unique=True),
+        some.sampled_from(["", "z"]),
+    ),
+    some.builds(lambda name: {"action": "add", "name": name}, some.sampled_from([*TRAITS, "sweet"])),
+    some.builds(
+        lambda ids: {"action": "ask", "examples": ids},
+        some.lists(some.sampled_from(IDS), min_size=3, max_size=3, unique=True),
+    ),
+    some.just({"action": "about", "text": "what it says"}),
+    some.just({"action": "budget", "usd": "9"}),
+)
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"batch": 3},
+    {"voters": 2},
+    {"per_question": 3, "look": 8, "ask_same": True},
+    {"elicit_on": 12, "label_rest": True},
+    {"strategy": "adaptive-triple", "ask": "left-right"},
+    {"labeller": "simulated?seed=9&flip=0.2", "votes": 3},
+]
+
+
+def same(one: Run, other: Run) -> bool:
+    """In all that a reader of the results sees."""
+    one, other = Run(one.folder), Run(other.folder)
+    return (
+        one.features.equals(other.features)
+        and one.labels.equals(other.labels)
+        and [c.examples for c in one.findings.comparisons] == [c.examples for c in other.findings.comparisons]
+        and [(s.after, s.words, s.in_vain) for s in one.summary.steered]
+        == [(s.after, s.words, s.in_vain) for s in other.summary.steered]
+    )
+
+
+def from_log(chosen: DiscoverSettings, other: Path) -> Run:
+    """The same run in another folder, of which nothing is known but the log."""
+    shutil.rmtree(other, ignore_errors=True)
+    other.mkdir(parents=True)
+    log = Path(str(chosen.out)) / "steer.jsonl"
+    if log.exists():
+        kept = [line for line in log.read_text().splitlines() if '"settled"' not in line]
+        (other / "steer.jsonl").write_text("".join(f"{line}\n" for line in kept))
+    return discovered(chosen.model_copy(update={"out": str(other)}))
+
+
+def check_kills(kind: dict[str, Any], wishes: dict[int, dict[str, Any]], kills: list[int]) -> None:
+    with TemporaryDirectory() as name:
+        world = World(Path(name) / "world", 24, TRAITS)
+        chosen = settings(world, queries=8, budget="5", **kind)
+        folder = Path(str(chosen.out))
+        todo = {number: wishing(folder, **wish) for number, wish in wishes.items()}
+        for number in kills:
+            entered = {at: todo.pop(at) for at in [*todo] if at < number}
+            try:
+                discovered(chosen, entered | {number: kill})
+                todo = {}  # it had fewer rounds than that
+                break
+            except Killed:
+                pass
+        run = discovered(chosen, todo)
+        again = from_log(chosen, folder.parent / "again")
+        assert same(run, again)
+        assert again.summary.paid_calls == 0, "nothing is asked that the first had not asked"
+
+
+def test_a_run_that_is_killed_among_wishes_of_all_kinds_is_the_same_again() -> None:
+    wishes: dict[int, dict[str, Any]] = {
+        1: {"action": "add", "name": "wet"},
+        2: {"action": "ask", "examples": IDS[:3]},
+        3: {"action": "merge", "names": ["red", "round"], "into": "z"},
+        4: {"action": "about", "text": "what it says"},
+        5: {"action": "veto", "name": "heavy"},
+        6: {"action": "budget", "usd": "9"},
+    }
+    check_kills({}, wishes, [4, 3, 6])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind) or "auto")
+@examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    wishes=some.dictionaries(some.integers(1, 6), WISHES, min_size=1, max_size=4),
+    kills=some.lists(some.integers(1, 8), max_size=2),
+)
+def test_kills_change_nothing_and_the_log_gives_the_same_run(
+    kind: dict[str, Any], wishes: dict[int, dict[str, Any]], kills: list[int]
+) -> None:
+    check_kills(kind, wishes, kills)
+
+
+def test_a_run_that_waits_for_people_is_steered_between_its_attempts(tmp_path: Path, store_url: str) -> None:
+    world = World(tmp_path / "world", 6, TRAITS)
+    chosen = settings(world, oracle="human", queries=3, store=store_url)
+    folder, attempts, run = Path(str(chosen.out)), 0, None
+    with Store.open(store_url) as store:
+        person = TruthfulPerson(store.queue, "Bob", load_dataset(world.spec))
+        while run is None:
+            attempts += 1
+            if attempts == 2:
+                wishing(folder, action="add", name="wet")()
+                wishing(folder, action="ask", examples=[*world.texts][:3])()
+            try:
+                run = discovered(chosen)
+            except AnswersPending:
+                while person.answer_page():
+                    pass
+        answered = len([*store.queue.records.answers()])
+        assert same(run, from_log(chosen, folder.parent / "again"))
+        assert len([*store.queue.records.answers()]) == answered, "nobody was asked anything again"
+    assert run.features.set_index("name").loc["wet", "given_by"] == "Ann"
+    assert [*world.texts][:3] in [list(one.examples) for one in run.findings.comparisons]
+
+
+def test_what_was_steered_is_exported_with_who_and_when(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 24, TRAITS)
+    chosen = settings(world)
+    folder = Path(str(chosen.out))
+    first = str(discovered(settings(world, out=str(tmp_path / "runs" / "before"))).features["name"][0])
+    own = next(one for one in TRAITS if one not in Run(tmp_path / "runs" / "before").features["name"].tolist()[:4])
+    todo = {2: wishing(folder, action="rename", name=first, to="mine"), 3: wishing(folder, action="add", name=own)}
+    run = discovered(chosen, todo)
+    export_run(run, ["features", "card"], load_dataset(world.spec))
+    table = pd.read_csv(folder / "export" / "features.csv", keep_default_na=False).set_index("name")
+    assert table.loc[own, "given_by"] == "Ann"
+    assert str(table.loc["mine", "changes"]).startswith(f"renamed from “{first}” by Ann, 20")
+    card = (folder / "export" / "README.md").read_text()
+    assert f"Ann adds {own}" in card
+    assert "by Ann" in card

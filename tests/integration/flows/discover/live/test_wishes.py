@@ -1,0 +1,207 @@
+"""Features that people add and merge, questions that they ask, words and budgets that they change while it runs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discovery import UNKNOWN
+from reports.curation.events import read_events
+from reports.curation.log import read_log
+from reports.finished_run import Run
+from tests.support.growing_worlds import World
+from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "world", 24, TRAITS)
+
+
+def out_of(chosen: Any) -> Path:
+    return Path(str(chosen.out))
+
+
+def first_names(world: World, **changed: Any) -> list[str]:
+    """What an unsteered run finds."""
+    before = discovered(settings(world, out=str(world.folder.parent / "runs" / "before"), **changed))
+    return [str(name) for name in before.features["name"]]
+
+
+def unfound(world: World) -> str:
+    return next(one for one in TRAITS if one not in first_names(world, queries=3))
+
+
+def test_a_feature_of_ones_own_is_labelled_marked_and_known_to_the_next_questions(world: World) -> None:
+    own, chosen, seen = unfound(world), settings(world), list[Any]()
+    wish = wishing(out_of(chosen), action="add", name=own, definition=f"It is {own}.")
+    run = discovered(chosen, {2: wish}, seen)
+    row = run.features.set_index("name").loc[own]
+    assert (row["question"], row["given_by"], row["labelled"]) == ("given", "Ann", 24)
+    truth = [world.truth(name)[TRAITS.index(own)] for name in world.texts]
+    assert run.labels[own].tolist() == truth
+    assert [own in one.known for one in seen if hasattr(one, "known")] == [False, False, *[True] * 4]
+    summary = run.summary
+    assert summary.given is not None
+    assert summary.given.by == {own: "Ann"}
+    assert [(one.after, one.by, one.words) for one in summary.steered] == [(2, "Ann", f"adds {own}")]
+    assert summary.features == len(run.features) - 1, "it is not counted among those that were found"
+    assert [name for name in run.features["name"] if name == own] == [own]
+
+
+def test_three_examples_are_asked_about_next_and_their_feature_enters(world: World) -> None:
+    chosen, seen = settings(world), list[Any]()
+    ids = [*world.texts][3:6]
+    run = discovered(chosen, {2: wishing(out_of(chosen), action="ask", examples=ids)}, seen)
+    asked = run.findings.comparisons
+    assert list(asked[2].examples) == ids, "right after the question during which it was wanted"
+    assert asked[2].kind.value == "two-of-three"
+    assert set(asked[2].known) == {one.feature for one in asked[:2] if one.feature}
+    assert asked[2].cost == 1_000, "booked as any other"
+    named = [one.feature for one in asked[2].each if one.feature]
+    assert named
+    assert set(named) <= set(run.features["name"])
+    assert run.summary.queries == 6, "it counts among the questions"
+    again = discovered(chosen)
+    assert [one.examples for one in again.findings.comparisons] == [one.examples for one in asked]
+    assert again.summary.paid_calls == 0
+
+
+@pytest.mark.parametrize(
+    "strategy", ["adaptive-triple", "adaptive-hybrid", "random-triple", "tagging", "adaptive-pair"]
+)
+def test_strategies_of_the_paper_take_a_question_that_is_not_theirs(world: World, strategy: str) -> None:
+    chosen = settings(world, strategy=strategy, ask="left-right" if strategy == "adaptive-triple" else None)
+    ids = [*world.texts][5:8]
+    run = discovered(chosen, {2: wishing(out_of(chosen), action="ask", examples=ids)})
+    assert list(run.findings.comparisons[2].examples) == ids
+    assert run.summary.queries == 6
+
+
+def test_a_question_that_comes_too_late_waits_until_the_run_goes_on(world: World) -> None:
+    chosen, ids = settings(world, queries=3), [*world.texts][:3]
+    late = discovered(chosen, {3: wishing(out_of(chosen), action="ask", examples=ids)})
+    assert late.summary.queries == 3
+    assert late.summary.steered == []
+    longer = discovered(settings(world, queries=5))
+    assert [list(one.examples) for one in longer.findings.comparisons][3] == ids
+
+
+def test_two_features_are_merged_and_what_they_contradict_each_other_in_is_asked(world: World) -> None:
+    chosen = settings(world, oracle="simulated:salience?price=0.001&flip=0.1", votes=3)
+    first, second = (str(name) for name in discovered(chosen).features["name"][:2])
+    other = settings(world, oracle=chosen.oracle, votes=3, out=str(world.folder.parent / "runs" / "two"))
+    wish = wishing(out_of(other), action="merge", names=[first, second], into=first)
+    run = discovered(other, {4: wish})
+    assert second not in run.features["name"].tolist()
+    [entry] = read_log(out_of(other))
+    assert (entry.action, entry.by, entry.arguments["into"]) == ("merge", "Ann", first)
+    as_found = run.found_labels
+    contradicting = int((as_found[first] != as_found[second]).sum())
+    assert contradicting
+    assert len(entry.asked[first]) == contradicting
+    [merged] = [one for one in run.findings.found if one.name == first]
+    # a name that stays has its definition widened, which the simulated crowd labels by its name
+    assert not (merged.labels == UNKNOWN).any()
+    assert merged.changes == (f"merged with “{second}” by Ann, {entry.at[:16]}",)
+    assert entry.cost_usd > 0
+    found = run.found_features.set_index("name")
+    assert found.loc[second, "twin"] == f"same as {first}"
+
+
+def test_a_merge_under_a_new_name_is_not_named_again(world: World) -> None:
+    chosen, seen = settings(world), list[Any]()
+    first, second = first_names(world)[:2]
+    wish = wishing(out_of(chosen), action="merge", names=[second, first], into="both of it")
+    run = discovered(chosen, {4: wish}, seen)
+    assert "both of it" in run.features["name"].tolist()
+    assert not {first, second} & set(run.features["name"])
+    assert "both of it" in seen[-1].known
+
+
+def test_what_it_is_about_changes_for_the_questions_to_come(world: World) -> None:
+    chosen, seen = settings(world), list[Any]()
+    run = discovered(chosen, {3: wishing(out_of(chosen), action="about", text="letters of complaint")}, seen)
+    assert [one.about for one in seen] == ["", "", "", *["letters of complaint"] * 3]
+    rows = [one.words for one in run.summary.steered]
+    assert rows == ["says what it is about: letters of complaint"]
+
+
+def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
+    kept = {"budget": "0.06"}
+    poor = discovered(settings(world, **kept))
+    assert poor.summary.stopped_because == "budget"
+    again = settings(world, out=str(world.folder.parent / "runs" / "rich"), seed=1, **kept)
+    run = discovered(again, {1: wishing(out_of(again), action="budget", usd="1")})
+    assert (run.summary.stopped_because, run.summary.queries) == ("queries", 6)
+    assert 0.06 < run.summary.cost_usd <= 1
+    low = settings(world, out=str(world.folder.parent / "runs" / "low"), seed=2, budget="1")
+    run = discovered(low, {2: wishing(out_of(low), action="budget", usd="0.03")})
+    assert run.summary.stopped_because == "budget"
+    assert run.summary.total_usd is not None
+    assert run.summary.queries < 6
+    same = discovered(low)
+    assert same.summary.stopped_because == "budget", "the same command heeds it again"
+    more = discovered(low.with_budget(Decimal(2)))
+    assert more.summary.stopped_because == "queries", "another budget in the settings outranks it"
+
+
+def test_what_was_wanted_while_it_lay_dead_comes_after_all_that_was_paid(world: World) -> None:
+    chosen, own = settings(world), unfound(world)
+    with pytest.raises(Killed):
+        discovered(chosen, {5: kill})
+    wishing(out_of(chosen), action="add", name=own)()
+    with pytest.raises(Killed):
+        discovered(chosen, {3: kill})
+    run = discovered(chosen)
+    [mark] = [one for one in read_events(out_of(chosen) / "steer.jsonl") if one["action"] == "heeded"]
+    assert mark["queries"] == 5, "four were answered, and the fifth was being asked"
+    assert own in run.features["name"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        ({"action": "veto", "name": "nobody knows"}, "there is no feature nobody knows any more"),
+        ({"action": "ask", "examples": ["e000001", "e000002", "elsewhere"]}, "elsewhere is not among the examples"),
+        ({"action": "rename", "name": "FIRST", "to": "SECOND"}, "there is a feature SECOND already"),
+        ({"action": "add", "name": "FIRST"}, "there is a feature FIRST already"),
+        ({"action": "merge", "names": ["FIRST", "nobody knows"]}, "there is no feature nobody knows any more"),
+    ],
+)
+def test_a_wish_that_has_become_impossible_is_told_and_changes_nothing(
+    world: World, wish: dict[str, Any], why: str
+) -> None:
+    chosen, names = settings(world), first_names(world)
+
+    def put(value: Any) -> Any:
+        if isinstance(value, list):
+            return [put(one) for one in value]
+        return value.replace("FIRST", names[0]).replace("SECOND", names[1])
+
+    entered = {key: put(value) for key, value in wish.items()}
+    run = discovered(chosen, {4: wishing(out_of(chosen), **entered)})
+    assert [str(name) for name in run.features["name"]] == names
+    [told] = run.summary.steered
+    assert put(why) in told.in_vain
+    assert read_log(out_of(chosen)) == []
+
+
+def test_renamed_features_are_known_by_both_names(world: World) -> None:
+    chosen, seen = settings(world), list[Any]()
+    first = first_names(world)[0]
+    discovered(chosen, {2: wishing(out_of(chosen), action="rename", name=first, to="as I call it")}, seen)
+    assert "as I call it" in seen[-1].known
+    assert first not in seen[-1].known
+    assert Run(out_of(chosen)).features["name"][0] == "as I call it"
+
+
+def test_another_run_in_the_same_folder_is_not_steered_by_the_wishes_of_the_one_it_replaces(world: World) -> None:
+    chosen = settings(world)
+    discovered(chosen, {2: wishing(out_of(chosen), action="add", name="warm")})
+    replaced = discovered(settings(world, seed=5, replace=True))
+    assert replaced.summary.given is None
+    assert (out_of(chosen) / "steer.jsonl.before").exists()
