@@ -22,7 +22,7 @@ from store import Store
 from tests.support.made import crowd_of, random_truth, texts
 
 FILES, ANSWERS = ("features.csv", "labels.csv"), "answers.jsonl"
-LATER = ["look", "labelled", "twin"]  # columns of features.csv that came after the records
+LATER = ["look", "labelled", "twin", "given_by"]  # columns of features.csv that came after the records
 TRUTH = random_truth(6, 4, seed=3)
 PACKED_SINCE = 8  # the schema since which labels that are asked together are packed, and in the record
 

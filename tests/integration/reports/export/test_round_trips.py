@@ -96,14 +96,20 @@ def test_an_export_read_back_equals_the_labels_and_unknown_stays_empty(name: str
 
 
 def test_there_is_a_reader_here_for_every_format() -> None:
-    tested = {name.split("/")[0] for name in READERS} | {"README.md", "doubtful.csv", "tree.json", "tree.dot"}
+    tested = {name.split("/")[0] for name in READERS} | {
+        "README.md",
+        "features.csv",
+        "doubtful.csv",
+        "tree.json",
+        "tree.dot",
+    }
     tested |= {"label-studio", "fiftyone"}  # in test_annotation_tools.py
     assert len(tested) == len(FORMATS)
 
 
 def test_no_cell_of_any_table_begins_like_a_formula(exported: Run) -> None:
     tables = [*exported.folder.rglob("*.csv")]
-    assert len(tables) == 6
+    assert len(tables) == 7
     for path in tables:
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.reader(file):
