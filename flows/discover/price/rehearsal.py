@@ -38,6 +38,7 @@ from sources import Example
 if TYPE_CHECKING:
     from store import Store
 
+REHEARSALS = 3  # of a discovery
 SAMPLE = 120  # examples that are rehearsed, of those that are compared and of the others
 FOUND, FEWEST_FOUND = 0.85, 0.6  # of the features asked for that are found and new: likely, and at least
 BORDERLINE = 0.06  # of the labels, on which votes are cast by chance
@@ -214,16 +215,26 @@ class RandomQuestions:
 def price_range(
     rehearse: Callable[[RehearsedOracle], int], oracle: Oracle, measured: Measuring, **terms: Any
 ) -> PriceRange:
-    """`rehearse` does all that a run does with the oracle that it is given; it returns how many features were found."""
-    likely, worst = (RehearsedOracle(oracle, measured, worst=worst, **terms) for worst in (False, True))
-    features, most_features = rehearse(likely), rehearse(worst)
+    """`rehearse` does all that a run does with the oracle that it is given; it returns how many features were found.
+    What is found is left to chance, so that of a discovery several rehearsals are averaged."""
+
+    def rehearsed(seed: int, *, worst: bool = False) -> tuple[RehearsedOracle, int]:
+        rehearsal = RehearsedOracle(oracle, measured, worst, **terms, _rng=np.random.default_rng(seed))
+        return rehearsal, rehearse(rehearsal)
+
+    drawn, (worst, most_features) = [rehearsed(0)], rehearsed(0, worst=True)
+    if most_features:
+        drawn += [rehearsed(seed) for seed in range(1, REHEARSALS)]
+    likely = sum((one.total for one, _ in drawn), NOTHING).times(1 / len(drawn))
+    calls, features = (
+        round(sum(column) / len(drawn)) for column in zip(*((one.calls, n) for one, n in drawn), strict=True)
+    )
     unsure = UNSURE_MEASURED if measured.answers else UNSURE
     fewest, all_found = (FEWEST_FOUND / FOUND, 1 / FOUND) if features or most_features else (1.0, 1.0)
-    cost = likely.total.cost
-    high = round(cost * all_found * (1 + unsure))
-    most = min(max(worst.total.most, high), MOST * cost)
-    low = round(cost * fewest * (1 - unsure))
-    return PriceRange(likely.total, low, min(high, most), most, features, round(likely.calls), measured.answers)
+    high = round(likely.cost * all_found * (1 + unsure))
+    most = min(max(worst.total.most, high), MOST * likely.cost)
+    low = round(likely.cost * fewest * (1 - unsure))
+    return PriceRange(likely, low, min(high, most), most, features, calls, measured.answers)
 
 
 def draw(examples: Sequence[Example], most: int) -> list[Example]:
