@@ -35,7 +35,10 @@ class PairPages:
     def pair(self, visiting: Visiting, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
         keys = list(dict.fromkeys(chosen))
         if len(keys) != 2:
-            raise HTTPException(422, "Two runs are shown side by side: tick two of them in the list.")
+            told = "Two runs are shown side by side: tick two of them in the list."
+            return self._templates.page(
+                "notice.html", 422, who=visiting.who, title="Side by side", told=told, back="/runs"
+            )
         a, b = (opened_run(self._shelf, key) for key in keys)
         try:
             found = side_by_side(a.run.findings, keys_of(a, b), b.run.findings, keys_of(b, a))

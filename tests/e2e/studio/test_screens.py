@@ -60,7 +60,6 @@ def test_labels_are_corrected_by_mouse_and_by_keys_alone(site: StudioSite, run: 
         page = seen.page
         assert serious_violations(page) == []
         page.get_by_role("link", name="Open the studio").click()
-        picture(page, "runs")
         assert serious_violations(page) == []
         page.get_by_role("link", name="faces-gpt").click()
         picture(page, "run")

@@ -190,6 +190,7 @@ def test_what_a_table_was_made_with_is_in_the_form_that_goes_on_with_it(site: St
 def test_an_enrichment_and_a_comparison_are_the_commands_own(site: StudioSite, tmp_path: Path) -> None:
     owner, agreed = owner_of(site), {"agreed": "1", "confirmed": "1"}
     for command, made, result in (("enrich", enriching, "/tables/"), ("compare", comparing, "/comparisons/")):
+        owner.get(f"/start/{command}")
         reply = owner.post(f"/start/{command}", made(tmp_path) | agreed)
         assert reply.status_code == 303
         address = reply.headers["location"]

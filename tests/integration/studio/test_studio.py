@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import pytest
 
 from flows.reviewing.page import PageSettings
-from flows.serving.app import StudioSettings, make_studio
+from flows.serving.app import StudioSettings, make_studio, studio_link
 from reports.curation.corrections import read_corrections
 from reports.curation.log import read_log
 from reports.finished_run import Run
@@ -53,7 +55,7 @@ def site(store: Store, run: Run, tmp_path: Path) -> Iterator[StudioSite]:
         yield running
 
 
-ROLES = ("nobody", "reviewer", "editor", "admin", "revoked")
+ROLES = ("nobody", "reviewer", "editor", "admin", "revoked", "expired")
 STAFF = {"editor": 200, "admin": 200}
 # What each role gets; whatever is not written here is refused with 403.
 ALLOWED: dict[tuple[str, str], dict[str, int]] = {
@@ -99,6 +101,11 @@ def visitor_of(site: StudioSite, role: str) -> Visitor:
         return site.stranger()
     if role == "reviewer":
         return site.visitor("the reviewer")
+    if role == "expired":
+        link = studio_link(site.store, "the expired", "editor", replace(site.settings(), days=3e-6))
+        visitor = site.stranger().open(link)
+        time.sleep(0.3)
+        return visitor
     visitor = site.staff(f"the {role}", "editor" if role == "revoked" else role)
     if role == "revoked":
         site.store.queue.people.revoke("the revoked")

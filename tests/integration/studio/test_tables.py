@@ -59,7 +59,7 @@ def test_a_table_shows_columns_nights_costs_and_what_its_contract_refused(site: 
     page = words(editor.get(f"/tables/{key}").text)
     assert "red: " in page
     assert "at most 0 is expected" in page
-    nights = re.findall(r"<tr><td>(\d{4}-\d\d-\d\d \d\d:\d\d)</td>(.*?)</tr>", editor.page, re.DOTALL)
+    nights = re.findall(r'<tr><td class="when">(\d{4}-\d\d-\d\d \d\d:\d\d)</td>(.*?)</tr>', editor.page, re.DOTALL)
     told = [words(rest) for _, rest in nights]
     assert [one.split()[0] for one in told] == ["–", "2", "1"]
     assert "not as expected" in told[0]
