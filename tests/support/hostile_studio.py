@@ -16,12 +16,12 @@ FOLDER = "<img src=x onerror=alert(1)>'\"&{{7*7}}"  # a name that a file system 
 @dataclass(frozen=True)
 class HostileFolders:
     root: Path
+    store: str
     run: str
     other: str
     table: str
     comparison: str
     started: str
-    store: str
 
     def pages(self) -> list[str]:
         """Every address that shows something of them."""
@@ -74,7 +74,7 @@ def hostile_folders(folder: Path) -> HostileFolders:
     (started / "start.json").write_text("{}")
     (started / "start.log").write_text("\n".join(HOSTILE))
     keys = (key_of(one.resolve()) for one in (*made, world.folder / FOLDER, comparison, started))
-    return HostileFolders(root, *keys, store=str(world.folder / "store.sqlite"))
+    return HostileFolders(root, str(world.folder / "store.sqlite"), *keys)
 
 
 def _quoted(text: str) -> str:
