@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -27,10 +28,26 @@ class QuestionKeys:
         self._who = canonical_json(identity.to_json())
         self._key, self._prefix, self._length = ledger_key, key_prefix, KEY_LENGTH
         self._label = hashlib.sha256(b"[%b,%b" % (self._who.encode("utf-8", "surrogatepass"), _BEGINS))
+        self._last: tuple[str, str, Any] = ("", "", None)
 
     def of(self, question: Question) -> str:
+        if type(question) is Label and not question.feature.models_see:
+            digest, ending = question.example.digest, _ending(question.feature, question.voter)
+            if ending is not None and _is_plain(digest):
+                prefix, begun = self._begun(digest)
+                return prefix + _digest(begun, ending)[: self._length - len(prefix)]
         content = question.content
         return self._key(content, digest_of_content(self._who, content))
+
+    def _begun(self, digest: str) -> tuple[str, Any]:
+        """The prefix of the keys of an example, and the hash of what its labels have in common. The labels of one
+        example come one after the other."""
+        last = self._last  # once: other threads replace it
+        if last[0] != digest:
+            begun = self._label.copy()
+            begun.update(digest.encode())
+            self._last = last = digest, self._prefix({"example": digest}), begun
+        return last[1], last[2]
 
     def of_labels(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Iterator[list[str]]:
         """For each example the keys of its labels. As `of`, but what they have in common is digested only once."""
@@ -38,16 +55,30 @@ class QuestionKeys:
         exemplars = {one.example.digest for feature in features if feature.models_see for one in feature.exemplars}
         for example in examples:
             digest = example.digest
-            if None in endings or digest in exemplars or not (digest.isascii() and digest.isalnum()):  # JSON may differ
+            if None in endings or digest in exemplars or not _is_plain(digest):
                 yield [self.of(Label(feature, example, voter)) for feature in features]
                 continue
-            prefix, begun = self._prefix({"example": digest}), self._label.copy()
-            begun.update(digest.encode())
+            prefix, begun = self._begun(digest)
             left = self._length - len(prefix)
             yield [prefix + _digest(begun, ending)[:left] for ending in endings if ending is not None]
 
 
+def _is_plain(digest: str) -> bool:
+    """Whether JSON holds it as it is."""
+    return digest.isascii() and digest.isalnum()
+
+
 def _ending(feature: Feature, voter: int) -> bytes | None:
+    """As below. Features that models are shown with exemplars are equal to those without, and not remembered."""
+    return _ending_of(feature, voter) if feature.models_see else _remembered_ending(feature, voter)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered_ending(feature: Feature, voter: int) -> bytes | None:
+    return _ending_of(feature, voter)
+
+
+def _ending_of(feature: Feature, voter: int) -> bytes | None:
     """What follows the digest of the example; None where `of` is needed, as for lone surrogates."""
     try:
         text = orjson.dumps(Label(feature, Example("", ""), voter).content, option=orjson.OPT_SORT_KEYS)

@@ -31,6 +31,7 @@ from sqlalchemy import (
     literal_column,
     select,
 )
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
@@ -80,6 +81,20 @@ def among(column: Column[int]) -> ColumnElement[bool]:
     """That the column is one of `keys`. The statement is the same for any number of keys, so it is built and planned
     once."""
     return _Among(column, bindparam("keys", type_=_Numbers()))
+
+
+def in_words(connection: Connection, statement: str, values: tuple[Any, ...]) -> Sequence[Any]:
+    """The rows of a statement in the database's own words, none of one that writes. On SQLite without SQLAlchemy, which
+    takes several times as long as the database for one that is short."""
+    if connection.dialect.name != "sqlite":
+        done = connection.exec_driver_sql(statement, values)
+        return done.all() if done.returns_rows else ()
+    library: Any = connection.dialect.loaded_dbapi
+    try:
+        rows: list[Any] = connection.connection.execute(statement, values).fetchall()  # type: ignore[attr-defined]
+        return rows
+    except library.Error as error:
+        raise DBAPIError.instance(statement, None, error, library.Error, True, dialect=connection.dialect) from error
 
 
 class _OrNothing(ClauseElement):

@@ -1,10 +1,11 @@
 """How many paid labels a second the store takes, twenty to a request, and how many bytes each of them is.
 
-    python -m benchmarks.enrichment.paid [--labels 200000] [--processes 1 4 8] [--postgresql]
+    python -m benchmarks.enrichment.paid [--labels 200000] [--processes 1 4 8] [--in-flight 12] [--postgresql]
 
 Every label is claimed and its price reserved, every request is written down before it leaves, and every answer is kept
-and booked with its reply; the answers themselves are made up. Each process labels examples of its own for one scope.
-`--postgresql` starts a server of its own, whose processor time counts too."""
+and booked with its reply; the answers are made up, which is not counted. A dozen requests leave at a time, each from a
+thread of its own, as those of `openai:` do. Each process labels examples of its own for one scope. `--postgresql`
+starts a server of its own, whose processor time counts too."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,12 +43,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--labels", type=int, default=200_000, help="of all processes together")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 4, 8])
+    parser.add_argument("--in-flight", type=int, default=12, help="requests of a process that leave at the same time")
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         url, first, last = options.work
-        print(json.dumps(work(url, int(first), int(last))))
+        print(json.dumps(work(url, int(first), int(last), options.in_flight)))
         return
     print(heading(" ".join(["python -m benchmarks.enrichment.paid", *sys.argv[1:]]), SEED))
     print(
@@ -55,17 +58,17 @@ def main() -> None:
     print("|---:|---:|---:|---:|---:|---:|---:|")
     with databases(options.postgresql) as database:
         for processes in options.processes:
-            measure(database, processes, options.labels)
+            measure(database, processes, options.labels, options.in_flight)
 
 
-def measure(database: Database, processes: int, labels: int) -> None:
+def measure(database: Database, processes: int, labels: int, in_flight: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = database.new_store(Path(folder))
         with Store.open(url) as store:
             begin(store, "first")
         ends = np.linspace(0, labels // PER_REQUEST, processes + 1).astype(int).tolist()
         began, served = time.perf_counter(), database.processor() - time.process_time()
-        command = [sys.executable, "-m", "benchmarks.enrichment.paid", "--work", url]
+        command = [sys.executable, "-m", "benchmarks.enrichment.paid", "--in-flight", str(in_flight), "--work", url]
         started = [
             subprocess.Popen([*command, str(first), str(last)], stdout=subprocess.PIPE, text=True)
             for first, last in pairwise(ends)
@@ -84,25 +87,29 @@ def begin(store: Store, run_id: str) -> None:
     store.runs.begin(run_id, SCOPE, name=run_id, flow="enrich", dataset="d", oracle=str(IDENTITY), settings={})
 
 
-def work(url: str, first: int, last: int) -> dict[str, float]:
-    """Label these examples; what was made up before is not counted."""
-    dice = np.random.default_rng([SEED, first])
-    with Store.open(url) as store:
+def work(url: str, first: int, last: int, in_flight: int = 1) -> dict[str, float]:
+    """Label these examples."""
+    dice, by, about, made_up = np.random.default_rng([SEED, first]), str(IDENTITY), IDENTITY.to_json(), 0.0
+    with Store.open(url) as store, ThreadPoolExecutor(in_flight) as threads:
         run_id, owner = f"of {first}", new_owner()
         begin(store, run_id)
+
+        def leave(keys: list[str]) -> None:
+            assert store.claims.mark_leaving(owner, dict.fromkeys(keys, PRICE)) == set(keys)
+
         began, used = time.time(), time.process_time()
         for asked in batches(first, last):
+            before = time.process_time()
             said = answers(asked, dice)
-            requests = [Request(key, PRICE, str(IDENTITY), "label") for key in asked]
+            made_up += time.process_time() - before
+            requests = [Request(key, PRICE, by, "label") for key in asked]
             terms = {"owner": owner, "lease_seconds": 900.0, "budget": None}
             granted = store.claims.claim(run_id, SCOPE, requests, **terms).granted  # type: ignore[arg-type]
             keys = list(asked)
-            for start in range(0, len(keys), PER_REQUEST):
-                store.claims.mark_leaving(owner, dict.fromkeys(keys[start : start + PER_REQUEST], PRICE))
-            by, about = str(IDENTITY), IDENTITY.to_json()
+            list(threads.map(leave, (keys[start : start + PER_REQUEST] for start in range(0, len(keys), PER_REQUEST))))
             records = [record_of(said[key], key, granted[key], asked[key].content, by, about) for key in keys]
             store.answers.record(run_id, records)
-        return {"began": began, "ended": time.time(), "processor": time.process_time() - used}
+        return {"began": began, "ended": time.time(), "processor": time.process_time() - used - made_up}
 
 
 def batches(first: int, last: int) -> Iterator[dict[str, Label]]:

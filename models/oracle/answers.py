@@ -80,14 +80,17 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the question, which the store keeps beside it."""
+        rare: dict[str, Any] = {"more": [_named_json(one) for one in self.more]} if self.more else {}
+        if self.reason:
+            rare |= {"reason": self.reason, "quote": self.quote}
+        if self.ordered:
+            rare["ordered"] = True
         return {
-            "verdict": self.verdict.value,
+            "verdict": str(self.verdict),
             "by": self.by,
             "feature": [self.feature.name, self.feature.definition] if self.feature else None,
             "shown": list(self.shown),
-            **({"more": [_named_json(one) for one in self.more]} if self.more else {}),
-            **({"reason": self.reason, "quote": self.quote} if self.reason else {}),
-            **({"ordered": True} if self.ordered else {}),
+            **rare,
             "probability": self.probability,
             "usage": self.usage.to_json(),
             "cost": self.cost,

@@ -98,8 +98,10 @@ class Label:
 
     @property
     def content(self) -> dict[str, Any]:
-        shown = [[one.example.digest, one.has] for one in self.exemplars]
-        return _content_of(self) | ({"exemplars": shown} if shown else {})
+        content = _content_of(self)
+        if self.feature.models_see and (shown := [[one.example.digest, one.has] for one in self.exemplars]):
+            content["exemplars"] = shown
+        return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class Why:
 
 def _content_of(question: Label | Why) -> dict[str, Any]:
     return {
-        "kind": question.kind.value,
+        "kind": str(question.kind),  # `value` takes longer than all the rest
         "feature": [question.feature.name, question.feature.definition],
         "example": question.example.digest,
         "voter": question.voter,

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from models.keys import QuestionKeys
@@ -57,9 +58,7 @@ def record_of(
     identity: Mapping[str, Any],
     replaces: float | None = None,
 ) -> AnswerRecord:
-    from store import AnswerRecord
-
-    return AnswerRecord(
+    return _record_type()(
         key=key,
         fence=fence,
         oracle=oracle,
@@ -75,6 +74,13 @@ def record_of(
         identity=identity,
         replaces=replaces,
     )
+
+
+@cache
+def _record_type() -> type[AnswerRecord]:
+    from store import AnswerRecord  # here and below: settings and help are read without a database
+
+    return AnswerRecord
 
 
 class PaidBatch:
@@ -97,7 +103,7 @@ class PaidBatch:
         self._questions = questions
         self._replaces = dict.fromkeys(unusable, recorded.retry_unusable)  # by key: answers from before this time
         self._keys = {id(question): key for key, question in questions.items()}  # both live as long as the batch
-        from store import new_owner  # here and below: settings and help are read without a database
+        from store import new_owner
 
         self._owner = new_owner()
         self._fences: dict[str, int] = {}

@@ -166,11 +166,10 @@ class KeptAnswers(RunRepository):
         run, now = self._runs.find(connection, run_id), self._clock()
         ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
         locked_balance(connection, run.scope)
-        digests = _Digests()
-        numbers = _identity_numbers(connection, {digests.of(one): one for one in ordered})
-        settled, rest = settle_packed(connection, ordered, lambda one: numbers[digests.of(one)], now)
+        number_of = _numbered(connection, ordered)
+        settled, rest = settle_packed(connection, ordered, number_of, now)
         _book_packs(connection, settled.bookings)
-        repeated = [*settled.repeated, *_record_rows(connection, rest, lambda one: numbers[digests.of(one)], now)]
+        repeated = [*settled.repeated, *_record_rows(connection, rest, number_of, now)]
         return _lookup(connection, repeated)
 
     @writes
@@ -310,17 +309,16 @@ def _answer_row(one: AnswerRecord, identity: int) -> tuple[Any, ...]:
     return (one.key, identity, storable(one.kind), *kept, one.cost, answer_checksum(*kept, one.cost))
 
 
-class _Digests:
-    """Digests of identities. The records of a batch mostly share one object, which is digested once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], str] = {}
-
-    def of(self, one: AnswerRecord) -> str:
-        at = (one.oracle, id(one.identity))
-        if at not in self._known:
-            self._known[at] = identity_digest(one.oracle, one.identity)
-        return self._known[at]
+def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callable[[AnswerRecord], int]:
+    """Tells the row of a record's identity. The records of a batch mostly share one object, which is digested once."""
+    distinct = {(one.oracle, id(one.identity)): one for one in records}
+    digests = {at: identity_digest(one.oracle, one.identity) for at, one in distinct.items()}
+    rows = _identity_numbers(connection, {digests[at]: one for at, one in distinct.items()})
+    numbers = {at: rows[digest] for at, digest in digests.items()}
+    if len(set(numbers.values())) == 1:
+        same = next(iter(numbers.values()))
+        return lambda _one: same
+    return lambda one: numbers[one.oracle, id(one.identity)]
 
 
 def identity_digest(oracle: str, identity: Mapping[str, Any]) -> str:

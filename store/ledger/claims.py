@@ -316,7 +316,8 @@ def _decide(
             left = 0
         else:
             result.granted[request.key] = before.fence + 1 if before is not None else 1
-            wanted[request.key] = request._replace(upper_bound=own.get(request.key, request.upper_bound))
+            paid = own.get(request.key)
+            wanted[request.key] = request if paid is None else request._replace(upper_bound=paid)
             if len(result.sent) < terms.sending:
                 result.sent.add(request.key)
             if left is not None and request.key not in own:
@@ -338,8 +339,9 @@ def _insert(
 ) -> set[str]:
     """Insert the claims; returns the keys of those that no other process has inserted first."""
     fences, sent = decided.granted, decided.sent
+    texts = {text: storable(text) for text in {one.oracle for one in requests} | {one.kind for one in requests}}
     new = (
-        NewClaim(one.key, storable(one.oracle), storable(one.kind), one.upper_bound, one.key in sent)
+        NewClaim(one.key, texts[one.oracle], texts[one.kind], one.upper_bound, one.key in sent)
         for one in requests
         if fences[one.key] == PACKED_FENCE and one.replaces is None
     )

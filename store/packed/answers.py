@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
 
 from store.packed.claims import PACKED_FENCE
-from store.packed.content import COUNTS, Content, PackedAnswer, bits, checksum, decode, encode, places
+from store.packed.content import COUNTS, ChargedAnswer, Content, PackedAnswer, bits, checksum, decode, encode, places
 from store.packed.keys import PackPlace, find_packed, remove
 from store.schema import (
     PAID,
@@ -76,19 +76,22 @@ _FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(among(que
 
 
 class NewPack(NamedTuple):
-    """Answers that are to be kept under the number of their claim, or a new one."""
+    """Answers that are to be kept under the number of their claim, or a new one, with the examples and the forms of
+    their questions."""
 
     id: int
     run: int
     identity: int
     kind: str
-    answers: Sequence[PackedAnswer]
+    answers: Sequence[ChargedAnswer]
+    examples: list[str]
+    forms: list[int]
 
 
 def keep_packs(connection: Connection, new: Sequence[NewPack], now: float) -> None:
     rows = []
     for pack in new:
-        content = encode(pack.answers)
+        content = encode(pack.answers, pack.examples, pack.forms)
         about = {"id": pack.id, "run": pack.run, "identity": pack.identity, "kind": pack.kind}
         counts = {"size": len(pack.answers), "gone": 0, "cost": sum(one.cost for one in pack.answers)}
         rows.append(about | counts | {"answered_at": now, "content": content, "checksum": checksum(content)})

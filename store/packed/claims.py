@@ -18,15 +18,15 @@ from store.packed.keys import (
     as_parameters,
     digests_of,
     find_packed,
-    is_digest,
     joined,
     move,
     new_packs,
+    packable,
     parted,
     remove,
 )
 from store.schema import CLAIMED, SENT, charges, json_text, json_value, packed_claims, runs, storable
-from store.sql import among, listed
+from store.sql import among, in_words, listed
 
 LEAST = 4  # labels of one example that make a pack
 LABEL = "label"
@@ -117,7 +117,11 @@ _NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens",
 
 def group_labels(claims: Iterable[NewClaim]) -> list[list[NewClaim]]:
     """Those that can be packed, by pack. They come in the order of their keys."""
-    labels = (one for one in claims if one.kind == LABEL and is_digest(one.key))
+    labels = [one for one in claims if one.kind == LABEL]
+    keys = packable([one.key for one in labels])
+    if len(keys) < len(labels):
+        fit = set(keys)
+        labels = [one for one in labels if one.key in fit]
     found = []
     for _, group in groupby(labels, lambda one: (one.key[:_EXAMPLE], one.oracle)):
         same = list(group)
@@ -186,10 +190,10 @@ def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int |
     """Mark claims of the owner as sent, with what is in doubt from now on (None: all that is reserved), and renew the
     leases; returns the keys of those."""
     digests, dialect = digests_of(in_doubt), connection.dialect.name
-    claims = connection.exec_driver_sql(_TO_MARK[dialect], as_parameters(dialect, digests)).all() if digests else ()
-    marked, rows = set[str](), []
+    claims = in_words(connection, _TO_MARK[dialect], as_parameters(dialect, digests)) if digests else ()
+    marked, rows, whose = set[str](), [], storable(owner)
     for number, of_owner, lease_seconds, keys, reserved, doubts in claims:
-        if of_owner != storable(owner):
+        if of_owner != whose:
             continue
         bounds, amounts = json_value(reserved), json_value(doubts)
         for place, key in enumerate(parted(keys)):
@@ -198,8 +202,8 @@ def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int |
                 amounts[place] = bounds[place] if doubt is None else doubt
                 marked.add(key)
         rows.append((json_text(amounts), now + lease_seconds, number))
-    if rows:
-        connection.exec_driver_sql(_MARK[dialect], rows)
+    for row in rows:
+        in_words(connection, _MARK[dialect], row)
     return marked
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -62,13 +63,33 @@ class Content:
         return PackedAnswer(form, example, self.answer(place), *counts)
 
 
-def encode(answers: Sequence[PackedAnswer]) -> bytes:
-    """At most MOST answers whose members have the same names."""
-    columns: dict[str, Any] = {
-        name: _column([getattr(one, name) for one in answers]) for name in ("example", "form", *COUNTS)
-    }
-    said = {name: _column([one.answer[name] for one in answers]) for name in answers[0].answer}
-    return _compressed({"size": len(answers), **columns, "answer": said})
+class ChargedAnswer(Protocol):
+    """An answer and what its charge tells."""
+
+    @property
+    def answer(self) -> Mapping[str, Any]: ...
+    @property
+    def cost(self) -> int: ...
+    @property
+    def requests(self) -> int: ...
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+_counts = [(name, attrgetter(name)) for name in COUNTS]
+
+
+def encode(answers: Sequence[ChargedAnswer], examples: list[str], forms: list[int]) -> bytes:
+    """At most MOST answers whose members have the same names, and the examples and forms of their questions."""
+    columns: dict[str, Any] = {"size": len(answers), "example": _column(examples), "form": _column(forms)}
+    columns |= {name: _column(list(map(count, answers))) for name, count in _counts}
+    said = [one.answer for one in answers]
+    columns["answer"] = {name: _column(list(map(itemgetter(name), said))) for name in said[0]}
+    return _compressed(columns)
 
 
 def recode(content: Content, name: str, places: Collection[int], value: Any) -> bytes:
@@ -98,7 +119,8 @@ def _column(values: list[Any]) -> list[Any]:
         return values
     if first is None or isinstance(first, str | int | float):
         return [first] if len(set(map(type, values))) == 1 else values  # 1, 1.0 and true are equal
-    return [first] if len(set(map(json_text, values))) == 1 else values
+    same = ",".join([json_text(first)] * len(values))
+    return [first] if json_text(values) == f"[{same}]" else values
 
 
 def checksum(content: bytes) -> bytes:

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+from store.sql import in_words
+
+_HEX = re.compile(r"[0-9a-f]+")
 _BYTES = 32
 _FIND = {
     "sqlite": "SELECT key, pack, place FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
@@ -49,9 +51,11 @@ class PackPlace(NamedTuple):
     place: int
 
 
-def is_digest(key: str) -> bool:
-    """Whether the key is one that can be packed."""
-    return _DIGEST.fullmatch(key) is not None
+def packable(keys: Sequence[str]) -> Sequence[str]:
+    """Those of the keys that can be packed: mostly all, which is found out at once."""
+    if set(map(len, keys)) == {2 * _BYTES} and _HEX.fullmatch("".join(keys)):
+        return keys
+    return [key for key in keys if len(key) == 2 * _BYTES and _HEX.fullmatch(key)]
 
 
 def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPlace]:
@@ -60,7 +64,7 @@ def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPl
     if not digests:
         return {}
     name = connection.dialect.name
-    rows = connection.exec_driver_sql(_FIND[name], as_parameters(name, digests)).all()
+    rows = in_words(connection, _FIND[name], as_parameters(name, digests))
     return {key.hex(): PackPlace(pack, place) for key, pack, place in rows}
 
 
@@ -71,24 +75,23 @@ def as_parameters(dialect: str, digests: list[bytes]) -> tuple[Any, ...]:
 
 def digests_of(keys: Iterable[str]) -> list[bytes]:
     """Those of the keys that can be packed, as bytes."""
-    return [bytes.fromhex(key) for key in keys if _DIGEST.fullmatch(key)]
+    return _split(joined(packable(list(keys))))
 
 
 def add(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> set[str]:
     """Insert key, pack and place; returns the keys that another process had inserted first."""
-    given = [(bytes.fromhex(key), pack, place) for key, pack, place in rows]
-    if _execute(connection, _ADD, given) == len(given):
+    if _execute(connection, _ADD, rows) == len(rows):
         return set()
     found = find_packed(connection, [key for key, _, _ in rows])
     return {key for key, pack, place in rows if found.get(key) != PackPlace(pack, place)}
 
 
 def move(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> None:
-    _execute(connection, _MOVE, [(bytes.fromhex(key), pack, place) for key, pack, place in rows])
+    _execute(connection, _MOVE, rows)
 
 
 def remove(connection: Connection, keys: Iterable[str]) -> None:
-    digests = [bytes.fromhex(key) for key in keys]
+    digests = _split(joined(keys))
     if digests and connection.dialect.name == "sqlite":
         connection.exec_driver_sql(_REMOVE["sqlite"], [(digest,) for digest in digests])
     elif digests:
@@ -108,15 +111,23 @@ def joined(keys: Iterable[str]) -> bytes:
 
 
 def parted(keys: bytes) -> list[str]:
-    return [keys[start : start + _BYTES].hex() for start in range(0, len(keys), _BYTES)]
+    digits = keys.hex()
+    return [digits[start : start + 2 * _BYTES] for start in range(0, len(digits), 2 * _BYTES)]
 
 
-def _execute(connection: Connection, statement: dict[str, str], rows: Sequence[tuple[bytes, int, int]]) -> int:
+def _split(keys: bytes) -> list[bytes]:
+    return [keys[start : start + _BYTES] for start in range(0, len(keys), _BYTES)]
+
+
+def _execute(connection: Connection, statement: dict[str, str], rows: Sequence[tuple[str, int, int]]) -> int:
+    """With a key in hexadecimal, a pack and a place in each row."""
     if not rows:
         return 0
+    keys, packs, places = zip(*rows, strict=True)
+    digests = _split(joined(keys))
     if connection.dialect.name == "sqlite":
-        return connection.exec_driver_sql(statement["sqlite"], list(rows)).rowcount
-    return connection.exec_driver_sql(statement["postgresql"], tuple(map(list, zip(*rows, strict=True)))).rowcount
+        return connection.exec_driver_sql(statement["sqlite"], list(zip(digests, packs, places, strict=True))).rowcount
+    return connection.exec_driver_sql(statement["postgresql"], (digests, list(packs), list(places))).rowcount
 
 
 @lru_cache(maxsize=64)

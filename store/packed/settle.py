@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 from store.packed.answers import NewPack, form_numbers, form_of, keep_packs, unpack
 from store.packed.claims import PACKED_FENCE, PackedClaim, delete_claims, leave, packed_claims_of, take_out
-from store.packed.content import PackedAnswer
+from store.packed.content import ChargedAnswer
 from store.packed.keys import find_packed, move, new_packs
 from store.schema import storable
 
 
-class Answered(Protocol):
+class Answered(ChargedAnswer, Protocol):
     """An answer that is to be kept."""
 
     @property
@@ -29,18 +30,6 @@ class Answered(Protocol):
     def kind(self) -> str: ...
     @property
     def question(self) -> Mapping[str, Any]: ...
-    @property
-    def answer(self) -> Mapping[str, Any]: ...
-    @property
-    def cost(self) -> int: ...
-    @property
-    def requests(self) -> int: ...
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
     @property
     def in_doubt(self) -> int: ...
     @property
@@ -76,7 +65,7 @@ class _Part(NamedTuple):
 
     claim: PackedClaim
     identity: int
-    records: list[Any]
+    records: list[Any]  # in the order of the claim
 
 
 def settle_packed(
@@ -93,15 +82,25 @@ def settle_packed(
         if at is not None and at.pack not in claims and one.fence == PACKED_FENCE:
             settled.repeated.append(one.key)
         elif at is not None and at.pack in claims and one.fence == PACKED_FENCE and _fits(one):
-            groups[at.pack, identity_of(one), one.kind, *one.answer].append(one)
+            groups[at.pack, identity_of(one), one.kind, tuple(one.answer)].append(one)
         else:
             rest.append(one)
     _make_rows(connection, claims, [one.key for one in rest if one.key in found])
-    parts = [_Part(claims[pack], identity, group) for (pack, identity, *_), group in groups.items()]
+    parts = [
+        _Part(claims[pack], identity, _ordered(group, claims[pack])) for (pack, identity, *_), group in groups.items()
+    ]
     if parts:
         _keep(connection, parts, now)
         settled.bookings = [_booking(part) for part in parts]
     return settled, rest
+
+
+def _ordered(records: list[R], claim: PackedClaim) -> list[R]:
+    """As their keys are in the claim: by key, as they come, unless the claim was put together otherwise."""
+    if [one.key for one in records] == claim.keys:
+        return records
+    at = {key: place for place, key in enumerate(claim.keys)}
+    return sorted(records, key=lambda one: at[one.key])
 
 
 def _fits(one: Answered) -> bool:
@@ -129,14 +128,13 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
     fresh = iter(new_packs(connection, is_whole.count(False)) if not all(is_whole) else ())
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
     for part, of_part, whole in zip(parts, texts, is_whole, strict=True):
-        said = {one.key: _answer(one, numbers[text]) for one, text in zip(part.records, of_part, strict=True)}
-        ordered = [key for key in part.claim.keys if key in said]
-        number = part.claim.id if whole else next(fresh)
-        answers = [said[key] for key in ordered]
-        new.append(NewPack(number, part.claim.run, part.identity, storable(part.records[0].kind), answers))
+        records, number = part.records, part.claim.id if whole else next(fresh)
+        examples, forms = [one.question["example"] for one in records], [numbers[text] for text in of_part]
+        kind = storable(records[0].kind)
+        new.append(NewPack(number, part.claim.run, part.identity, kind, records, examples, forms))
         if not whole:
-            moved += [(key, number, place) for place, key in enumerate(ordered)]
-            ended[part.claim.id].update(ordered)
+            moved += [(one.key, number, place) for place, one in enumerate(records)]
+            ended[part.claim.id].update(one.key for one in records)
     keep_packs(connection, new, now)
     if moved:
         move(connection, moved)
@@ -145,21 +143,14 @@ def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
         leave(connection, claim, ended[claim.id])
 
 
-def _answer(one: Answered, form: int) -> PackedAnswer:
-    counts = (one.cost, one.requests, one.input_tokens, one.output_tokens, one.seconds)
-    return PackedAnswer(form, one.question["example"], one.answer, *counts)
+_summed = [attrgetter(name) for name in ("cost", "requests", "input_tokens", "output_tokens")]
 
 
 def _booking(part: _Part) -> Booking:
-    answered = {one.key for one in part.records}
-    held = zip(part.claim.keys, part.claim.reserved, strict=True)
-    names = ("cost", "requests", "input_tokens", "output_tokens")
-    return Booking(
-        part.claim.run,
-        part.claim.scope,
-        storable(part.records[0].oracle),
-        storable(part.records[0].kind),
-        len(part.records),
-        sum(reserved for key, reserved in held if key in answered),
-        *(sum(getattr(one, name) for one in part.records) for name in names),
-    )
+    records, claim = part.records, part.claim
+    reserved = sum(claim.reserved)
+    if len(records) < len(claim.keys):
+        answered = {one.key for one in records}
+        reserved = sum(price for key, price in zip(claim.keys, claim.reserved, strict=True) if key in answered)
+    about = (storable(records[0].oracle), storable(records[0].kind), len(records), reserved)
+    return Booking(claim.run, claim.scope, *about, *(sum(map(count, records)) for count in _summed))

@@ -15,11 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discovery.questions import Kind
-from models.keys import QuestionKeys, question_key
+from models.keys import QuestionKeys, kept_key, question_key
 from models.oracle import (
     Answer,
     Choose,
     Compare,
+    Exemplar,
     Family,
     Feature,
     Label,
@@ -168,6 +169,20 @@ KEPT = [
     "ffe054fe7ae0cb6d866c3e10194404f07afbcc57ddade73ba06261661442fb32",
     "ffe054fe7ae0cb6d09a40d7f22d854b2d9d9d46bc0da7ea1da692c5de24a445c",
 ]
+
+
+@settings(deadline=None)
+@given(st.lists(st.builds(Feature, WORDS, WORDS), min_size=1, max_size=4), st.lists(EXAMPLES, min_size=1, max_size=4))
+def test_a_label_has_the_key_of_its_content_whatever_was_asked_before(
+    features: list[Feature], examples: list[Example]
+) -> None:
+    who, shown = OracleIdentity("kind", "model"), Exemplar(Example("shown", "d" * 64), True)
+    keys = QuestionKeys(who)
+    with_exemplars = [replace(feature, exemplars=(shown,), models_see=1) for feature in features]
+    for example_ in (*examples, shown.example):
+        for feature in (*features, *with_exemplars, *features):
+            asked = Label(feature, example_, 1)
+            assert keys.of(asked) == kept_key(who.to_json(), asked.content)
 
 
 def test_keys_are_the_same_in_every_process_and_in_every_release() -> None:
