@@ -85,6 +85,11 @@ def may_cost(text: str) -> bool:
     return spec.kind == "openai" or any("price" in name or name == "hourly" for name, _ in spec.parameters)
 
 
+def is_local(text: str) -> bool:
+    """Whether its model is loaded by this process."""
+    return OracleSpec.parse(text).kind in ("contrastive", "vlm")
+
+
 READS_BRIEF = ("openai", "vlm", "human")
 
 

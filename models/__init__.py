@@ -21,6 +21,7 @@ from models.oracle import (
     Feature,
     Forecast,
     Label,
+    LoadsModel,
     Measured,
     Money,
     NamedFeature,

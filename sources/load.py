@@ -101,18 +101,17 @@ def _examine_all(
 
 
 def vanished(examples: Sequence[Example]) -> list[Quarantined]:
-    """Those whose picture is gone or has changed since they were read."""
+    """Those whose picture is gone, has changed since they were read, or cannot be opened."""
     with ThreadPoolExecutor(THREADS, thread_name_prefix="examine") as pool:
         return [found for found in pool.map(_vanished, examples) if found is not None]
 
 
 def _vanished(example: Example) -> Quarantined | None:
     try:
-        if example.image is not None:
-            example.image_bytes()
+        bad = problem_of(example.image_bytes()) if example.image is not None else None
     except Vanished as problem:
-        return Quarantined(example.id, str(problem))
-    return None
+        bad = str(problem)
+    return None if bad is None else Quarantined(example.id, bad)
 
 
 def _result(found: Future[Example | Quarantined] | Example | Quarantined) -> Example | Quarantined:

@@ -91,7 +91,7 @@ def in_words(connection: Connection, statement: str, values: tuple[Any, ...]) ->
         return done.all() if done.returns_rows else ()
     library: Any = connection.dialect.loaded_dbapi
     try:
-        rows: list[Any] = connection.connection.execute(statement, values).fetchall()  # type: ignore[attr-defined]
+        rows: list[Any] = connection.connection.execute(statement, values).fetchall()
         return rows
     except library.Error as error:
         raise DBAPIError.instance(statement, None, error, library.Error, True, dialect=connection.dialect) from error

@@ -3,7 +3,7 @@
     python -m benchmarks.enrichment.local [--examples 10000] [--features 30] [--rounds 3]
 
 Both label the same drawn faces with the shipped model, each in a process of its own and the two in turn; an enrichment
-is the whole command, with Prefect, store and table. The two tables must be equal."""
+is the whole command, with store, table and Prefect, whose server it starts anew. The two tables must be equal."""
 
 from __future__ import annotations
 
@@ -83,12 +83,15 @@ def by_enrich(folder: Path, number: int) -> tuple[float, float]:
     own.mkdir()
     options = ["--features", str(folder / "features.csv"), "--oracle", "contrastive", "--out", str(own / "out")]
     kept = {name: str(own / name) for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "PREFECT_HOME")}
-    command = [sys.executable, "-m", "flows", "enrich", str(folder / "faces"), *options]
-    return timed(command, kept | {"TWOTHIRDS_SERVER_MINUTES": "0"})
+    command = [sys.executable, "-m", "flows"]
+    try:
+        return timed([*command, "enrich", str(folder / "faces"), *options], kept)
+    finally:  # else the server waits for the next run
+        subprocess.run([*command, "server", "stop"], env=os.environ | kept, capture_output=True, check=True)
 
 
 def timed(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds by the clock and of the processor, all child processes included."""
+    """Seconds by the clock, and of the processor without those of a server that goes on in the background."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from models import (
     ExampleChanged,
     Feature,
     Labelled,
+    LoadsModel,
     Money,
     Oracle,
     OracleError,
@@ -132,9 +134,20 @@ class Resources:
         of_run = [recorded for (run, _), recorded in list(self._recorded.items()) if run == run_id]
         return sum(one.paid_calls + one.cached_calls for one in of_run), sum(one.cost for one in of_run)
 
+    def load_ahead(self, settings: EnrichSettings) -> None:
+        """Load the model, if there is one. What is wrong with it is told when it is used."""
+        with suppress(Exception):
+            oracle = self.oracle_and_store(settings)[0]
+            if isinstance(oracle, LoadsModel):
+                oracle.load()
+
     def close(self) -> None:
-        for _, store in self._opened.values():
-            store.close()
+        """What is asked for after that is opened anew."""
+        with self._opening:
+            for _, store in self._opened.values():
+                store.close()
+            self._opened.clear()
+            self._recorded.clear()
 
 
 _OF_THIS_WORKER = Resources()  # used by labellers that came from another process, and by nothing else
@@ -178,8 +191,9 @@ class Labeller:
             with lock:
                 found.count(answer, str(recorded.identity))
 
-        found.unlike = unlike(recorded.oracle, batch.examples)
         labelled = self._label(recorded, batch, count, found)
+        gone = {one.id for one in found.left_out}
+        found.unlike = unlike(recorded.oracle, [one for one in batch.examples if one.id not in gone])
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))
             lost.found, lost.away = found, isinstance(labelled.stopped, ServerAway)

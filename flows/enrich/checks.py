@@ -20,9 +20,14 @@ from sources import Example, find_rows, iter_examples
 LOOKED_AT = 100  # examples at most, until one is readable
 
 
+def folder_of(settings: EnrichSettings) -> Path:
+    """Where the table is, on this machine."""
+    return local_folder(settings.out) if settings.out else default_folder(settings.dataset)
+
+
 def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     """Where the table is and which features are asked; raises what bad input deserves before anything is started."""
-    folder = local_folder(settings.out) if settings.out else default_folder(settings.dataset)
+    folder = folder_of(settings)
     check_writable(folder)
     features = read_features(settings.features)
     oracles = [one for one in (settings.oracle, settings.cheap) if one is not None]

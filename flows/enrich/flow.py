@@ -24,7 +24,7 @@ from prefect.client.schemas.objects import State
 from flows.discover import Savings, StopReason
 from flows.enrich.batches import BatchLost, Labeller, Resources
 from flows.enrich.changes import Changes
-from flows.enrich.checks import LOOKED_AT, check, check_oracles
+from flows.enrich.checks import LOOKED_AT, check, check_oracles, folder_of
 from flows.enrich.outcome import NightOutcome, complete_history
 from flows.enrich.pool import Submit
 from flows.enrich.predict import Predictor
@@ -33,7 +33,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Enrichment
 from flows.enrich.values import ValueTable, Valuing
-from flows.oracle_specs import deciding, may_cost
+from flows.oracle_specs import deciding, is_local, may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
 from flows.reviewing import suspend
@@ -44,6 +44,7 @@ from models import (
     AnswersUnusable,
     Feature,
     Label,
+    LoadsModel,
     Oracle,
     OracleLost,
     OracleUnavailable,
@@ -134,7 +135,7 @@ def enrich_flow(settings: EnrichSettings) -> dict[str, Any] | State[Any]:
     return run_in_flow(lambda history: _enrich(settings, history).to_json(), settings)
 
 
-def _enrich(settings: EnrichSettings, history: History) -> EnrichSummary:
+def _enrich(settings: EnrichSettings, history: History, resources: Resources | None = None) -> EnrichSummary:
     """Within a flow run, or after it was lost."""
 
     def probe(oracle: Oracle) -> None:
@@ -150,6 +151,7 @@ def _enrich(settings: EnrichSettings, history: History) -> EnrichSummary:
             connect=probe,
             display=history.display,
             on_pending=partial(suspend, history, name),
+            resources=resources,
         )
     history.log(*(f"skipped {one.id}: {one.reason}" for one in summary.left_out), *summary.lines())
     history.tell(publish_enrichment, artifact_key("enriched", name), name, summary.to_json(), summary.lines())
@@ -172,6 +174,7 @@ def enrich_with(
     connect: Callable[[Oracle], None] = connect,
     display: Display = SILENT,
     on_pending: Callable[[Store, str, AnswersPending], None] = lambda *_: None,
+    resources: Resources | None = None,
 ) -> EnrichSummary:
     """The whole enrichment as plain Python; the flow passes tasks on a cluster, benchmarks and tests nothing."""
     folder, features = check(settings)
@@ -180,7 +183,7 @@ def enrich_with(
     with (
         locked(folder),
         nullcontext(submit) if submit else local_submit(settings.workers) as how,
-        closing(Resources(display)) as resources,
+        closing(resources or Resources(display)) as resources,
     ):
         if settings.out:  # under the lock, which other runs on this machine respect
             out = OutFolder.of(settings.out, SUMMARY, growing=GROWING)
@@ -258,6 +261,7 @@ class _Job:
                 drop_gone=settings.drop_gone,
                 predictor=self._predictor(oracle.identity.to_json()),
                 cheap=self._cheap(labeller),
+                opens_all=isinstance(oracle, LoadsModel) and oracle.opens_pictures,
             )
             run.spending = changes = work.changes
             changes.run_id = run_id
@@ -347,10 +351,14 @@ def table_folder(out: str, *, writable: bool = True) -> OutFolder:
 
 
 def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:
-    """An enrichment as a flow run."""
-    work, last, name = partial(_enrich, settings), publish_enrichment.name, name_of(settings.dataset)
-    summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)
-    return summary
+    """An enrichment as a flow run. A local model is loaded while Prefect starts, unless there may be nothing new."""
+    last, name = publish_enrichment.name, name_of(settings.dataset)
+    with closing(Resources(display)) as resources:
+        if is_local(settings.oracle) and not table_version(folder_of(settings)):
+            threading.Thread(target=resources.load_ahead, args=(settings,), name="load", daemon=True).start()
+        work = partial(_enrich, settings, resources=resources)
+        summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)
+        return summary
 
 
 @shows_settings(EnrichSettings)

@@ -46,7 +46,9 @@ class Enrichment:
         drop_gone: bool = False,
         predictor: Predictor | None = None,
         cheap: Labeller | None = None,
+        opens_all: bool = False,
     ) -> None:
+        self._opens_all = opens_all  # the oracle opens every picture itself, and says which it cannot
         self.predictor, self._cheap, self._drops = predictor, cheap, drop_gone
         self.table = table
         self.changes = Changes()
@@ -114,9 +116,9 @@ class Enrichment:
         changes.cells = [Cells(now_at[one.rows], one.columns, one.chances) for one in changes.cells]
 
     def _examples(self, spec: str, columns: Columns) -> Iterator[Example]:
-        known, remarks = self.table.row_with, self.changes.remarks
+        known, remarks, left = self.table.row_with, self.changes.remarks, self.predictor is None and self._opens_all
         for found in iter_examples(
-            spec, columns, known=lambda digest: known(digest) is not None, remark=remarks.append
+            spec, columns, known=lambda digest: left or known(digest) is not None, remark=remarks.append
         ):
             self._mark_seen(found.id)
             if isinstance(found, Quarantined):

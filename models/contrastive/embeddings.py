@@ -49,6 +49,7 @@ class Embedder:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(files.location, **source)
             processor = transformers.AutoImageProcessor
             self._pixels: Any = processor.from_pretrained(files.location, backend="pil", **source)
+            self._shape = _fixed_shape(self._pixels)
         self.sigmoid = hasattr(self._model, "logit_bias")
         self.scale = float(self._model.logit_scale.detach().exp())
         self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0
@@ -87,9 +88,18 @@ class Embedder:
         for batch in batches(examples):
             for pictures in opened_pictures(batch):
                 with explained(f"model {self.name!r} cannot take the pictures"):
-                    encoded = self._pixels(images=pictures, return_tensors="pt")
+                    encoded = self._encoded(pictures)
                 parts.append(self._vectors(self._model.get_image_features, encoded))
         return np.concatenate(parts[1:] or parts)
+
+    def _encoded(self, pictures: list[Image]) -> Any:
+        """As the model's own processor does it, which resizes by way of two arrays: here it finds the size as it is."""
+        if self._shape is None:
+            return self._pixels(images=pictures, return_tensors="pt")
+        resized = [
+            one if one.size == self._shape else one.resize(self._shape, self._pixels.resample) for one in pictures
+        ]
+        return self._pixels(images=resized, do_resize=False, return_tensors="pt")
 
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch
@@ -125,6 +135,10 @@ class Embeddings:
             if self._embedder is None:
                 self._embedder = Embedder(self._files)
             return self._embedder
+
+    def load(self) -> None:
+        """Load the model now, not when the first vector is needed."""
+        _ = self.embedder
 
     def images(self, examples: Sequence[Example]) -> Vectors:
         digests = [example.digest for example in examples]
@@ -183,11 +197,21 @@ def batches(items: Sequence[Any]) -> Iterator[list[Any]]:
         yield list(items[start : start + BATCH])
 
 
+def _fixed_shape(processor: Any) -> tuple[int, int] | None:
+    """Width and height to which it resizes every picture, whatever shape that has; None where it does otherwise."""
+    size = processor.size
+    kept = any(getattr(size, name, None) for name in ("shortest_edge", "longest_edge", "max_height", "max_width"))
+    width, height = getattr(size, "width", None), getattr(size, "height", None)
+    plain = processor.do_resize and isinstance(processor.resample, int) and not kept
+    return (width, height) if plain and width and height else None
+
+
 def opened_pictures(batch: Sequence[Example]) -> Iterator[list[Image]]:
-    """The pictures of a batch, in parts where they are so large that they would fill the memory."""
+    """The pictures of a batch, in parts where they are so large that they would fill the memory. Raises ExampleChanged
+    for one that cannot be opened: whoever reads the data set may leave that to us."""
     pictures, pixels = [], 0
     for example in batch:
-        with changes_raised():
+        with changes_raised(unreadable=True):
             pictures.append(open_image(example))
         pixels += pictures[-1].width * pictures[-1].height
         if pixels > MAX_BATCH_PIXELS:

@@ -68,6 +68,7 @@ class ContrastiveOracle:
     beside the weights; `cache` a folder for the vectors of pictures, or None to keep them in memory only."""
 
     width = 512
+    opens_pictures = True
 
     def __init__(
         self,
@@ -182,6 +183,9 @@ class ContrastiveOracle:
 
     def check(self, examples: Sequence[Example]) -> None:
         _pictures(examples)
+
+    def load(self) -> None:
+        self._embeddings.load()
 
     def _compare(self, question: Compare) -> Answer:
         shown = [*question.examples, *question.without]

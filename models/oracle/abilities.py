@@ -174,6 +174,17 @@ class ComputesLabels(Protocol):
 
 
 @runtime_checkable
+class LoadsModel(Protocol):
+    """An oracle with a model on this machine, which it loads when it is first asked, or ahead of that. Where
+    `opens_pictures` is set it opens every picture that it was not asked about before, and raises ExampleChanged for
+    one that cannot be read."""
+
+    opens_pictures: bool
+
+    def load(self) -> None: ...
+
+
+@runtime_checkable
 class AsksAnew(Protocol):
     """An oracle that may find an earlier reply to a question again, as in a provider's batch."""
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sources import Vanished
+from sources import DatasetError, Vanished
 
 if TYPE_CHECKING:
     from models.oracle.questions import Question
@@ -77,9 +77,11 @@ class AnswersPending(OracleError):
 
 
 @contextmanager
-def changes_raised() -> Iterator[None]:
-    """Around reading images: one that is gone or has changed raises ExampleChanged."""
+def changes_raised(*, unreadable: bool = False) -> Iterator[None]:
+    """Around reading images: one that is gone or has changed, or cannot be read at all, raises ExampleChanged."""
     try:
         yield
-    except Vanished as problem:
-        raise ExampleChanged(str(problem)) from None
+    except DatasetError as problem:
+        if unreadable or isinstance(problem, Vanished):
+            raise ExampleChanged(str(problem)) from None
+        raise

@@ -180,5 +180,7 @@ def _on_white(image: Image.Image) -> Image.Image:
     if not image.has_transparency_data:
         return image.convert("RGB")
     with_alpha = image.convert("RGBA")
+    if with_alpha.getchannel("A").getextrema() == (255, 255):  # nothing shows through
+        return with_alpha.convert("RGB")
     white = Image.new("RGBA", image.size, "white")
     return Image.alpha_composite(white, with_alpha).convert("RGB")

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from flows.enrich.batches import Resources
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
-from models.oracle import Feature, Label, Verdict
+from models.oracle import Feature, Label, OracleError, Verdict
 from sources.load import load_dataset
 from store import Store
 
@@ -80,3 +81,48 @@ def test_a_second_night_computes_what_is_new_only(faces: Path, store_url: str) -
     summary = night(faces, store_url)
     assert (summary["added"], summary["unchanged"], summary["paid_calls"]) == (1, 12, len(NAMES))
     assert labels(faces).loc[before.index, list(NAMES)].equals(before[list(NAMES)])
+
+
+def test_pictures_that_cannot_be_read_are_left_out_for_the_reason_that_reading_gives(
+    faces: Path, store_url: str
+) -> None:
+    whole = sorted(faces.iterdir())
+    (faces / "broken.png").write_bytes(whole[0].read_bytes()[:400])
+    (faces / "empty.png").write_bytes(b"")
+    summary = night(faces, store_url)
+    read = {one.id: one.reason for one in load_dataset(str(faces)).quarantined}
+    assert {one["id"]: one["reason"] for one in summary["left_out"]} == read
+    assert set(read) == {"broken.png", "empty.png"}
+    assert (summary["added"], set(labels(faces).index)) == (12, {path.name for path in whole})
+    assert night(faces, store_url)["unchanged"] == 12
+
+
+def test_a_folder_in_which_no_picture_can_be_read_leaves_an_empty_table(faces: Path, store_url: str) -> None:
+    for path in faces.iterdir():
+        path.write_bytes(path.read_bytes()[:400])
+    summary = night(faces, store_url)
+    assert (summary["added"], len(summary["left_out"])) == (0, 12)
+
+
+def test_a_model_that_was_loaded_ahead_labels_the_same(faces: Path, store_url: str) -> None:
+    night(faces, store_url)
+    alone = labels(faces)
+    about = {"features": "; ".join(NAMES), "oracle": "contrastive", "store": store_url}
+    settings = EnrichSettings(dataset=str(faces), out=str(faces.parent / "ahead"), **about)
+    resources = Resources()
+    resources.load_ahead(settings)
+    enrich_with(settings, resources=resources)
+    ahead = pd.read_parquet(faces.parent / "ahead" / "labels.parquet").set_index("id")
+    assert ahead[list(NAMES)].equals(alone[list(NAMES)])
+    resources.load_ahead(settings)  # after the run has closed it: opened anew
+    assert isinstance(resources.oracle_and_store(settings)[0], ContrastiveOracle)
+    resources.close()
+
+
+def test_what_is_wrong_with_a_model_is_told_when_it_is_used(faces: Path, store_url: str) -> None:
+    about = {"features": "; ".join(NAMES), "oracle": f"contrastive:{faces / 'nowhere'}", "store": store_url}
+    settings = EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about)
+    resources = Resources()
+    resources.load_ahead(settings)
+    with pytest.raises(OracleError, match="nowhere"):
+        enrich_with(settings, resources=resources)
