@@ -2,6 +2,7 @@
 
 from tests.support.fake_openai.batches import BatchManners
 from tests.support.fake_openai.faults import CHARGED, FAILURES, IN_DOUBT, REPEATS, SPOILERS, USAGES
+from tests.support.fake_openai.foreign import Served, WidelyReadServer
 from tests.support.fake_openai.lifelike import Habits, LifelikeServer
 from tests.support.fake_openai.mind import Mind
 from tests.support.fake_openai.server import BATCHES, CHAT, COMPARISONS, DECISIONS, FILES, LABELS, Abilities, FakeOpenAI
@@ -25,4 +26,6 @@ __all__ = [
     "Habits",
     "LifelikeServer",
     "Mind",
+    "Served",
+    "WidelyReadServer",
 ]

@@ -90,7 +90,9 @@ def _without_half(content: str) -> str:
 
 
 def _half(data: Data) -> Data:
-    """Without every other number, and without the labels of every other example."""
+    """Without every other number, without the labels of every other example, or of every other field."""
+    if all(isinstance(value, bool) and not key.isdigit() and len(key) > 1 for key, value in data.items()):
+        return {key: value for place, (key, value) in enumerate(data.items()) if not place % 2}
     left = {key: value for key, value in data.items() if not key.isdigit() or int(key) % 2}
     if not all(len(key) == 1 and key.isupper() for key in left):
         return left

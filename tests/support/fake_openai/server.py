@@ -179,6 +179,7 @@ class FakeOpenAI:
             repeat_prompt(body, data)
         elif fault in SPOILERS:
             SPOILERS[fault](data)
+        self._as_asked(body, data)
         good = Response.of(data)
         good.delay = self.abilities.latency
         if fault in FAILURES:
@@ -186,6 +187,9 @@ class FakeOpenAI:
         if fault not in USAGES:
             self.book.append(Charge(path, data["usage"], _is_probe(body)))
         return good
+
+    def _as_asked(self, body: dict[str, Any], data: dict[str, Any]) -> None:
+        """Change a reply to the form that the request asks for, e.g. the call of a tool."""
 
     def _next_fault(self, path: str, body: dict[str, Any]) -> str | None:
         for name in (path, _kind_of_chat(body) if path == CHAT else ""):

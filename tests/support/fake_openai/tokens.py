@@ -95,9 +95,14 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     if isinstance(schema, dict) and "json_schema" in schema:
         text = json.dumps(schema["json_schema"], separators=(",", ":"))
         yield text, text_tokens(text)
+    for tool in body.get("tools") or ():
+        text = _declared(tool["function"])
+        yield text, text_tokens(text)
     for message in body["messages"]:
         yield message["role"], PER_MESSAGE
-        content = message["content"]
+        for call in message.get("tool_calls") or ():
+            yield call["function"]["arguments"], text_tokens(call["function"]["arguments"])
+        content = message.get("content") or ""
         parts: list[dict[str, Any]] = [{"text": content}] if isinstance(content, str) else content
         for part in parts:
             if "text" in part:
@@ -105,3 +110,13 @@ def _pieces(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             else:
                 url, detail = part["image_url"]["url"], part["image_url"].get("detail", "auto")
                 yield url, picture_tokens(body["model"], *_size(url), detail)
+
+
+def _declared(function: Mapping[str, Any]) -> str:
+    """A tool as models are shown it: a type with a comment for every description."""
+    lines = [f"// {function['description']}"] if function.get("description") else []
+    lines.append(f"type {function['name']} = (_: {{")
+    for name, schema in function.get("parameters", {}).get("properties", {}).items():
+        lines += [f"// {schema['description']}"] if schema.get("description") else []
+        lines.append(f"{name}: {schema.get('type', 'any')},")
+    return "\n".join(["namespace functions {", *lines, "}) => any;", "}"]) + "\n"

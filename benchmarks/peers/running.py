@@ -1,0 +1,262 @@
+"""A tool at work: its job, its process, the server that it asks, and what came of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.environments import python_of
+from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
+from benchmarks.price.data import common_columns, feature_list
+from models.prices import parse_price
+from sources import Dataset, load_dataset
+from tests.support.fake_openai import Habits, WidelyReadServer
+
+ROOT = Path(__file__).resolve().parents[2]
+CALM = Habits(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
+LONGEST = 600.0  # seconds of one run
+GRACE = 0.5  # seconds: what was answered so long before a kill has arrived
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    module: str  # in benchmarks/peers/tools
+    environment: str = ""  # empty: this project's own
+    variant: str = ""
+    budget: bool = False  # whether it has one
+
+
+OURS = Tool("twothirds", "ours", budget=True)
+TOOLS = (
+    OURS,
+    Tool("instructor + asyncio", "with_instructor", "instructor"),
+    Tool("the same with its cache on disk", "with_instructor", "instructor", "cached"),
+    Tool("Curator", "with_curator", "curator"),
+    Tool("LOTUS", "with_lotus", "lotus", budget=True),
+    Tool("distilabel", "with_distilabel", "distilabel"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Examples and features that all tools are given."""
+
+    name: str
+    path: Path
+    count: int  # of features
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        return load_dataset(str(self.path))
+
+    @cached_property
+    def names(self) -> list[str]:
+        folder = self.path if self.path.is_dir() else self.path.parent
+        return common_columns(folder / "truth.csv", self.count)
+
+    @property
+    def labels(self) -> int:
+        return len(self.dataset.examples) * len(self.names)
+
+    def items(self) -> tuple[Item, ...]:
+        if self.path.is_dir():
+            return tuple(Item(one.id, picture=str(self.path / one.id)) for one in self.dataset.examples)
+        with self.path.open(newline="", encoding="utf-8") as file:
+            return tuple(Item(row["id"], row["text"]) for row in csv.DictReader(file))
+
+    def truth(self) -> Labels:
+        truth = self.dataset.truth
+        assert truth is not None
+        columns = {field_of(name): truth.columns.index(name) for name in self.names}
+        rows = zip(self.dataset.examples, truth.matrix, strict=True)
+        return {one.id: {field: bool(row[column]) for field, column in columns.items()} for one, row in rows}
+
+
+def field_of(name: str) -> str:
+    return re.sub(r"\W+", "_", name)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a tool did, by its result and by the server's book."""
+
+    wanted: int  # labels
+    right: int
+    wrong: int
+    seconds: float  # from the first question to the last answer
+    beside: float  # seconds of the program before and after that
+    requests: int
+    tokens: int
+    usd: float
+    versions: dict[str, str]
+    note: str = ""
+
+    @property
+    def lost(self) -> int:
+        return self.wanted - self.right - self.wrong
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What the server was asked again after a kill, in labels."""
+
+    before: int  # answered before the kill
+    again: int  # of these, answers that had arrived and were paid again
+    in_flight: int  # answers under way at the kill that were paid again
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Bench:
+    folder: Path
+    seed: int
+    concurrency: int = 16
+    first: float = 0.25  # seconds until a reply begins
+    per_token: float = 0.005
+
+    @contextmanager
+    def served(self, case: Case, habits: Habits = CALM) -> Iterator[WidelyReadServer]:
+        terms = {"price": parse_price(PRICE), "seed": self.seed, "first": self.first, "per_token": self.per_token}
+        with WidelyReadServer(case.dataset, habits, **terms) as server:  # type: ignore[arg-type]
+            yield server
+
+    def job(self, tool: Tool, case: Case, server: WidelyReadServer, name: str) -> Job:
+        state = self.folder / name
+        state.mkdir()
+        features = feature_list(state / "features.csv", case.names)
+        fields = tuple(Field(one.name, field_of(one.name), one.definition) for one in features)
+        places = {"features": str(state / "features.csv"), "state": str(state), "result": str(state / "result.json")}
+        return Job(
+            server.base_url,
+            str(case.path),
+            items=case.items(),
+            fields=fields,
+            concurrency=self.concurrency,
+            variant=tool.variant,
+            **places,
+        )
+
+    def run(self, tool: Tool, case: Case, name: str, bad: float = 0.0, budget: float | None = None) -> Outcome:
+        with self.served(case) as server:
+            if bad:
+                server.misbehave(bad, ("prose", "half the labels"), self.seed)
+            job = replace(self.job(tool, case, server, name), budget=budget)
+            return self._finished(tool, case, job, server)
+
+    def killed(self, tool: Tool, case: Case, name: str) -> Killed:
+        """Killed when half of the labels are answered, and started again."""
+        with self.served(case) as server:
+            job = self.job(tool, case, server, name)
+            process = start(tool, job)
+            while process.poll() is None and answered(server) < case.labels / 2:
+                time.sleep(0.02)
+            ended = time.time()
+            stop(process)
+            before = len(server.served)
+            outcome = self._finished(tool, case, job, server)
+            earlier, later = server.served[:before], server.served[before:]
+            again = Counter(cell for one in later for cell in one.cells)
+            arrived = {cell for one in earlier if one.replied < ended - GRACE for cell in one.cells}
+            under_way = {cell for one in earlier for cell in one.cells} - arrived
+            return Killed(
+                len(arrived | under_way),
+                sum(again[cell] for cell in arrived),
+                sum(again[cell] for cell in under_way),
+                outcome,
+            )
+
+    def _finished(self, tool: Tool, case: Case, job: Job, server: WidelyReadServer) -> Outcome:
+        began = time.time()
+        process = start(tool, job)
+        try:
+            process.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            return judged(case, server, {"note": f"not finished after {LONGEST:.0f} s"}, began)
+        finally:
+            stop(process)
+        path = Path(job.result)
+        if not path.exists():
+            return judged(case, server, {"note": f"ended with status {process.returncode}: {last_line(job)}"}, began)
+        return judged(case, server, json.loads(path.read_text(encoding="utf-8")), began)
+
+
+def judged(case: Case, server: WidelyReadServer, result: dict[str, Any], began: float) -> Outcome:
+    labels: Labels = result.get("labels", {})
+    truth = case.truth().items()
+    said = [(labels.get(item, {}).get(field), true) for item, row in truth for field, true in row.items()]
+    right = sum(label is not None and label == true for label, true in said)
+    wrong = sum(label is not None and label != true for label, true in said)
+    book = server.summary()
+    asked = [one for one in server.served if one.cells and one.arrived >= began]
+    seconds = max(one.replied for one in asked) - min(one.arrived for one in asked) if asked else 0.0
+    return Outcome(
+        case.labels,
+        right,
+        wrong,
+        seconds,
+        time.time() - began - seconds,
+        book["charged_requests"],
+        book["prompt_tokens"] + book["completion_tokens"],
+        book["usd"],
+        result.get("versions", {}),
+        result.get("note", ""),
+    )
+
+
+def answered(server: WidelyReadServer) -> int:
+    now = time.time()
+    return len({cell for one in list(server.served) if one.replied <= now for cell in one.cells})
+
+
+def start(tool: Tool, job: Job) -> subprocess.Popen[bytes]:
+    """The tool's program, in a process group of its own."""
+    python = python_of(tool.environment)
+    assert python is not None, f"{tool.environment} is not installed"
+    state = Path(job.state)
+    job.write(state / "job.json")
+    with (state / "output.txt").open("ab") as output:
+        return subprocess.Popen(
+            [str(python), "-m", f"benchmarks.peers.tools.{tool.module}", str(state / "job.json")],
+            cwd=ROOT,
+            env=environment(state, python),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def environment(state: Path, python: Path) -> dict[str, str]:
+    """Nothing is told to anybody or fetched from anywhere, and what a tool keeps lies in its folder."""
+    told = {"TELEMETRY_ENABLED": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
+    told |= {"OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
+    homes = {"HF_HOME": "hf", "XDG_DATA_HOME": "data", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
+    kept = {name: str(state / place) for name, place in homes.items()}
+    tables = sorted(python.parents[1].glob("lib/*/site-packages/litellm/litellm_core_utils/tokenizers"))
+    told |= {"TIKTOKEN_CACHE_DIR": str(tables[0])} if tables else {}  # it would be fetched otherwise
+    shared = {"PREFECT_HOME": str(state.parent / "prefect"), "TWOTHIRDS_SERVER_MINUTES": "0"}
+    return os.environ | told | kept | shared
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """At once, with all that it has started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def last_line(job: Job) -> str:
+    lines: Sequence[str] = (Path(job.state) / "output.txt").read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:200]

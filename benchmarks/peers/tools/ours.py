@@ -1,0 +1,47 @@
+"""twothirds: `python -m flows enrich`, or with the variant `plain` the same enrichment without Prefect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.peers.job import MODEL, PRICE, Job, Labels, given_job
+
+
+def label(job: Job) -> str:
+    """Why it stopped, if it did not finish."""
+    oracle = f"openai:{MODEL}?base_url={job.base_url}&price={PRICE}&concurrency={job.concurrency}&retry_delay=0.05"
+    places = {"store": f"{job.state}/store.sqlite", "out": f"{job.state}/enriched"}
+    if job.variant == "plain":
+        from flows.enrich.flow import enrich_with
+        from flows.enrich.settings import EnrichSettings
+
+        budget = None if job.budget is None else Decimal(str(job.budget))
+        terms = {"dataset": job.dataset, "features": job.features, "oracle": oracle, "budget": budget}
+        return str(enrich_with(EnrichSettings(**terms, **places)).stopped_because)
+    command = [sys.executable, "-m", "flows", "enrich", job.dataset, "--features", job.features, "--oracle", oracle]
+    money = ["--yes"] if job.budget is None else ["--budget", str(job.budget)]
+    options = [word for name, value in places.items() for word in (f"--{name}", value)]
+    done = subprocess.run([*command, *options, *money], check=False, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else f"status {done.returncode}: {done.stderr.strip()[-300:]}"
+
+
+def read(job: Job) -> Labels:
+    path = Path(job.state) / "enriched" / "labels.parquet"
+    if not path.exists():
+        return {}
+    rows = pd.read_parquet(path).set_index("id").to_dict("index")
+    return {
+        str(name): {one.field: None if pd.isna(row[one.name]) else bool(row[one.name]) for one in job.fields}
+        for name, row in rows.items()
+    }
+
+
+if __name__ == "__main__":
+    given = given_job()
+    why = label(given)
+    given.done(read(given), note=why)
