@@ -30,40 +30,45 @@ from benchmarks.price.data import draw_faces, write_texts
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("labels", "hazards", "finding")
-DATA = {"zoo, texts": ("datasets/zoo/animals.csv", 0.05), "faces, pictures": ("datasets/faces", 1.0)}
+DATA = {"zoo": ("datasets/zoo/animals.csv", 0.05), "faces": ("datasets/faces", 1.0)}  # and the budget in USD
 Verdicts = list[tuple[str, bool]]
 
 
 def labels(options: argparse.Namespace, folder: Path) -> Verdicts:
     tools, missing = chosen_tools(options)
     tools = [tool for tool in tools if tool.variant != "cached"]  # it sends what its twin sends
+    if missing:
+        print("\n".join(missing))
     bench, verdicts = Bench(folder, options.seed), Verdicts()
     for name, count in (("texts", options.texts), ("pictures", options.pictures)):
-        if not count:
+        if not count or not tools:
             continue
         draw = write_texts(folder, count, options.features, options.seed) if name == "texts" else None
         case = Case(name, draw or draw_faces(folder, count, options.seed), options.features)
         results = labelling.measured(bench, case, tools, options.rounds)
         print(f"\n### {count:,} {name} × {len(case.names)} features\n\n{labelling.speed_table(results)}")
         verdicts += labelling.speed_verdicts(case, results)
-    print("\n".join(["", *missing]))
     return verdicts
 
 
 def hazards(options: argparse.Namespace, folder: Path) -> Verdicts:
     """With four requests at a time and a quick server, so that there are many before and after a kill."""
     tools, missing = chosen_tools(options)
+    if missing:
+        print("\n".join(missing))
+    if not tools:
+        return []
     bench = Bench(folder, options.seed, concurrency=4, first=0.1, per_token=0.002)
     case = Case("texts", write_texts(folder, options.hazards, options.features, options.seed), options.features)
     results = [labelling.hazards(bench, case, tool) for tool in tools]
     print(f"\n### {options.hazards:,} texts × {len(case.names)} features\n\n{labelling.hazard_table(results)}")
-    print("\n".join(["", *missing]))
     return labelling.hazard_verdicts(results)
 
 
 def finding(options: argparse.Namespace, _folder: Path) -> Verdicts:
     head = ["way", "attributes found", "features named", "USD spent", "found per USD", "of ours"]
-    for title, (spec, budget) in DATA.items():
+    for title in options.data:
+        spec, budget = DATA[title]
         rows, own = list[list[str]](), 0.0
         for name in [*OPTIONS, *STYLES]:
             labelling.tell(f"{title}: {name}")
@@ -97,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
     about.add_argument("--hazards", type=at_least_one, default=120, help="texts of the part about what goes wrong")
     about.add_argument("--features", type=at_least_one, default=20)
     about.add_argument("--rounds", type=at_least_one, default=2, help="the best of so many counts")
+    about.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), help="of the part about finding")
     about.add_argument("--seeds", type=at_least_one, default=3, help="of the part about finding")
     about.add_argument("--seed", type=int, default=0)
     about.add_argument("--plain", action="store_true", help="twothirds without Prefect, which takes seconds to start")

@@ -102,7 +102,7 @@ def hazards(bench: Bench, case: Case, tool: Tool) -> Hazards:
     limited = None
     if tool.budget:
         tell(f"{tool.name}: with a budget")
-        limited = bench.run(tool, case, f"limited-{name}", budget=PART * whole.usd)
+        limited = bench.run(tool, case, f"limited-{name}", budget=round(PART * whole.usd, 6))
     tell(f"{tool.name}: with bad replies")
     return Hazards(tool, whole, killed, limited, bench.run(tool, case, f"bad-{name}", bad=BAD))
 

@@ -22,7 +22,7 @@ from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
 from benchmarks.price.data import common_columns, feature_list
 from models.prices import parse_price
 from sources import Dataset, load_dataset
-from tests.support.fake_openai import Habits, WidelyReadServer
+from tests.support.fake_openai import Habits, Served, WidelyReadServer
 
 ROOT = Path(__file__).resolve().parents[2]
 CALM = Habits(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
@@ -167,16 +167,8 @@ class Bench:
             stop(process)
             before = len(server.served)
             outcome = self._finished(tool, case, job, server)
-            earlier, later = server.served[:before], server.served[before:]
-            again = Counter(cell for one in later for cell in one.cells)
-            arrived = {cell for one in earlier if one.replied < ended - GRACE for cell in one.cells}
-            under_way = {cell for one in earlier for cell in one.cells} - arrived
-            return Killed(
-                len(arrived | under_way),
-                sum(again[cell] for cell in arrived),
-                sum(again[cell] for cell in under_way),
-                outcome,
-            )
+            counts = paid_again(server.served[:before], server.served[before:], ended)
+            return Killed(*counts, outcome)
 
     def _finished(self, tool: Tool, case: Case, job: Job, server: WidelyReadServer) -> Outcome:
         began = time.time()
@@ -214,6 +206,15 @@ def judged(case: Case, server: WidelyReadServer, result: dict[str, Any], began: 
         result.get("versions", {}),
         result.get("note", ""),
     )
+
+
+def paid_again(earlier: Sequence[Served], later: Sequence[Served], ended: float) -> tuple[int, int, int]:
+    """Labels that were answered before a kill, and how many answers to these were paid again: of those that had
+    arrived by then, and of those that were under way."""
+    again = Counter(cell for one in later for cell in one.cells)
+    arrived = {cell for one in earlier if one.replied < ended - GRACE for cell in one.cells}
+    under_way = {cell for one in earlier for cell in one.cells} - arrived
+    return len(arrived | under_way), sum(again[cell] for cell in arrived), sum(again[cell] for cell in under_way)
 
 
 def answered(server: WidelyReadServer) -> int:

@@ -28,6 +28,7 @@ def label(job: Job) -> Labels:
     )
     pictures = job.items[0].picture is not None
     task = {"llm": llm, "system_prompt": INSTRUCTIONS, "input_batch_size": job.concurrency}
+    task |= {"add_raw_input": False}  # a message with a picture and one without do not fit in one column
     with Pipeline(name="labels", cache_dir=f"{job.state}/distilabel") as pipeline:
         rows = LoadDataFromDicts(data=[row_of(item) for item in job.items], batch_size=job.concurrency)
         labels = TextGenerationWithImage(image_type="base64", **task) if pictures else TextGeneration(**task)
