@@ -34,7 +34,7 @@ of the last time. Simulated crowds know the truth: what they show is what the me
 What would refute a claim was written down when its first results were known (2026-11-17), not before: the limits bind
 the runs to come. No large model was asked for this page, for none could be had where it was made. Claims about money,
 estimates and predicted labels have their experiments in [benchmarks.md](benchmarks.md), by a server that is like a
-model.
+model, and those beside other tools in [peers.md](peers.md).
 """
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from benchmarks.cases import at_least_one, table
 from benchmarks.machine import heading
 from benchmarks.peers import labelling
-from benchmarks.peers.environments import pinned, set_up
-from benchmarks.peers.finding import OPTIONS, found_by
-from benchmarks.peers.running import OURS, TOOLS, Bench, Case
+from benchmarks.peers.environments import pinned, python_of, set_up
+from benchmarks.peers.finding import HYPOTHESAES, OPTIONS, found_by
+from benchmarks.peers.running import OURS, TOOLS, Bench, Case, Tool
 from benchmarks.peers.styles import STYLES
 from benchmarks.price.data import draw_faces, write_texts
 
@@ -66,11 +66,14 @@ def hazards(options: argparse.Namespace, folder: Path) -> Verdicts:
 
 
 def finding(options: argparse.Namespace, _folder: Path) -> Verdicts:
+    _, missing = labelling.installed([Tool(HYPOTHESAES, "with_hypothesaes", "hypothesaes")])
+    print("\n".join(missing))
     head = ["way", "attributes found", "features named", "USD spent", "found per USD", "of ours"]
     for title in options.data:
         spec, budget = DATA[title]
         rows, own = list[list[str]](), 0.0
-        for name in [*OPTIONS, *STYLES]:
+        texts = Path(spec).suffix == ".csv" and python_of("hypothesaes") is not None
+        for name in [*OPTIONS, *STYLES, *([HYPOTHESAES] if texts else [])]:
             labelling.tell(f"{title}: {name}")
             path = str(ROOT / spec)
             done = [found_by(name, path, budget, options.seed + number) for number in range(options.seeds)]
@@ -87,7 +90,7 @@ def finding(options: argparse.Namespace, _folder: Path) -> Verdicts:
 RUN = {"labels": labels, "hazards": hazards, "finding": finding}
 
 
-def chosen_tools(options: argparse.Namespace) -> tuple[list[labelling.Tool], list[str]]:
+def chosen_tools(options: argparse.Namespace) -> tuple[list[Tool], list[str]]:
     wanted = [tool for tool in TOOLS if not options.tools or (tool.environment or OURS.name) in options.tools]
     return labelling.installed(labelling.without_prefect(wanted) if options.plain else wanted)
 

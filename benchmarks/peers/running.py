@@ -232,17 +232,19 @@ def start(tool: Tool, job: Job) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [str(python), "-m", f"benchmarks.peers.tools.{tool.module}", str(state / "job.json")],
             cwd=ROOT,
-            env=environment(state, python),
+            env=environment(job, python),
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
 
 
-def environment(state: Path, python: Path) -> dict[str, str]:
+def environment(job: Job, python: Path) -> dict[str, str]:
     """Nothing is told to anybody or fetched from anywhere, and what a tool keeps lies in its folder."""
+    state = Path(job.state)
     told = {"TELEMETRY_ENABLED": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
-    told |= {"OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
+    told |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none", "OPENAI_KEY_SAE": "none"}
+    told |= {"DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
     homes = {"HF_HOME": "hf", "XDG_DATA_HOME": "data", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
     kept = {name: str(state / place) for name, place in homes.items()}
     tables = sorted(python.parents[1].glob("lib/*/site-packages/litellm/litellm_core_utils/tokenizers"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bespokelabs import curator
 from pydantic import BaseModel, Field, create_model
 
@@ -21,7 +23,7 @@ class Labeller(curator.LLM):
 
 
 def label(job: Job) -> Labels:
-    fields = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
+    fields: dict[str, Any] = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
     labeller = Labeller(
         model_name=MODEL,
         response_format=create_model("Features", **fields),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 from distilabel.models import OpenAILLM
 from distilabel.pipeline import Pipeline
@@ -18,7 +19,7 @@ from benchmarks.peers.job import INSTRUCTIONS, MODEL, Item, Job, Labels, given_j
 
 
 def label(job: Job) -> Labels:
-    fields = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
+    fields: dict[str, Any] = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
     llm = OpenAILLM(
         model=MODEL,
         base_url=job.base_url,

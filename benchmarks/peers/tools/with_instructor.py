@@ -5,6 +5,7 @@ The variant `cached` gives the client a cache on disk, as instructor's page on c
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import instructor
 from instructor.cache import DiskCache
@@ -19,7 +20,7 @@ async def label(job: Job) -> Labels:
     kept = {"cache": DiskCache(directory=f"{job.state}/instructor"), "cache_namespace": "labels"}
     options = kept if job.variant == "cached" else {}
     client = instructor.from_openai(AsyncOpenAI(base_url=job.base_url, api_key="none"), **options)
-    fields = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
+    fields: dict[str, Any] = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
     answer = create_model("Features", **fields)
     places, labels = asyncio.Semaphore(job.concurrency), Labels()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import lotus
 import pandas as pd
 from lotus.cache import CacheConfig, CacheFactory, CacheType
@@ -30,7 +32,7 @@ def label(job: Job) -> tuple[Labels, str]:
     pictures = job.items[0].picture is not None
     column = "picture" if pictures else "text"
     shown = ImageArray([item.picture for item in job.items]) if pictures else [item.text for item in job.items]
-    frame = pd.DataFrame({"id": [item.id for item in job.items], column: shown})
+    frame: Any = pd.DataFrame({"id": [item.id for item in job.items], column: shown})
     try:
         wanted = {one.field: f"{one.definition} true or false" for one in job.fields}
         found = frame.sem_extract([column], wanted)
