@@ -26,7 +26,7 @@ from tests.support.fake_openai import Habits, Served, WidelyReadServer
 
 ROOT = Path(__file__).resolve().parents[2]
 CALM = Habits(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
-LONGEST = 600.0  # seconds of one run
+LONGEST = 150.0  # seconds that one run may take before it counts as hung
 GRACE = 0.5  # seconds: what was answered so long before a kill has arrived
 
 
