@@ -30,18 +30,14 @@ class Purse:
         self._dearest = 0
 
     def ask(self, instructions: str, content: Content, schema: dict[str, Any]) -> dict[str, Any] | None:
+        form = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": True}}
+        messages = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
+        request: dict[str, Any] = {"model": MODEL, "messages": messages, "response_format": form}
         for _ in range(ATTEMPTS):
             if self.left < self._dearest:
                 return None
             try:
-                reply = self._client.chat.completions.create(
-                    model=MODEL,
-                    messages=[{"role": "system", "content": instructions}, {"role": "user", "content": content}],  # type: ignore[misc, list-item]
-                    response_format={
-                        "type": "json_schema",
-                        "json_schema": {"name": "reply", "schema": schema, "strict": True},
-                    },
-                )
+                reply = self._client.chat.completions.create(**request)
             except OpenAIError:
                 continue
             tokens = read_usage(reply.model_dump())

@@ -108,7 +108,7 @@ def hazards(bench: Bench, case: Case, tool: Tool) -> Hazards:
 
 
 HAZARD_HEAD = ["tool", "killed: answers paid twice", "under way then, paid again", "answers before", "complete after"]
-HAZARD_HEAD += ["spent of a budget", "10 % bad replies: labels lost", "wrong", "tokens, of a calm run"]
+HAZARD_HEAD += ["spent of a budget", "labels for it", "10 % bad replies: labels lost", "wrong", "tokens, of a calm run"]
 
 
 def hazard_table(results: Sequence[Hazards]) -> str:
@@ -116,11 +116,14 @@ def hazard_table(results: Sequence[Hazards]) -> str:
     for one in results:
         killed, bad = one.killed, one.bad
         spent = f"{one.spent:.0%}" if one.limited else f"has none: {one.spent:.0%}"
+        bought = f"{one.limited.right:,} of {one.limited.wanted:,}" if one.limited else ""
         complete = "yes" if killed.outcome.right == killed.outcome.wanted else f"no: {killed.outcome.note or 'lost'}"
         dear = f"{bad.tokens / one.whole.tokens:.2f}" if one.whole.tokens else ""
         crashed = f" ({bad.note})" if bad.note and not bad.right else ""
         after = [f"{killed.again:,}", f"{killed.in_flight:,}", f"{killed.before:,}", complete]
-        rows.append([one.tool.name, *after, spent, f"{bad.lost:,} of {bad.wanted:,}{crashed}", f"{bad.wrong:,}", dear])
+        rows.append(
+            [one.tool.name, *after, spent, bought, f"{bad.lost:,} of {bad.wanted:,}{crashed}", f"{bad.wrong:,}", dear]
+        )
     return table(HAZARD_HEAD, rows)
 
 

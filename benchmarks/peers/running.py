@@ -138,15 +138,16 @@ class Bench:
         state.mkdir()
         features = feature_list(state / "features.csv", case.names)
         fields = tuple(Field(one.name, field_of(one.name), one.definition) for one in features)
-        places = {"features": str(state / "features.csv"), "state": str(state), "result": str(state / "result.json")}
         return Job(
             server.base_url,
             str(case.path),
-            items=case.items(),
-            fields=fields,
-            concurrency=self.concurrency,
+            str(state / "features.csv"),
+            str(state),
+            str(state / "result.json"),
+            case.items(),
+            fields,
+            self.concurrency,
             variant=tool.variant,
-            **places,
         )
 
     def run(self, tool: Tool, case: Case, name: str, bad: float = 0.0, budget: float | None = None) -> Outcome:

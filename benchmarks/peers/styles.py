@@ -103,7 +103,7 @@ def _tagged(purse: Purse, examples: Sequence[Example]) -> tuple[dict[str, set[st
     """Tags that belong together by the name of their group, and those of each example."""
     replies = purse.ask_all(prompts.TAG, (shown([one]) for one in examples), prompts.TAGS)
     listed = [{str(tag).lower() for tag in reply["tags"]} if reply else set() for reply in replies]
-    counts = Counter(tag for one in listed for tag in one)
+    counts = Counter(tag for one in listed for tag in sorted(one))
     return _grouped(purse, [tag for tag, _ in counts.most_common()]), listed
 
 

@@ -39,12 +39,12 @@ def truth_of(row: int, name: str) -> bool:
 
 
 def called(server: WidelyReadServer, row: int) -> Any:
-    function = {"name": "Features", "parameters": prompts.of_object(FIELDS)}
+    function: Any = {"name": "Features", "parameters": prompts.of_object(FIELDS)}
     with OpenAI(base_url=server.base_url, api_key="none") as client:
         return client.chat.completions.create(
             model=MODEL,
             messages=[{"role": "user", "content": f"Here is one:\n{ZOO.examples[row].text}"}],
-            tools=[{"type": "function", "function": function}],  # type: ignore[list-item]
+            tools=[{"type": "function", "function": function}],
         )
 
 
@@ -84,6 +84,32 @@ def test_a_list_of_fields_in_words_is_understood(server: WidelyReadServer) -> No
         "milk": truth_of(3, "milk"),
         "eggs": truth_of(3, "eggs"),
     }
+
+
+def test_properties_are_asked_in_words_over_the_other_api(server: WidelyReadServer) -> None:
+    with OpenAI(base_url=server.base_url, api_key="none") as client:
+        for row in (0, 2):
+            asked = f'PROPERTY: "mentions milk"\nTEXT: "{ZOO.examples[row].text}"\nOutput:'
+            reply = client.responses.create(model=MODEL, input=asked)
+            assert reply.output_text == ("Yes" if truth_of(row, "milk") else "No")
+            assert reply.usage is not None
+            assert reply.usage.input_tokens > 40
+    assert truth_of(0, "milk") != truth_of(2, "milk")
+    assert [len(one.cells) for one in server.served] == [1, 1]
+
+
+def test_what_tells_two_sets_apart_is_said_in_words(server: WidelyReadServer) -> None:
+    fish = [row for row in range(len(ZOO.examples)) if truth_of(row, "fish")][:8]
+    birds = [row for row in range(len(ZOO.examples)) if truth_of(row, "bird")][:8]
+    texts = ["\n".join(str(ZOO.examples[row].text) for row in rows) for rows in (fish, birds)]
+    with OpenAI(base_url=server.base_url, api_key="none") as client:
+        asked = f"POSITIVE SAMPLES:\n{texts[0]}\nNEGATIVE SAMPLES:\n{texts[1]}\nWhat is the feature?"
+        said = client.responses.create(model=MODEL, input=asked).output_text
+    column = server.widely_read.column_of(said, said)
+    assert column is not None
+    name = server.widely_read.names[column]
+    assert all(truth_of(row, name) for row in fish)
+    assert not any(truth_of(row, name) for row in birds)
 
 
 @pytest.mark.parametrize("name", list(STYLES))

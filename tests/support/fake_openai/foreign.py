@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,8 @@ class WidelyReadMind(LifelikeMind):
         group = 1
         for message in messages:
             content = message.get("content") or ""
-            for part in [{"text": content}] if isinstance(content, str) else content:
+            parts: list[dict[str, Any]] = [{"text": content}] if isinstance(content, str) else content
+            for part in parts:
                 if "image_url" in part:
                     yield group, self.row_of(Shown("", None, [part["image_url"]["url"]]))
                     continue
@@ -74,7 +75,7 @@ class WidelyReadMind(LifelikeMind):
         text = said(body["messages"])
         most = int(found.group(1)) if (found := re.search(r"up to (\d+)", text)) else 5
         listed = re.findall(r"^- (.+)$", text, re.MULTILINE)
-        open_questions = {
+        open_questions: dict[str, Callable[[], Any]] = {
             "tags": lambda: self.tags(shown, most, dice),
             "bullets": lambda: self.tags(shown, most, dice),
             "concepts": lambda: self.concepts(listed, most, dice),
