@@ -71,7 +71,11 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     if request.action == "undo":
         entry = undo(run, by=request.by, seen=request.seen)
         return CurationResult({"undone": entry.action}, [f"took back {entry.action} of {entry.at}"])
-    change = plan_change(run, request.action, arguments_of(request))
+    try:
+        change = plan_change(run, request.action, arguments_of(request))
+    except RunError:  # others may have changed it since it was looked at: that is what is told then
+        refuse_stale(read_log(run.folder), request.seen)
+        raise
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
     if not asks:
         return _change(run, request, change, None, display)

@@ -140,10 +140,12 @@ def served(app: Callable[[PageSettings], FastAPI], **settings: Any) -> Iterator[
         thread.join()
 
 
-def start_page(store_url: str, port: int, *options: str) -> subprocess.Popen[bytes]:
+def start_page(
+    store_url: str, port: int, *options: str, command: Sequence[str] = ("review",)
+) -> subprocess.Popen[bytes]:
     """As a person starts it, in a process of its own; returns when it answers."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows", "review", "--store", store_url, "--port", str(port), *options],
+        [sys.executable, "-m", "flows", *command, "--store", store_url, "--port", str(port), *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=os.environ,
