@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -154,12 +154,12 @@ def _truth_of(spec: str, examples: list[Example], quarantined: list[Quarantined]
     return read_truth(location, [example.id for example in examples], {bad.id for bad in quarantined})
 
 
-def read_metadata(dataset: Dataset) -> pd.DataFrame:
-    """The other columns of the table: one row per example, in their order, indexed by id. A folder of classes without
-    a metadata table has the column `label`."""
+def read_metadata(dataset: Dataset, only: Collection[str] | None = None) -> pd.DataFrame:
+    """The other columns of the table: one row per example (those that are in `only`), in their order, indexed by id.
+    A folder of classes without a metadata table has the column `label`."""
     import pandas as pd
 
-    ids = [example.id for example in dataset.examples]
+    ids = [example.id for example in dataset.examples if only is None or example.id in only]
     wanted = set(ids)
     found: dict[str, dict[str, object]] = {}
     for row in find_rows(dataset.spec, dataset.columns).rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from store.review import Queue
+from studio.browse import BrowsePages
 from studio.config import StudioConfig
 from studio.door_pages import DoorPages
 from studio.live import LivePages
@@ -26,6 +27,7 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     app.include_router(CostPages(config, templates, shelf, roles).router())
     app.include_router(ReportPages(shelf, roles).router())
     app.include_router(TablePages(config, templates, shelf, roles, others).router())
+    app.include_router(BrowsePages(config, templates, shelf, roles).router())
     app.include_router(CorrectPages(templates, shelf, roles).router())
     app.include_router(LivePages(config, templates, shelf, roles).router())
     app.include_router(StartPages(config, templates, shelf, roles, others).router())

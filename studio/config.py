@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from reports import Run
 from store import Cost
 
+# A unit vector per digest of a content, zeros where none is kept; None where there are none at all.
+VectorsOf = Callable[[Sequence[str]], NDArray[np.float32] | None]
 METRICS_PASSWORD = "TWOTHIRDS_METRICS_PASSWORD"  # noqa: S105 the name of the variable
 
 
@@ -119,5 +123,6 @@ class StudioConfig:
     metrics: Callable[[], str]
     metrics_password: SecretStr  # empty: nobody has it
     starter: Starter
+    vectors: VectorsOf
     cookie: str
     secure: bool

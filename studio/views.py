@@ -9,10 +9,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from reports.drawing import ASSETS, FILTERS
+from reports.page import BROWSER_SCRIPTS
 
 HERE = Path(__file__).parent
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
-OF_THE_REPORT = ("report.css", "elements.js", "browser.js", "report.js")  # its look, and its browser
+OF_THE_REPORT = ("report.css", *BROWSER_SCRIPTS)  # its look, and its browser
 
 
 class StudioTemplates:
@@ -26,6 +27,7 @@ class StudioTemplates:
             auto_reload=False,
         )
         self._environment.filters.update(FILTERS)
+        self._environment.globals["browser_scripts"] = BROWSER_SCRIPTS
 
     def page(self, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
         text = self._environment.get_template(template).render(context)

@@ -14,7 +14,9 @@ from pydantic import SecretStr
 from flows.errors import UsageError
 from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate
+from flows.settings import Environment
 from models import OracleError
+from models.contrastive import find_kept
 from models.prompting import clean
 from reports import Run
 from reports.curation import StaleEdit
@@ -60,8 +62,10 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         except (UsageError, StoreError) as error:
             raise EditRefused(str(error)) from None
 
+    embeddings = Environment.read().cache / "embeddings"
     config = StudioConfig(
         starter=make_starter(store_url, settings.folders),
+        vectors=lambda digests: find_kept(embeddings, digests),
         roots=settings.folders,
         curate=planned_or_made,
         invite=invite,

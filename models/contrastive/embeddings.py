@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.contrastive.vector_file import VectorFile, Vectors, kept_size
+from models.contrastive.vector_file import MAX_KEPT_SIZE, VectorFile, Vectors, kept_size
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
 from sources import Example, open_image
@@ -22,7 +22,6 @@ from sources import Example, open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MAX_KEPT_SIZE = 100_000  # numbers of a vector that a file may tell
 BATCH = 64
 MAX_BATCH_PIXELS = 64_000_000  # of pictures that are open at a time
 

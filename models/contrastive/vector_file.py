@@ -25,6 +25,8 @@ KEY = np.dtype([("digest", "V32"), ("check", "<u4")])
 MAGIC = b"twothirds vectors 1 "
 ROUNDING = 1e-3  # of the length of a unit vector
 GATHERED = 4096  # vectors copied out of the map before its pages are given back
+MAX_KEPT_SIZE = 100_000  # numbers of a vector that a file may tell
+SAMPLED = 100  # digests by which the file of a data set is found
 MERGED_FROM = 65_536  # new keys that are looked up in a dict before they are sorted in
 
 
@@ -36,6 +38,19 @@ def kept_size(path: Path) -> int | None:
         return int(head.removeprefix(MAGIC)) if head.startswith(MAGIC) else None
     except (OSError, ValueError):
         return None
+
+
+def find_kept(folder: Path, digests: Sequence[str]) -> Vectors | None:
+    """Of the file that has most of them, zeros for what it lacks; None where none has half of them."""
+    sample = list(digests[:: max(1, len(digests) // SAMPLED)])
+    found: list[tuple[int, Path, int]] = []
+    for keys in sorted(folder.glob("*.keys")):
+        path = keys.with_suffix("")
+        size = kept_size(path)
+        if size is not None and 0 < size <= MAX_KEPT_SIZE:
+            found.append((int(VectorFile(path, size).find(sample)[1].sum()), path, size))
+    most, path, size = max(found, key=lambda one: one[0], default=(0, folder, 0))
+    return VectorFile(path, size).find(digests)[0] if 2 * most >= len(sample) > 0 else None
 
 
 class VectorFile:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discovery import UNKNOWN
 from reports.export.content import ExportContent
+from reports.finished_run import Run
 from reports.run import Findings, Found, names_of
 from sources import Example, without_secrets
 
@@ -36,6 +39,13 @@ def wide_table(content: ExportContent) -> pd.DataFrame:
     return content.own.join(labels).reset_index()
 
 
+def selection_as_parquet(run: Run, own: pd.DataFrame | None, rows: Sequence[int]) -> bytes:
+    """Of some examples what `wide.parquet` has of all; `own` are the data set's own columns by id."""
+    written = io.BytesIO()
+    wide_table(ExportContent(run, run.findings, {}, own)).iloc[list(rows)].to_parquet(written, index=False)
+    return written.getvalue()
+
+
 def tidy_table(findings: Findings) -> pd.DataFrame:
     """One row per label, unknown ones included, with the votes behind it, and who corrected it if somebody did."""
     import pandas as pd
@@ -56,7 +66,7 @@ def doubtful_table(findings: Findings, examples: dict[str, Example]) -> pd.DataF
 
     rows: list[dict[str, Any]] = []
     for feature in findings.found:
-        worth_a_look = feature.doubtful | (contradicting(feature, findings.ids) & ~feature.is_corrected)
+        worth_a_look = feature.doubtful | feature.contradicted(findings.ids)
         for row in np.flatnonzero(worth_a_look):
             rows.append(_doubt(feature, int(row), findings.ids[row], examples))
     rows.sort(key=lambda row: -row["against"])
@@ -139,14 +149,6 @@ def _label_rows(ids: list[str], feature: Found) -> pd.DataFrame:
             "doubtful": feature.doubtful,
         }
     )
-
-
-def contradicting(feature: Found, ids: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Of a feature whose labels contradict its own question, the examples of that question."""
-    asked = feature.asked
-    if feature.consistent or asked is None:
-        return np.zeros(len(ids), np.bool_)
-    return np.isin(np.array(ids, dtype=object), [*asked.examples, *asked.without])
 
 
 def _doubt(feature: Found, row: int, name: str, examples: dict[str, Example]) -> dict[str, Any]:

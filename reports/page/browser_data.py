@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from reports.browse import BrowsedColumn, ExampleCatalogue
 from reports.run import Findings, Found
 from sources import DatasetError, Example, open_image
 
@@ -50,34 +51,64 @@ def _thumbnail(example: Example | None, side: int) -> str:
 FIRST_CODE = 0x30  # votes are coded as one character each, from "0" on
 TEXT_LIMIT = 4_000  # characters of one text; all texts together get TEXTS_LIMIT
 TEXTS_LIMIT = 4_000_000
+COLUMN_LIMIT = 1_000_000  # characters of the different values of one column
 SPELLED = np.array(["0", "1", "-"])  # -1, unknown, is the last
 
 
 def browser_data(
-    findings: Findings, rows: NDArray[np.intp], texts: list[str | None], pictures: list[str]
+    catalogue: ExampleCatalogue, findings: Findings, rows: NDArray[np.intp], pictures: list[str]
 ) -> dict[str, Any]:
-    """Labels and votes of a feature are strings with one character per example: small, and quick to read."""
+    """Labels, votes, scores and doubts of a feature are strings with one character per example: small, and quick to
+    read."""
     codes: dict[tuple[int, int, int], str] = {}
+    percents: list[int] = []
     votes = []
     for feature in findings.found:
         tally = feature.tally
         cast = zip(tally.yes[rows].tolist(), tally.no[rows].tolist(), tally.abstained[rows].tolist(), strict=True)
         votes.append("".join(codes.setdefault(one, chr(_code(len(codes)))) for one in cast))
-    shown = [texts[row] for row in rows]
+    shown = [catalogue.texts[row] for row in rows]
     limit = min(TEXT_LIMIT, TEXTS_LIMIT // max(len(shown), 1))
+    marks = catalogue.features
     return {
         "ids": [findings.ids[row] for row in rows],
+        "order": np.argsort(np.argsort(catalogue.ranks[rows])).tolist(),
         "texts": [cut(text, limit) if text else "" for text in shown] if any(shown) else None,
         "features": [{"name": feature.name, "definition": feature.definition} for feature in findings.found],
         "labels": ["".join(SPELLED[feature.labels[rows]]) for feature in findings.found],
         "votes": votes,
         "tallies": {code: list(one) for one, code in codes.items()},
-        "doubtful": [np.flatnonzero(feature.doubtful[rows]).tolist() for feature in findings.found],
+        "scores": [_coded(one.scores[rows].tolist(), percents) for one in marks],
+        "doubts": [_coded(one.doubts[rows].tolist(), percents) for one in marks],
+        "percents": percents,
+        "doubtful": [np.flatnonzero(one.by_name["doubtful"][rows]).tolist() for one in marks],
+        "contradicted": [np.flatnonzero(one.by_name["contradicted"][rows]).tolist() for one in marks],
         "corrected": [_correctors(feature, rows) for feature in findings.found],
         "predicted": [_percents(feature, rows) for feature in findings.found],
+        "columns": [_column(one.among(rows)) for one in catalogue.columns.values()],
         "mime": MIME,
         "pictured": any(pictures),
     }
+
+
+def _coded(percents: list[int], known: list[int]) -> str:
+    """One character each, by the place among those that are known, which grow."""
+    known.extend(sorted(set(percents) - set(known)))
+    return "".join(chr(_code(known.index(percent))) for percent in percents)
+
+
+def _column(column: BrowsedColumn) -> dict[str, Any]:
+    if column.numbers is not None:
+        numbers = [None if np.isnan(number) else number for number in column.numbers.tolist()]
+        return {"name": column.name, "numbers": numbers}
+    return {"name": column.name, "values": list(column.values), "codes": np.asarray(column.codes).tolist()}
+
+
+def carried_columns(columns: Sequence[BrowsedColumn]) -> tuple[list[BrowsedColumn], list[str]]:
+    """Those that the page can hold, and the names of those that are too large."""
+    small = [sum(map(len, one.values)) <= COLUMN_LIMIT for one in columns]
+    kept = [one for one, fits in zip(columns, small, strict=True) if fits]
+    return kept, [one.name for one, fits in zip(columns, small, strict=True) if not fits]
 
 
 def _percents(feature: Found, rows: NDArray[np.intp]) -> dict[int, int]:

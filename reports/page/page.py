@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from discovery import UNKNOWN
 from reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
+from reports.browse import BrowsedColumn, ExampleCatalogue, browsed_columns
 from reports.curation import CuratedRun, checked_by_people, effective, read_log
 from reports.drawing import render_template
 from reports.page.aim import aim_of
-from reports.page.browser_data import browser_data, script_json, thumbnails
+from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from reports.page.correlations import heat_map, related, strongest
 from reports.page.feature_cards import Exhibition, Gallery, kinds_asked
 from reports.page.history import cost_of, curves_of, history_of, outlook_of
@@ -32,7 +33,7 @@ from reports.run import (
     replace_file,
     without_paths,
 )
-from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset
+from sources import Columns, Dataset, DatasetError, Example, Truth, load_dataset, read_metadata
 
 UNANSWERABLE = ", each chosen so that no feature known by then could answer it"
 HOW_CHOSEN = {
@@ -51,6 +52,8 @@ STOPPED = {
     "nothing-unresolved": "nothing unresolved",
     "stopped": "a person stopped it",
 }
+# The browser's own, which the studio serves too.
+BROWSER_SCRIPTS = ("elements.js", "pictures.js", "choice.js", "facets.js", "tiles.js", "example.js", "browse.js")
 MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
 
 
@@ -154,6 +157,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
     history = history_of(run, findings)
     together = related(matrix[:, findings.labelled])
     gallery = Gallery(findings.ids, examples, carried)
+    columns, too_large = carried_columns(_columns(findings, dataset, carried))
+    catalogue = ExampleCatalogue(findings, texts, columns)
     return {
         "summary": run.summary,
         "source": public_source(run.summary),
@@ -180,8 +185,8 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
         "noun": _noun(examples),
         "gallery": gallery,
         "carried": len(carried),
-        "notices": _notices(findings, examples, carried, dataset, run),
-        "data": script_json(browser_data(findings, carried, texts, pictures)),
+        "notices": [*_notices(findings, examples, carried, dataset, run), *_too_large(too_large)],
+        "data": script_json(browser_data(catalogue, findings, carried, pictures)),
         "pictures": script_json(pictures if any(pictures) else []),
         "asked_of": kinds_asked(findings.comparisons),
         "target": None,
@@ -190,12 +195,26 @@ def page_context(run: CuratedRun, dataset: Dataset | None) -> dict[str, Any]:
 
 
 def render(context: dict[str, Any]) -> str:
-    return render_template("report.html", context, ("report.css",), ("elements.js", "browser.js", "report.js"))
+    return render_template("report.html", context, ("report.css",), (*BROWSER_SCRIPTS, "catalogue.js", "report.js"))
 
 
 def _examples(findings: Findings, dataset: Dataset | None) -> list[Example | None]:
     by_id = {example.id: example for example in dataset.examples} if dataset else {}
     return [by_id.get(name) for name in findings.ids]
+
+
+def _columns(findings: Findings, dataset: Dataset | None, carried: NDArray[np.intp]) -> list[BrowsedColumn]:
+    """The data set's own, of the examples that the page carries, and attributes."""
+    try:
+        table = read_metadata(dataset, {findings.ids[row] for row in carried}) if dataset else None
+    except DatasetError:
+        table = None
+    return browsed_columns(table, findings.attributes, findings.ids)
+
+
+def _too_large(columns: list[str]) -> list[str]:
+    named = ", ".join(columns)
+    return [f"The page does not carry columns whose values are too long for it: {named}."] if columns else []
 
 
 def _noun(examples: list[Example | None]) -> str:

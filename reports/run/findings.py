@@ -118,6 +118,14 @@ class Found:
         doubtful: NDArray[np.bool_] = ((self.labels == UNKNOWN) & asked) | (against >= UNSURE_SHARE) | undecided
         return doubtful & ~self.is_corrected
 
+    def contradicted(self, ids: Sequence[str]) -> NDArray[np.bool_]:
+        """Of a feature whose labels contradict its own question, the examples of that question; what a person has
+        corrected is not."""
+        if self.consistent or self.asked is None:
+            return np.zeros(len(ids), np.bool_)
+        asked = np.isin(np.array(ids, dtype=object), [*self.asked.examples, *self.asked.without])
+        return asked & ~self.is_corrected
+
     @property
     def doubt_is_known(self) -> bool:
         """One vote without a probability says nothing of how sure a label is."""

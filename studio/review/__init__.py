@@ -3,4 +3,4 @@
 from studio.review.access import LINK, PUBLIC, SECRET, SESSION, TASK, Gate, Signer, Visit, Visiting, for_role
 from studio.review.app import create_app
 from studio.review.config import ReviewConfig
-from studio.review.media import BrowserPictures, Size
+from studio.review.media import BrowserPictures, Size, film_kind

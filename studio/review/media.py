@@ -16,7 +16,7 @@ from store.review import Queue
 from studio.review.access import Refusal
 
 SIDES = {"large": 1000, "small": 480}
-STILL = "-still"  # after a size: only the first frame of an animation
+STILL = "-still"  # after a size: only the first frame of an animation or a film
 Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 Size = Annotated[str, Path(pattern=f"^({'|'.join(SIDES)})({STILL})?$")]
 # Films that browsers play; of others the first frame is shown.
@@ -88,7 +88,7 @@ def _encoded(example: Example, size: str) -> Media | None:
     side = SIDES[size.removesuffix(STILL)]
     try:
         kind, content = film_kind(example.image), example.image_bytes()
-        if kind is not None and is_film(content):
+        if kind is not None and not size.endswith(STILL) and is_film(content):
             return Media(kind, content)
         if not size.endswith(STILL) and (moving := animated_webp(example, side)):
             return Media("image/webp", moving)

@@ -6,4 +6,4 @@ from studio.runs.others import Others
 from studio.runs.pair_pages import PairPages
 from studio.runs.report_pages import ReportPages
 from studio.runs.run_pages import Key, Row, RunPages, picture_response
-from studio.runs.shelf import Shelf, key_of
+from studio.runs.shelf import OpenRun, Shelf, key_of

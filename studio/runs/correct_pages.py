@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from discovery import UNKNOWN
 from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
-from reports.export import contradicting, reason_for_doubt
+from reports.export import reason_for_doubt
 from reports.run import Found, RunError
 from sources import Example
 from studio.review import Visiting
@@ -130,7 +130,7 @@ def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
     for feature in findings.found:
         if name and feature.name != name:
             continue
-        contradicted = contradicting(feature, findings.ids) & ~feature.is_corrected
+        contradicted = feature.contradicted(findings.ids)
         doubtful = feature.doubtful | contradicted
         chosen = {
             "doubtful": doubtful,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from reports.curation import checked_by_people, read_log, unused_corrections
 from reports.drawing import share_bar
-from reports.page import browser_data, script_json
 from reports.run import RunError
 from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
@@ -26,7 +24,6 @@ Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
 Row = Annotated[int, Path(ge=0, le=10**9)]
 LISTED_RUNNING = 20
 RECENT_STATES = 1_000
-MOST_BROWSED = 5_000  # examples that the browser page holds
 
 
 class RunPages:
@@ -42,7 +39,6 @@ class RunPages:
         router.add_api_route("/runs", self.runs, methods=["GET"])
         router.add_api_route("/runs/{key}", self.run, methods=["GET"])
         router.add_api_route("/runs/{key}/archive", self.archive, methods=["POST"])
-        router.add_api_route("/runs/{key}/browse", self.browse, methods=["GET"])
         router.add_api_route("/runs/{key}/media/{row}/{size}", self.media, methods=["GET"])
         router.add_api_route("/runs/{key}/change", self.change, methods=["POST"])
         return router
@@ -88,25 +84,6 @@ class RunPages:
         opened_run(self._shelf, key)
         self._shelf.archive(key, visiting.who.name, back=visiting.form.one("back") == "1")
         return RedirectResponse("/runs", 303)
-
-    @for_staff
-    def browse(self, visiting: Visiting, key: Key) -> Response:
-        opened = opened_run(self._shelf, key)
-        findings = opened.run.findings
-        rows = np.arange(min(len(findings.ids), MOST_BROWSED))
-        data = browser_data(findings, rows, opened.texts, []) | {
-            "pictured": opened.pictured,
-            "media": f"/runs/{key}/media/",
-        }
-        return self._templates.page(
-            "browse_run.html",
-            who=visiting.who,
-            run=opened,
-            kind="texts" if any(opened.texts) else "images",
-            data=script_json(data),
-            shown=len(rows),
-            total=len(findings.ids),
-        )
 
     @for_staff
     def media(self, visiting: Visiting, key: Key, row: Row, size: Size) -> Response:

@@ -125,33 +125,6 @@ def test_features_are_renamed_merged_and_brought_back(site: StudioSite, run: Run
     assert Run(run.folder).features["name"].tolist() == FACES
 
 
-def test_examples_are_browsed_by_features(site: StudioSite, run: Run, chromium: Browser) -> None:
-    having = int((run.labels["glasses"] == 1).sum())
-    with opened(chromium, link(site, "Ann"), viewport=SCREEN) as seen:
-        page = seen.page
-        page.get_by_role("link", name="Open the studio").click()
-        page.get_by_role("link", name="faces-gpt").click()
-        page.get_by_role("link", name="Browse examples").click()
-        page.get_by_role("button", name="has glasses").click()
-        expect(page.locator("#matched")).to_have_text(f"{having} of 60 examples")
-        expect(page.locator("#grid img").first).to_have_attribute(
-            "src", f"/runs/{site.key(run)}/media/" + first_row(run)
-        )
-        assert "yes=glasses" in page.url
-        page.locator("#grid .tile").first.click()
-        expect(page.locator("#example")).to_be_visible()
-        assert serious_violations(page) == []
-        page.keyboard.press("Escape")
-        picture(page, "browse")
-        assert serious_violations(page) == []
-        assert [one for one in seen.complaints if "error" in one.lower()] == []
-
-
-def first_row(run: Run) -> str:
-    labels = run.labels["glasses"].reset_index(drop=True)
-    return f"{labels[labels == 1].index[0]}/small"
-
-
 def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, chromium: Browser) -> None:
     folder, go_on, held, asked = tmp_path / "runs" / "watched", threading.Event(), threading.Event(), [0]
 

@@ -68,6 +68,11 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/runs"): STAFF,
     ("GET", "/runs/{key}"): STAFF,
     ("GET", "/runs/{key}/browse"): STAFF,
+    ("GET", "/runs/{key}/browse/about"): STAFF,
+    ("GET", "/runs/{key}/browse/found"): STAFF,
+    ("GET", "/runs/{key}/browse/all"): STAFF,
+    ("GET", "/runs/{key}/browse/example"): STAFF,
+    ("POST", "/runs/{key}/browse/export"): STAFF,
     ("GET", "/runs/{key}/media/{row}/{size}"): STAFF,
     ("GET", "/runs/{key}/correct"): STAFF,
     ("POST", "/runs/{key}/correct"): {"editor": 303, "admin": 303},
@@ -92,6 +97,7 @@ FIELDS = {
     "/people/revoke": {"name": "nobody at all"},
     "/live/{key}/steer": {"action": "stop"},
     "/runs/{key}/correct": {"feature": "hat", "label": "yes"},
+    "/runs/{key}/browse/export": {"kind": "ids", "rows": "Bw"},
     "/runs/{key}/change": {"action": "rename", "name": "hat", "to": "cap", "seen": "0"},
 }
 
@@ -147,7 +153,7 @@ def test_prometheus_reads_figures_with_the_password_alone(
 def test_a_form_of_another_site_or_session_changes_nothing(site: StudioSite, run: Run) -> None:
     editor, key = site.staff("Ann", "editor"), site.key(run)
     editor.get(f"/runs/{key}")
-    for path in ("change", "correct", "archive"):
+    for path in ("change", "correct", "archive", "browse/export"):
         fields = {"example": run.findings.ids[0], **FIELDS.get(f"/runs/{{key}}/{path}", {}), "confirmed": "1"}
         assert editor.post(f"/runs/{key}/{path}", fields | {"csrf": "forged"}).status_code == 403
         foreign = {"sec-fetch-site": "cross-site"}

@@ -16,6 +16,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from reports.finished_run import Run
+from tests.support.axe import serious_violations
+from tests.support.browsed_runs import browsed_run
 from tests.support.chromium import Opened, address_of, click, opened
 from tests.support.run_folders import HOSTILE, make_run, random_matrix, unanswered
 
@@ -104,6 +106,40 @@ def test_the_address_holds_the_selection(page: Opened, chromium: Browser) -> Non
     with opened(chromium, page.page.url) as again:
         assert shown_ids(again.page) == chosen
         assert again.complaints == []
+
+
+def test_columns_search_order_and_selection_need_no_server(chromium: Browser, tmp_path: Path) -> None:
+    people = browsed_run(tmp_path / "runs" / "people", pictures=False)
+    table = pd.read_csv(tmp_path / "people.csv", keep_default_na=False).set_index("id")
+    written = people.report().path
+    assert "secret" not in written.read_text(encoding="utf-8"), "passwords in addresses are not carried"
+    with opened(chromium, address_of(written), accept_downloads=True) as seen:
+        page = seen.page
+        click(page.get_by_role("button", name=re.compile("^place: garden")))
+        gardens = table.index[table["place"] == "garden"].tolist()
+        expect(page.locator("#matched")).to_have_text(f"{len(gardens)} of 60 examples")
+        page.locator("#sort").select_option("column.age")
+        ages = pd.to_numeric(table.loc[gardens, "age"], errors="coerce").sort_values(kind="stable", na_position="last")
+        expect(page.locator("#grid .tile").first).to_have_attribute("title", str(ages.index[0]))
+        page.locator("#words").fill("note-1")
+        wanted = [name for name in ages.index if "note-1" in name]
+        expect(page.locator("#matched")).to_have_text(f"{len(wanted)} of 60 examples")
+        assert shown_ids(page) == wanted
+        click(page.locator("#select-all"))
+        expect(page.locator("#export-parquet")).to_be_hidden()
+        with page.expect_download() as got:
+            page.locator("#export-ids").click()
+        assert got.value.path().read_text().splitlines() == [name for name in table.index if name in wanted]
+        expect(page).to_have_url(re.compile(r"#is\.place=garden&q=note-1&sort=column\.age&selected="))
+        click(page.locator("#grid .tile").first)
+        click(page.get_by_role("button", name="by features"))
+        expect(page.locator("#grid .pick .caption").first).to_have_text("itself")
+        assert serious_violations(page) == []
+        assert seen.complaints == []
+    with opened(chromium, f"{address_of(written)}#any=doubtful&sort=doubt", **PHONE) as seen:
+        doubtful = np.any([one.doubtful for one in people.findings.found], axis=0)
+        expect(seen.page.locator("#matched")).to_have_text(f"{doubtful.sum()} of 60 examples")
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_features_are_found_by_name(page: Opened) -> None:

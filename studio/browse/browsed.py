@@ -1,0 +1,147 @@
+"""Runs as they are browsed: with a catalogue of their examples, made once and again where labels have changed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from cachetools import LRUCache
+
+from reports import Run
+from reports.browse import ExampleCatalogue, Vectors, browsed_columns
+from reports.live import LiveRun
+from reports.run import LIVE, Findings, RunError
+from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
+from studio.config import VectorsOf
+from studio.runs import OpenRun, Shelf
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BROWSED_RUNS = 4
+SAMPLED = 20  # examples by which it is seen whether vectors are kept
+
+
+@dataclass(frozen=True, eq=False)
+class BrowsedRun:
+    """`run` is None of a discovery that has written nothing yet: its examples can be looked at, without labels."""
+
+    key: str
+    source: object  # what it was made of: another one where labels have changed
+    findings: Findings
+    examples: Sequence[Example | None]
+    dataset: Dataset | None
+    own: pd.DataFrame | None  # the data set's own columns, without secrets
+    catalogue: ExampleCatalogue
+    run: Run | None
+
+    @property
+    def pictured(self) -> bool:
+        return any(one is not None and one.image is not None for one in self.examples)
+
+    @property
+    def textual(self) -> bool:
+        return any(one is not None and one.text is not None for one in self.examples)
+
+    @property
+    def media(self) -> str:
+        return f"/runs/{self.key}/media/" if self.run is not None else f"/live/{self.key}/media/"
+
+
+class BrowsedRuns:
+    def __init__(self, shelf: Shelf, vectors_of: VectorsOf) -> None:
+        self._shelf, self._vectors_of = shelf, vectors_of
+        self._known: LRUCache[str, BrowsedRun] = LRUCache(BROWSED_RUNS)
+        self._embedded: tuple[object, Vectors | None] = (None, None)  # of the run that was last sorted by them
+        self._lock, self._reading_vectors = threading.Lock(), threading.Lock()
+        self._reading: dict[str, threading.Lock] = {}  # a run that is read keeps nobody from another one
+
+    def get(self, key: str) -> BrowsedRun | None:
+        """None where there is no such run. Raises RunError where it cannot be read."""
+        opened, folder = self._shelf.open(key), self._shelf.folder(key, LIVE)
+        settings = _settings(LiveRun(folder / LIVE)) if opened is None and folder is not None else {}
+        if opened is None and folder is None:
+            return None
+        with self._lock:
+            reading = self._reading.setdefault(key, threading.Lock())
+        with reading:
+            with self._lock:
+                known: BrowsedRun | None = self._known.get(key)
+            made = self._finished(key, opened, known) if opened is not None else self._under_way(key, settings, known)
+            with self._lock:
+                self._known[key] = made
+            return made
+
+    def live(self, key: str) -> str:
+        """The page of a discovery that goes on; empty if it does not."""
+        folder = self._shelf.folder(key, LIVE)
+        return f"/live/{key}" if folder is not None and LiveRun(folder / LIVE).goes_on else ""
+
+    def _finished(self, key: str, opened: OpenRun, before: BrowsedRun | None) -> BrowsedRun:
+        if before is not None and before.source is opened:
+            return before
+        same = before is not None and before.dataset is opened.dataset
+        own = before.own if before is not None and same else _own_columns(opened.dataset)
+        return self._made(key, opened, opened.run.findings, opened.examples, opened.dataset, own, opened.run)
+
+    def _under_way(self, key: str, settings: dict[str, Any], before: BrowsedRun | None) -> BrowsedRun:
+        source = json.dumps(settings, sort_keys=True)
+        if before is not None and before.source == source:
+            return before
+        try:
+            dataset = load_dataset(str(settings["dataset"]), Columns.of(settings))
+        except (DatasetError, KeyError) as error:
+            raise RunError(f"the data set of the discovery cannot be read: {error}") from None
+        ids = [one.id for one in dataset.examples]
+        findings = Findings(ids, [], [], {}, np.ones(len(ids), np.bool_))
+        return self._made(key, source, findings, dataset.examples, dataset, _own_columns(dataset), None)
+
+    def _made(
+        self,
+        key: str,
+        source: object,
+        findings: Findings,
+        examples: Sequence[Example | None],
+        dataset: Dataset | None,
+        own: pd.DataFrame | None,
+        run: Run | None,
+    ) -> BrowsedRun:
+        texts = [one.text if one else None for one in examples]
+        columns = browsed_columns(own, findings.attributes, findings.ids)
+        digests = [one.digest if one else "" for one in examples]
+
+        def vectors() -> Vectors | None:
+            with self._reading_vectors:
+                if self._embedded[0] is not source:
+                    self._embedded = (source, self._vectors_of(digests))
+                return self._embedded[1]
+
+        embedded = self._vectors_of(digests[:SAMPLED]) is not None
+        catalogue = ExampleCatalogue(findings, texts, columns, vectors if embedded else None)
+        return BrowsedRun(key, source, findings, examples, dataset, own, catalogue, run)
+
+
+def _settings(live: LiveRun) -> dict[str, Any]:
+    """Nothing where the file cannot be read."""
+    try:
+        found: dict[str, Any] = live.begun.get("settings", {})
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _own_columns(dataset: Dataset | None) -> pd.DataFrame | None:
+    """What addresses in it hold of secrets is nobody's business here: whoever is invited sees it."""
+    try:
+        table = read_metadata(dataset) if dataset is not None else None
+    except DatasetError:
+        return None
+    return None if table is None else table.map(_public)
+
+
+def _public(cell: Any) -> Any:
+    return without_secrets(cell) if isinstance(cell, str) and "://" in cell else cell

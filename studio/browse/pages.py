@@ -1,0 +1,167 @@
+"""The page of the browser, what its script asks for, and the export of what is selected."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+import numpy as np
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from reports.browse import BrowseChoice
+from reports.export import selection_as_parquet
+from reports.live import LiveRun
+from reports.run import LIVE, RunError
+from studio.browse.browsed import BrowsedRun, BrowsedRuns
+from studio.browse.views import about_of, example_of, tiles_of
+from studio.config import StudioConfig
+from studio.review import BrowserPictures, Visiting
+from studio.roles import Roles, for_staff
+from studio.runs import Key, Shelf
+from studio.views import StudioTemplates
+
+MOST_AT_ONCE = 500  # tiles of one answer
+MOST_FIELDS = 1_000  # of a question
+MOST_NAMED = 200  # selected examples whose ids the page is told, for its address
+
+
+class BrowsePages:
+    def __init__(self, config: StudioConfig, templates: StudioTemplates, shelf: Shelf, roles: Roles) -> None:
+        self._templates, self._shelf, self.roles = templates, shelf, roles
+        self._runs = BrowsedRuns(shelf, config.vectors)
+        self._pictures = BrowserPictures()
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/runs/{key}/browse", self.page, methods=["GET"])
+        router.add_api_route("/runs/{key}/browse/about", self.about, methods=["GET"])
+        router.add_api_route("/runs/{key}/browse/found", self.found, methods=["GET"])
+        router.add_api_route("/runs/{key}/browse/all", self.all, methods=["GET"])
+        router.add_api_route("/runs/{key}/browse/example", self.example, methods=["GET"])
+        router.add_api_route("/runs/{key}/browse/export", self.export, methods=["POST"])
+        return router
+
+    @for_staff
+    def page(self, visiting: Visiting, key: Key) -> Response:
+        """Without the run, which may take a while to read: the page's script asks for it."""
+        folder = self._shelf.folder(key)
+        if folder is None:
+            raise HTTPException(404)
+        opened = self._shelf.open(key)
+        try:
+            name = opened.run.summary.dataset.name if opened else LiveRun(folder / LIVE).begun.get("name", "")
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        return self._templates.page(
+            "browse_run.html",
+            who=visiting.who,
+            csrf=visiting.csrf,
+            key=key,
+            folder=folder.name,
+            name=name,
+            finished=opened is not None,
+        )
+
+    @for_staff
+    def about(self, visiting: Visiting, key: Key) -> Response:
+        del visiting
+        browsed = self._run(key)
+        return _json(about_of(browsed))
+
+    @for_staff
+    def found(self, visiting: Visiting, key: Key, request: Request) -> Response:
+        """What matches, a page of it, and how many would match otherwise."""
+        del visiting
+        browsed, asked = self._run(key), _asked(request)
+        choice, plain = BrowseChoice.of(asked), dict(asked)
+        start, count = (_whole(plain.get(name, "")) or 0 for name in ("start", "count"))
+        answer = browsed.catalogue.find(choice, start, min(count, MOST_AT_ONCE))
+        answer["tiles"] = tiles_of(browsed, choice, answer.pop("places"), answer.pop("notes"))
+        return _json(answer | {"live": self._runs.live(key)})
+
+    @for_staff
+    def all(self, visiting: Visiting, key: Key, request: Request) -> Response:
+        """The places of all that match, with their ids where these are few; or of those that an address names."""
+        del visiting
+        browsed, asked = self._run(key), _asked(request)
+        names = [value for name, value in asked if name == "selected"]
+        if names:
+            rows = [row for name in names if (row := browsed.catalogue.row(name)) is not None]
+        else:
+            rows = browsed.catalogue.matching(BrowseChoice.of(asked))
+        ids = [browsed.findings.ids[row] for row in rows] if len(rows) <= MOST_NAMED else None
+        return _json({"places": rows, "ids": ids})
+
+    @for_staff
+    def example(self, visiting: Visiting, key: Key, row: str = "", id: str | None = None) -> Response:
+        """By its place or by its id; null where there is none."""
+        del visiting
+        browsed = self._run(key)
+        place = browsed.catalogue.row(id) if id is not None else _whole(row)
+        if place is None or place >= len(browsed.findings.ids):
+            return _json(None)
+        return _json(example_of(browsed, place, self._pictures))
+
+    @for_staff
+    def export(self, visiting: Visiting, key: Key) -> Response:
+        """The ids of the selected examples, a line each, or all that is known of them as Parquet."""
+        browsed, kind = self._run(key), visiting.form.one("kind")
+        rows = rows_of(visiting.form.one("rows"), len(browsed.findings.ids))
+        if not rows:
+            raise HTTPException(422, "Nothing is selected: select some examples first.")
+        name = self._shelf_name(key)
+        if kind == "parquet" and browsed.run is not None:
+            content = selection_as_parquet(browsed.run, browsed.own, rows)
+            return _download(content, "application/vnd.apache.parquet", f"{name}.parquet")
+        if kind != "ids":
+            raise HTTPException(422, "Ids can be exported, and Parquet of a run that has finished.")
+        lines = "".join(f"{browsed.findings.ids[row]}\n" for row in rows)
+        return _download(lines.encode("utf-8", "replace"), "text/plain; charset=utf-8", f"{name}-ids.txt")
+
+    def _shelf_name(self, key: str) -> str:
+        folder = self._shelf.folder(key)
+        return folder.name if folder is not None else key
+
+    def _run(self, key: str) -> BrowsedRun:
+        try:
+            browsed = self._runs.get(key)
+        except RunError as error:
+            raise HTTPException(422, str(error)) from None
+        if browsed is None:
+            raise HTTPException(404)
+        return browsed
+
+
+def rows_of(text: str, count: int) -> list[int]:
+    """Of a set of places as a bit string in base64; what is beyond the last example is ignored."""
+    try:
+        raw = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    except (ValueError, binascii.Error, UnicodeError):
+        raise HTTPException(422, "This is no selection: reload the page.") from None
+    bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")
+    return [int(row) for row in np.flatnonzero(bits[:count])]
+
+
+def _asked(request: Request) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise HTTPException(422, "Too much is chosen at once.") from None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _json(value: Any) -> Response:
+    return Response(json.dumps(value, separators=(",", ":")), media_type="application/json")
+
+
+def _download(content: bytes, kind: str, name: str) -> Response:
+    plain = quote(name.encode("utf-8", "replace"), safe="")
+    return Response(content, media_type=kind, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{plain}"})
