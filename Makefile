@@ -19,6 +19,7 @@ test: .venv/.dev lint types ## everything CI runs, under 8 minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 test-slow: .venv/.dev ## the long tests, and property tests with new examples
+	tests/install_smollm2.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --timeout 3600 --hypothesis-profile search
 
 lint: .venv/.dev ## ruff
