@@ -10,6 +10,7 @@ from discovery.statistics import EPSILON, Estimate
 from reports.compare.comparison import Disagreement, OracleComparison
 from reports.compare.labels import Quality
 from reports.compare.plots import advice_plot, calibration_plot, g_plot, least, settings_in_words, votes_plot
+from reports.compare.study import Contender
 from reports.compare.verdict import verdict_of
 from reports.compare.versus import Versus
 from reports.drawing import render_template
@@ -60,16 +61,22 @@ def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[s
         "epsilon": EPSILON[study.annotators],
         "tables": [_table(comparison, pair.a, pair.b) for pair in comparison.pairs],
         "ways": [_ways(quality) for quality in comparison.qualities],
+        "blind": comparison.reference.without_looking,
         "least": least(comparison.qualities),
         "votes_plot": votes_plot(comparison.qualities),
         "calibrations": [
-            (quality.name, quality.calibration, calibration_plot(f"Calibration of {quality.name}", quality.calibration))
+            (
+                quality,
+                calibration_plot(f"Calibration of {quality.name}", quality.calibration),
+                _knows_nothing(quality, comparison),
+            )
             for quality in comparison.qualities
         ],
         "advice": [(one, advice_plot(one), settings_in_words(one)) for one in comparison.advice],
         "shares": [(one, _share_rows(comparison, one)) for one in comparison.versus],
         "g_plot": g_plot(comparison),
         "triples": _triples(comparison),
+        "answered": [_answered(one) for one in study.contenders if one.compared],
         "carried": len(carried),
         "truth_known": study.truth is not None,
         "pictured": any(pictures),
@@ -164,7 +171,17 @@ def _cells(
         right = quality.right if place is None else quality.right_each[place]
         if quality.name in pair and right["accuracy"].defined:
             cells.append((f"{_short(quality.name, comparison)} right", right["accuracy"], "share"))
+    reference = comparison.reference
+    blind = reference.without_looking if place is None else reference.right_without_looking[place]
+    if cells[-1][0].endswith(" right") and blind is not None:
+        cells.append(("without looking", Estimate(blind), "share"))
     return cells
+
+
+def _knows_nothing(quality: Quality, comparison: OracleComparison) -> bool:
+    """Well calibrated is also who gives each feature's share of yes as the probability of every example."""
+    brier, blind = quality.right["Brier score"].value, comparison.reference.brier_without_looking
+    return brier is not None and blind is not None and brier >= blind > 0
 
 
 def _short(name: str, comparison: OracleComparison) -> str:
@@ -203,6 +220,13 @@ def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, 
         {"name": name, "found": versus.shares[place], "known": versus.known[place] if versus.known else None}
         for place, name in enumerate(comparison.study.names)
     ]
+
+
+def _answered(one: Contender) -> str:
+    """How many of the questions it answered by a feature, by NONE, and not in a way that can be used."""
+    verdicts = [said.verdict for said in one.compared]
+    named, none = verdicts.count("feature"), verdicts.count("none")
+    return f"{one.name}: {named} named, {none} found nothing, {len(verdicts) - named - none} unusable"
 
 
 def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:

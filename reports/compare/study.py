@@ -139,12 +139,31 @@ class Reference:
     kind: str  # truth, people or none
     words: str
 
+    @cached_property
+    def shares(self) -> list[float | None]:
+        """Of yes, of each feature; None where no label is known."""
+        rows = [] if self.labels is None else [row[row != UNKNOWN] for row in self.labels]
+        return [float((row == 1).mean()) if len(row) else None for row in rows]
+
+    @property
+    def right_without_looking(self) -> list[float | None]:
+        """How often who gives a feature's more frequent label to all examples is right, feature by feature."""
+        return [None if share is None else max(share, 1 - share) for share in self.shares]
+
     @property
     def without_looking(self) -> float | None:
-        """How often who gives each feature's more frequent label to all examples is right, as a mean over features."""
-        rows = [] if self.labels is None else [row[row != UNKNOWN] for row in self.labels]
-        shares = [float((row == 1).mean()) for row in rows if len(row)]
-        return float(np.mean([max(share, 1 - share) for share in shares])) if shares else None
+        """The same as a mean over features."""
+        return _mean(self.right_without_looking)
+
+    @property
+    def brier_without_looking(self) -> float | None:
+        """The Brier score of who gives each feature's share of yes as the probability of every example."""
+        return _mean([None if share is None else share * (1 - share) for share in self.shares])
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return float(np.mean(known)) if known else None
 
 
 def reference_of(study: Study) -> Reference:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from discovery import UNKNOWN
 from discovery.statistics import Estimate
 from reports.compare.advice import Advice
 from reports.compare.comparison import OracleComparison
-from reports.compare.study import Reference
+from reports.compare.study import Contender, Reference
 from reports.compare.versus import Versus
 from reports.drawing import percent, plural, usd
 
@@ -21,8 +22,8 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
     for pair in comparison.pairs:
         agreement, kappa = pair.overall["raw agreement"], pair.overall["Cohen's kappa"]
         sentences.append(
-            f"{called(pair.a)} and {called(pair.b)} give the same label to {_share(agreement)} of the examples; beyond "
-            f"chance they agree by a kappa of {_number(kappa)}."
+            f"{called(pair.a)} and {called(pair.b)} give the same label to {_share(agreement)} of the examples; "
+            + _beyond_chance(kappa)
         )
     for quality in comparison.qualities:
         if quality.majority.defined:
@@ -30,9 +31,30 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
                 f"{called(quality.name)} is right in {_share(quality.majority)} of its labels, measured against "
                 f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
             )
+    sentences += [said for one in comparison.study.contenders if (said := _never_varies(one, comparison.reference))]
     sentences += [_replacement(one, called(one.people)) for one in comparison.versus]
     sentences += [_advised(one) for one in comparison.advice]
     return sentences
+
+
+def _beyond_chance(kappa: Estimate) -> str:
+    if kappa.value is None:
+        return f"how far beyond chance is not defined, for {kappa.reason}."
+    return f"beyond chance they agree by a kappa of {_number(kappa)}."
+
+
+def _never_varies(one: Contender, reference: Reference) -> str:
+    """Features to which it gives one label throughout, though not all examples are alike."""
+    same = [
+        set(known.tolist())
+        for known, share in zip((row[row != UNKNOWN] for row in one.sheet.labels), reference.shares, strict=False)
+        if len(known) > 1 and share not in (None, 0.0, 1.0)
+    ]
+    alike = [next(iter(labels)) for labels in same if len(labels) == 1]
+    if not alike:
+        return ""
+    said = " and ".join(word for value, word in ((1, "yes"), (0, "no")) if value in alike)
+    return f"{one.name} gives every example the same label, {said}, for {len(alike)} of {plural(len(same), 'feature')}."
 
 
 def _no_better(right: Estimate, reference: Reference) -> str:
@@ -82,7 +104,5 @@ def _share(one: Estimate) -> str:
 
 
 def _number(one: Estimate) -> str:
-    if one.value is None:
-        return f"not defined ({one.reason})"
     interval = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
     return f"{one.value:.2f}{interval}"

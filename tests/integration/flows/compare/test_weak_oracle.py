@@ -7,14 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from reports.compare.comparison import OracleComparison
+from reports.compare.page import render_comparison
 from reports.compare.study import Reference
 from reports.compare.verdict import verdict_of
+from sources import load_dataset
 from tests.support.comparisons import FEATURES, compared, make_world, write_votes
 
 
 def truth_of(world: str) -> list[dict[str, str]]:
     with (Path(world).parent / "truth.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def page_of(found: OracleComparison, world: str) -> str:
+    return " ".join(render_comparison(found, load_dataset(world)).split())
 
 
 def test_who_says_no_to_everything_is_told_to_be_no_better_than_that(tmp_path: Path) -> None:
@@ -47,3 +54,37 @@ def test_votes_that_err_alike_are_told(tmp_path: Path) -> None:
 
 def test_without_labels_there_is_nothing_to_compare_with() -> None:
     assert Reference(None, "none", "nothing").without_looking is None
+
+
+def test_who_gives_one_label_to_every_example_is_told_to_do_so(tmp_path: Path) -> None:
+    world = make_world(tmp_path, n=40)
+    rows = [(row["id"], feature, row[feature]) for row in truth_of(world) for feature in FEATURES]
+    votes = [(name, feature, "w", int(feature == "beard" and value == "1")) for name, feature, value in rows]
+    found = compared(tmp_path, world, write_votes(tmp_path / "never.csv", votes), "simulated", votes=1, comparisons=0)
+    (said,) = [line for line in verdict_of(found) if "every example the same label" in line]
+    assert "same label, no, for 2 of 3 features" in said
+    assert not [line for line in verdict_of(found) if "kappa of not defined" in line]
+
+
+def test_the_page_tells_what_is_right_without_looking(tmp_path: Path) -> None:
+    """Beside each share of right labels, and where calibrated probabilities know nothing of single examples."""
+    world = make_world(tmp_path, n=40)
+    never = [(row["id"], feature, f"w{vote}", 0) for row in truth_of(world) for feature in FEATURES for vote in (0, 1)]
+    oracles = (write_votes(tmp_path / "never.csv", never), "simulated")
+    found = compared(tmp_path, world, *oracles, votes=2, comparisons=0)
+    page = page_of(found, world)
+    assert "without looking: each feature's more frequent label for every example" in page
+    assert found.reference.without_looking is not None
+    assert f"{100 * found.reference.without_looking:.1f}" in page
+    assert page.count("It knows nothing of single examples") == 1  # not of the crowd that knows the truth
+    assert found.reference.brier_without_looking == pytest.approx(
+        sum(one * (1 - one) for one in found.reference.shares if one is not None) / len(FEATURES)
+    )
+
+
+def test_answers_to_comparisons_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
+    oracles = ("simulated?refuse=1", "simulated")
+    world = make_world(tmp_path)
+    found = compared(tmp_path, world, *oracles, features="hat; beard", votes=1, comparisons=4)
+    page = page_of(found, world)
+    assert "0 named, 0 found nothing, 4 unusable" in page
