@@ -39,6 +39,7 @@ bench: .venv/.dev ## the figures of docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 evidence: .venv/.dev ## docs/evidence.md (DATA=FOLDER: the folder of public data)
+	tests/install_smollm2.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence $(if $(DATA),--data $(DATA)) $(ARGS)
 
 clean: ## remove the environment and caches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,7 +62,7 @@ class Variant:
             np.random.default_rng([seed, 2]),
             batch=self.batch,
             voters=self.voters,
-            labelling=self.labelling,
+            labelling=replace(self.labelling, seed=seed),
             most=self.most,
             look=self.look,
             of=self.look_of,

@@ -6,7 +6,8 @@
     python -m benchmarks.strategies --per-question 1,2,3,5            auto with several features a question
     python -m benchmarks.strategies --look                            what a look before the whole saves and loses
 
-Columns with other values are left out. Crowds are salience-weighted. Every figure is a mean over the seeds."""
+Columns with other values are left out. Crowds are salience-weighted. Every figure is a mean over the seeds,
+± one standard error."""
 
 from __future__ import annotations
 
@@ -47,12 +48,13 @@ def ceiling(case: Case) -> int:
 def compare(cases: Sequence[Case], seeds: int) -> str:
     rows, ratios = [], []
     for case in cases:
-        results = {name: found(Variant(name, name), case, seeds).mean(axis=0) for name in STRATEGIES}
+        counted = {name: found(Variant(name, name), case, seeds) for name in STRATEGIES}
+        results = {name: one.mean(axis=0) for name, one in counted.items()}
         of_best = results["auto"] / np.max([results[name] for name in STRATEGIES[1:]], axis=0)
         of_triple = results["auto"] / results["adaptive-triple"]
         ratios.append((of_best, of_triple))
         shape = "{} × {}".format(*case.world(0).truth.shape)
-        figures = [f"{short:.1f} / {long:.1f}" for short, long in results.values()]
+        figures = [_with_errors(one) for one in counted.values()]
         shares = ["{:.2f} / {:.2f}".format(*share) for share in (of_best, of_triple)]
         rows.append([case.name, shape, str(ceiling(case)), *figures, *shares])
     worst = np.min([best for best, _ in ratios], axis=0)
@@ -62,6 +64,15 @@ def compare(cases: Sequence[Case], seeds: int) -> str:
         f"\n\nAuto against the best of the others, worst case: {worst[0]:.2f} / {worst[1]:.2f}. "
         f"Auto against Adaptive Triple, mean of the ratios: {mean[0]:.2f} / {mean[1]:.2f}.\n"
     )
+
+
+def _with_errors(counted: NDArray[np.float64]) -> str:
+    """Means over the seeds, ± one standard error where there are several."""
+    means = counted.mean(axis=0)
+    if len(counted) < 2:
+        return " / ".join(f"{mean:.1f}" for mean in means)
+    errors = counted.std(axis=0, ddof=1) / np.sqrt(len(counted))
+    return " / ".join(f"{mean:.1f} ± {error:.1f}" for mean, error in zip(means, errors, strict=True))
 
 
 def several(cases: Sequence[Case], most: Sequence[int], seeds: int) -> str:

@@ -193,4 +193,5 @@ if __name__ == "__main__":
     interruption.listen()
     status = main()
     gc.freeze()  # else Python looks through all objects once more before it ends
+    interruption.leave_at_once(status)
     sys.exit(status)

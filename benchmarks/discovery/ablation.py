@@ -1,18 +1,35 @@
 """What each part of the strategies is worth, against uniform Adaptive Triple.
 
 python -m benchmarks.discovery.ablation                     the matrices that ship, and the worlds
-python -m benchmarks.discovery.ablation MATRIX.csv ...      other matrices too: an id column, then 0/1 columns"""
+python -m benchmarks.discovery.ablation MATRIX.csv ...      other matrices too: an id column, then 0/1 columns
+python -m benchmarks.discovery.ablation --errors 'flip=0.3&shared=0.75&yes_bias=-0.7' [--votes 5]
+                                                            the same with labels by voters who err so"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 
-from benchmarks.cases import LONG, SHIPPED, SHORT, Case, Variant, found, made_up, matrix_arguments, of_matrix, table
+from benchmarks.cases import (
+    LONG,
+    SHIPPED,
+    SHORT,
+    Case,
+    Variant,
+    at_least_one,
+    found,
+    made_up,
+    matrix_arguments,
+    of_matrix,
+    table,
+)
 from benchmarks.machine import heading
+from discovery.simulation.errors import VoteErrors
 from discovery.simulation.rehearsal import Labelling
 from discovery.simulation.worlds import SKEWED
 
@@ -89,15 +106,45 @@ def agreement(cases: Sequence[Case], seeds: int) -> str:
     return table(["data", "two voters agree", "answers that name the most salient feature"], rows) + "\n"
 
 
+def with_errors(given: VoteErrors, votes: int, cases: Sequence[Case], seeds: int) -> str:
+    """Every variant with labels by voters who err so; what counts is judged by the truth."""
+    labelling = Labelling(votes=votes, errors=given)
+    return take_apart([replace(one, labelling=labelling) for one in VARIANTS], cases, seeds)
+
+
+def errors_named(text: str) -> VoteErrors:
+    """Written as the parameters of a simulated crowd."""
+    names = [field.name for field in fields(VoteErrors)]
+    parts = [part.partition("=") for part in text.split("&")]
+    try:
+        given = {name: float(value) for name, _, value in parts if name in names}
+    except ValueError:
+        given = {}
+    if len(given) < len(parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER&… with the names {', '.join(names)}")
+    return VoteErrors(**given)
+
+
 def main(arguments: list[str]) -> None:
-    chosen = matrix_arguments("benchmarks.discovery.ablation", __doc__).parse_args(arguments)
-    matrices, worlds, seeds = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]], made_up(), chosen.seeds
-    given = " MATRIX.csv …" if chosen.matrices else ""
-    print(heading(f"python -m benchmarks.discovery.ablation{given} --seeds {seeds}"))
+    parser = matrix_arguments("benchmarks.discovery.ablation", __doc__)
+    parser.add_argument("--errors", type=errors_named, help="of single votes, e.g. 'flip=0.1&shared=0.8'")
+    parser.add_argument("--no-worlds", action="store_true", help="leave the made-up worlds out")
+    parser.add_argument("--votes", type=at_least_one, default=1, help="on each label, with --errors")
+    chosen = parser.parse_args(arguments)
+    matrices, seeds = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]], chosen.seeds
+    worlds = [] if chosen.no_worlds else made_up()
+    words = [" MATRIX.csv …" * bool(chosen.matrices), f" --seeds {seeds}", " --no-worlds" * chosen.no_worlds]
+    if chosen.errors is not None:
+        parts = "&".join(f"{name}={value:g}" for name, value in asdict(chosen.errors).items() if value)
+        words.append(f" --errors '{parts}' --votes {chosen.votes}")
+    print(heading(f"python -m benchmarks.discovery.ablation{''.join(words)}"))
     print(
         f"Interesting and distinct features after {SHORT} / {LONG} queries, means over seeds 0 to {seeds - 1} and over"
     )
     print(f"{len(matrices)} matrices and {len(worlds)} made-up worlds. A query is one question to one voter.\n")
+    if chosen.errors is not None:
+        print(with_errors(chosen.errors, chosen.votes, [*matrices, *worlds], seeds))
+        return
     print(take_apart(VARIANTS, [*matrices, *worlds], seeds), flush=True)
     print("Noisy labels, on the matrices and the salience-skewed worlds; what counts is judged by the truth:\n")
     print(take_apart(NOISE, [*matrices, *worlds[: len(SKEWED)]], seeds), flush=True)

@@ -3,8 +3,8 @@
     python -m benchmarks.evidence                 claims that need no public data; the others are listed as not run
     python -m benchmarks.evidence --data FOLDER   all of them
 
-FOLDER holds the public data by these names: leuven_animal_votes.csv.gz, leuven_animal.csv, snow_rte_votes.csv,
-bluebirds_votes.csv, flags_png_truth.csv, nlvr/."""
+tests/install_smollm2.sh fetches the model that one of them asks. FOLDER holds the public data by these names:
+leuven_animal_votes.csv.gz, leuven_animal.csv, snow_rte_votes.csv, bluebirds_votes.csv, flags_png_truth.csv, nlvr/."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.evidence.claims import CLAIMS, DATA, Claim
+from benchmarks.evidence.claims import BY_EXPERIMENT, DATA, MODEL, Claim
+from benchmarks.evidence.claims_by_tests import BY_TESTS
 
+CLAIMS = (*BY_EXPERIMENT, *BY_TESTS)
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "evidence.md"
 LONGEST = 3_000.0  # seconds of one experiment
 HEAD = """# Evidence
 
-Claims of this project with the experiment behind each, what came out, what would refute it, and how that was judged.
+The claims of the README, and some that it rests on, with the experiment behind each, what came out, what would refute
+it, and how that was judged: first those about the method, models and people, then those that tests hold.
 `make evidence DATA=FOLDER` runs them all and writes this page; FOLDER holds public data that is no part of this project
 ([which](compare.md#results-on-public-data-sets)). Claims whose data is not there are listed as not run, with the result
 of the last time. Simulated crowds know the truth: what they show is what the method can do, not what a model will do.
+Intervals are 95 %, ± is one standard error.
 
 What would refute a claim was written down when its first results were known (2026-11-17), not before: the limits bind
-the runs to come. No large model was asked for this page, for none could be had where it was made. Claims about money,
-estimates and predicted labels have their experiments in [benchmarks.md](benchmarks.md), by a server that is like a
-model, and those beside other tools in [peers.md](peers.md).
+the runs to come. No large model was asked for this page, for none could be had where it was made; prices are those of a
+server that is like one. Speed, growth and memory are in [benchmarks.md](benchmarks.md),
+and claims beside other tools in [peers.md](peers.md).
 """
 
 
@@ -61,7 +65,7 @@ def result_of(claim: Claim, output: str) -> str:
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if not any(re.fullmatch(pattern, line) for pattern in claim.results):
             continue
-        if below.startswith("| ---"):
+        if re.match(r"\| ?---", below):
             kept += [*([""] if heads else []), line, below]
             heads += 1
         else:
@@ -100,6 +104,11 @@ def not_run(claim: Claim, missing: Sequence[str], before: str) -> str:
     return re.sub(r"\*Not run this time: .*\n\n?", "", before).replace("**Result.**\n\n", f"**Result.**\n\n{note}\n", 1)
 
 
+def _missing(claim: Claim, data: Path | None) -> list[str]:
+    absent = [path for path in claim.needs if data is None or not (data / path).exists()]
+    return absent + [part for part in claim.command if part == MODEL and not (ROOT / MODEL).exists()]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("titles", nargs="*", metavar="TITLE", help="only claims whose title holds these words")
@@ -113,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.titles and not any(words.lower() in claim.title.lower() for words in options.titles):
             sections.append(kept or written(claim, "not run", "*Not run yet.*\n"))
             continue
-        missing = [path for path in claim.needs if options.data is None or not (options.data / path).exists()]
+        missing = _missing(claim, options.data)
         if missing:
             skipped.append(claim.title)
             sections.append(not_run(claim, missing, kept))

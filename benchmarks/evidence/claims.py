@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DATA = "DATA"  # in a command: the folder of public data
+MODEL = ".venv/smollm2"  # a real language model, SmolLM2-135M-Instruct, as tests/install_smollm2.sh writes it
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ _NOISE = (
     *("benchmarks.evidence.noise", *_PUBLIC, f"{DATA}/flags_png_truth.csv", f"{DATA}/leuven_animal.csv"),
     *("--seeds", "8"),
 )
+_VOTES = (r"\| votes \|.*", r"\| (one|three) wording.*")
 _NLVR = ("benchmarks.evidence.nlvr", f"{DATA}/nlvr")
-_PYTEST = ("pytest", "-p", "no:cacheprovider", "-m", "not slow")
 
-CLAIMS = (
+BY_EXPERIMENT = (
     Claim(
         "Discovers named, labelled features",
         "twothirds discovers named, labelled features in a data set.",
@@ -65,8 +66,18 @@ CLAIMS = (
         (r"\| data .*", r"\| (zoo|faces).*"),
         "auto or adaptive-triple find no more than random-triple",
         "2026-11-17: held on both (12.9 against 10.0, 28.1 and 29.0 against 17.4, after 35 questions), for a "
-        "simulated crowd. "
-        "Means over seeds, no interval.",
+        "simulated crowd.",
+    ),
+    Claim(
+        "The method is the paper's",
+        "The method is the Adaptive Triple algorithm of Zou, Chaudhuri and Kalai.",
+        "The propositions, lemmas, table and figures of the paper on simulated crowds; verdicts are computed.",
+        "trees and worlds of the paper, drawn faces",
+        ("flows", "replicate", "--quick", "--out", "runs/replicated"),
+        (r".*runs\).*",),
+        "Propositions 4.1 and 4.2, Lemma 5.3, or the order of the algorithms in Table 1, do not come out",
+        "2026-11-17: held for these; that all features are found when no triple is unresolved fails, and five claims "
+        "hold only with a condition or a correction, which [the full page](replication/README.md) names.",
     ),
     Claim(
         "The same with people's own answers",
@@ -95,6 +106,21 @@ CLAIMS = (
         "assume answers that hold, and say nothing about people who err like this.",
     ),
     Claim(
+        "People's votes, counted twice",
+        "To see where a model and people differ, run `python -m flows compare`: agreement, and Dawid–Skene's labels.",
+        "Agreement among people and with what is in the pictures, beside krippendorff and crowd-kit.",
+        "NLVR: five votes on each of 989 pictures and sentences",
+        _NLVR,
+        (
+            r"\|  \| ours \|.*",
+            r"\| (two people|Krippendorff|one vote is|the majority of five|Dawid).*",
+            r"\| majority and D.*",
+        ),
+        "a figure differs from the second implementation's",
+        "2026-11-17: held, to the last digit. Dawid–Skene changes two labels in a hundred or fewer where five people "
+        "agree as these do: it is worth more with bad voters ([bluebirds](compare.md#results-on-public-data-sets)).",
+    ),
+    Claim(
         "Duplicates are recognised",
         "Features that repeat others do not count.",
         "Pairs of people's sentences, recognised as the same by words, labels and questions, against their meaning.",
@@ -107,7 +133,8 @@ CLAIMS = (
         ),
         "precision below 90 %, or recall below 90 % with questions",
         "2026-11-17: held only where somebody is asked and answers rightly, which is assumed here and not "
-        "measured. Without "
+        "measured. What is the same is computed by a grammar; its 53 pairs were also read one by one: 49 are "
+        "paraphrases, 4 the same of towers only. Without "
         "questions recall is 70 % with five votes and 23 % with one: refuted for strategies and oracles that do "
         "not ask.",
     ),
@@ -124,17 +151,54 @@ CLAIMS = (
         "people err too seldom to tell. Leuven has no truth: its parameters depend on what is taken for true.",
     ),
     Claim(
+        "A weak model is told to be weak",
+        "The oracle is any local transformers model; to see where a model and people differ, run `compare`.",
+        "A real language model labels texts whose truth is known, by three wordings and drawn at a temperature.",
+        "SmolLM2-135M-Instruct (four-bit weights), 40 texts and 6 attributes of datasets/zoo",
+        ("benchmarks.evidence.weak_model", MODEL),
+        (
+            r"\| feature \|.*",
+            r"\| (feathers|hair|milk|airborne|aquatic|predator) \|.*",
+            r"\| votes \|.*",
+            r"\| (one|three) wording.*",
+        ),
+        "it is right more often than without looking and a page calls it weak, or the reverse",
+        "",
+    ),
+    Claim(
         "Strategies bear errors that voters share",
         "Auto finds at least 1.1 times what Adaptive Triple finds, also with errors that voters share.",
         "35 questions to crowds that err as people do, as coins do, and as a model may.",
         "datasets/zoo and faces, flags, Leuven animals; 8 seeds",
         _NOISE,
-        (r"\| errors \|.*", r"\| (none|coins|as Leuven|shared).*±.*"),
+        (r"\| errors \|.*", r"\| (none|coins|as |shared).*±.*"),
         "auto with one feature a question finds less than 1.1 times what Adaptive Triple finds, with shared errors",
         "2026-11-17: held with errors that are shared (1.15 to 1.49), and with single votes that err as coins. "
         "Without errors, "
         "and with five votes that err as coins at 10 %, auto with one feature a question finds no more (1.00 "
         "and 1.02).",
+    ),
+    Claim(
+        "Estimates come before anything is spent",
+        "`python -m flows estimate` says what a run will likely cost, and at most.",
+        "Forecasts before anything is sent, and what the server booked for the run.",
+        "drawn faces and zoo in several forms; a server that counts tokens by OpenAI's rules, errs and repeats itself",
+        ("benchmarks.price.estimates", "--examples", "30", "--queries", "8"),
+        (r"\| case \|.*", r"\| (PNG|JPEG|WebP|Parquet|zip|texts|enrich).*"),
+        "a run costs more than *at most*, or more than a third of the forecasts are more than 25 % off",
+        "2026-11-17: held: nothing cost more than at most, and one of twelve is beyond 25 % (1.32). One run each, no "
+        "interval. No real bill was seen.",
+    ),
+    Claim(
+        "Predicted labels agree as certified",
+        "Labels are predicted where a certificate allows it.",
+        "Draws of the samples, each with its certificates, held against what the oracle would have said.",
+        "made-up features of 3, 10 and 40 %, and features that nothing predicts; 100 draws at 0.95, confidence 95 %",
+        ("benchmarks.price.certificate", "--seeds", "100", "--faces", "0"),
+        (r"\| data \|.*", r"\| (made up|nothing to learn).*"),
+        "the interval of the share that agrees too little, or loses the rarer answer, lies above 5 %",
+        "2026-11-17: held (200 draws of each, and of drawn faces and news, in [predicted.md](predicted.md)). What is "
+        "promised is agreement with the oracle, right or wrong.",
     ),
     Claim(
         "The shipped model knows what it does not know",
@@ -147,20 +211,5 @@ CLAIMS = (
         "2026-11-17: held for all kinds but one: of faces turned by 90° 2.5 % were, with an interval up to 5.7 "
         "%. No photograph "
         "was tried.",
-    ),
-    Claim(
-        "No answer is paid for twice, and no budget exceeded",
-        "A run that crashes resumes where it stopped and does not pay again; a budget is never exceeded.",
-        "Kills at some boundaries, many processes on one store, failing servers; the books are held against theirs.",
-        "made for the tests",
-        (
-            *_PYTEST,
-            "tests/crash",
-            "tests/integration/store/test_budget.py",
-            "tests/integration/store/test_processes.py",
-        ),
-        (r".*(passed|failed).*",),
-        "one of these tests fails",
-        "2026-11-17: held, by the quick tests; `make test-slow` has 54 more, among them a kill at every boundary.",
     ),
 )

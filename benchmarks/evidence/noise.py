@@ -31,6 +31,9 @@ from discovery.strategies import make_strategy
 
 COIN = VoteErrors(0.1)
 MODEL_LIKE = VoteErrors(0.1, shared=0.8, by_example=0.3, confused=0.1, yes_bias=0.5)
+# As benchmarks.evidence.weak_model measured them on 2026-11-17: it says no to everything; drawn, it is nearly a coin.
+SMOLLM2 = VoteErrors(0.5, shared=1.0, yes_bias=-1.0)
+SMOLLM2_DRAWN = VoteErrors(0.52, shared=0.01, yes_bias=-0.35)
 VOTES = (1, 3, 5)
 ASKERS = {"auto": ("auto", 1), "auto, 3 a question": ("auto", 3), "adaptive triple": ("adaptive-triple", 1)}
 
@@ -50,7 +53,7 @@ def strategies_table(cases: Sequence[Case], crowds: Sequence[tuple[str, VoteErro
     """Auto beside Adaptive Triple with the same errors, and what more votes bring."""
     rows = []
     for name, errors in crowds:
-        for votes in VOTES if errors.flip else VOTES[:1]:
+        for votes in VOTES if errors.flip and errors.shared < 1 else VOTES[:1]:
             labelling = Labelling(votes=votes, errors=errors if errors.flip else None)
             counted = np.array(
                 [
@@ -87,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measured.append(("Leuven", errors))
         tried.append(("as Leuven", errors))
     tried += [("shared, 10 %", MODEL_LIKE), ("shared, 20 %", replace(MODEL_LIKE, flip=0.2))]
+    tried += [("as SmolLM2", SMOLLM2), ("as SmolLM2, drawn", SMOLLM2_DRAWN)]
     if measured:
         print(crowds_table(measured) + "\n")
     if crowds:

@@ -50,11 +50,14 @@ def errors_of(crowd: Crowd) -> VoteErrors:
     rates = [float(np.nanmean(wrong)) for wrong in sides]
     shared, pairs = [], []
     for wrong, rate in zip(sides, rates, strict=True):
+        if not 0 < rate < 1:  # votes that never vary tell nothing of what they have in common
+            continue
         counts, votes = np.nansum(wrong, 1), (~np.isnan(wrong)).sum(1)
         pairs.append(float((votes * (votes - 1)).sum()))
         shared.append(latent(rate, float((counts * (counts - 1)).sum()) / pairs[-1]))
     total = sum(rates)
-    return VoteErrors(total / 2, float(np.average(shared, weights=pairs)), yes_bias=(rates[0] - rates[1]) / total)
+    common = float(np.average(shared, weights=pairs)) if shared else 1.0
+    return VoteErrors(total / 2, common, yes_bias=(rates[0] - rates[1]) / total if total else 0.0)
 
 
 def latent(flip: float, both: float) -> float:

@@ -1,14 +1,13 @@
-"""A real model that is no good: `python -m benchmarks.evidence.weak_model FOLDER`, e.g. .venv/smollm2 of make test-slow.
+"""A real model that is no good: `python -m benchmarks.evidence.weak_model FOLDER`, where make test-slow has put it.
 
-How right its labels are beside saying the same of everything, and how much the errors of its votes have in common: votes
-by three wordings, as `vlm:` casts them, and votes drawn at a temperature, as a server does that samples its answers."""
+How right its labels are beside saying the same of everything, and how much the errors of its votes have in common:
+votes by three wordings, as `vlm:` casts them, and votes drawn at a temperature, as by a server that samples."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray

@@ -142,7 +142,7 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
         yield f"truth: {truth.matched} of {truth.of} attributes matched" + (
             f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""
         )
-    yield from summary.unusable.lines() if summary.unusable else []
+    yield from summary.notices
     in_all = summary.cost_usd if summary.total_usd is None else summary.total_usd
     yield (
         f"{plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "

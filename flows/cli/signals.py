@@ -68,6 +68,14 @@ class Interruption:
             if self._listening:
                 _end_children()
 
+    def leave_at_once(self, status: int) -> None:
+        """After an interruption, where a model computes in a thread: else torch aborts under a Python that ends."""
+        if self._noted and "torch" in sys.modules:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(status)
+
 
 def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
     """An interruption that came where nothing can be raised, as in a callback of fork, comes again a moment later."""

@@ -101,7 +101,7 @@ def _discover(prepared: Prepared, history: History) -> dict[str, Any]:
     outcome.progress.raise_if_lost(prepared.folder)
     outcome.raise_if_unusable(prepared.folder)
     summary = outcome.summary()
-    history.log(_detail(outcome.progress), *(summary.unusable.lines() if summary.unusable else []), _paid(summary))
+    history.log(_detail(outcome.progress), *summary.notices, _paid(summary))
     history.tell_refusals(name, summary.unusable)
     if outcome.progress.stopped is StopReason.BUDGET:
         history.end(BUDGET, outcome.progress.message, name)

@@ -27,6 +27,7 @@ class RunHistory:
     g: list[float]
     usd: list[float]
     g_start: float = 1.0  # before the first question
+    unusable: Sequence[int] = ()  # answers so far that were refused or unreadable
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Outlook:
     questions: int
     features: int
     counting: int
+    unusable: int  # of these questions, those whose answer could not be used
     questions_each: float | None
     usd_each: float | None
 
@@ -64,6 +66,7 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
         g=[float(value) for value in curve[: len(new)]],
         usd=[total / MICRO for total in accumulate(costs)],
         g_start=float(run.summary.given.g) if run.summary.given else 1.0,
+        unusable=list(accumulate(one.feature is None and one.verdict != "none" for one in findings.comparisons)),
     )
 
 
@@ -97,6 +100,7 @@ def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> Outlook |
         questions=last,
         features=features,
         counting=_gain(history.counting, last),
+        unusable=_gain(history.unusable, last) if history.unusable else 0,
         questions_each=last / features if features else None,
         usd_each=usd / features if features else None,
     )

@@ -262,7 +262,7 @@ def _notices(
     run: CuratedRun,
 ) -> list[str]:
     """What the reader must know before believing the page."""
-    notices = [*run.summary.warnings, *(run.summary.unusable.lines() if run.summary.unusable else [])]
+    notices = [*run.summary.warnings, *run.summary.notices]
     if predicted := sum(int(found.predicted.sum()) for found in findings.found):
         known = sum(found.labelled for found in findings.found)
         notices.append(

@@ -192,6 +192,18 @@ class RunSummary(JsonPart):
             problem = " ".join(str(error).split())
         raise RunError(f"{path} is not what discover writes ({problem}): run discover again")
 
+    @property
+    def notices(self) -> list[str]:
+        """What the reader must know of the answers before believing the rest."""
+        asked, notices = self.people or {}, [*(self.unusable.lines() if self.unusable else [])]
+        if (escalated := asked.get("escalated")) and (labels := asked.get("labels")):
+            notices.append(f"people decided {escalated:,} of {labels:,} labels, because the labeller was in doubt")
+        if checked := asked.get("checked"):
+            notices.append(
+                f"people checked {checked:,} votes of the labeller and gave the same {asked['agreed']:,} times"
+            )
+        return notices
+
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
         replace_file(folder / NAME, lambda file: file.write(text))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pydantic import Field
+
 from reports.run.json_parts import JsonPart
 
 MOST_REASONS = 12  # told one by one, the most frequent first
+MANY_LABELS = 50  # that are all answered alike: features that are worth naming are not so one-sided
 COMPARISON, LABEL = "comparison", "label"
 
 
@@ -16,6 +19,17 @@ class UnusableReason(JsonPart):
     verdict: str  # refused or unreadable
     reason: str
     answers: int
+
+
+class OneAnswer(JsonPart):
+    """An oracle that gave the same answer to every label."""
+
+    by: str
+    verdict: str  # yes or no
+    labels: int
+
+    def __str__(self) -> str:
+        return f"{self.by} said {self.verdict} to all {self.labels:,} labels: it has told no example from another"
 
 
 class UnusableAnswers(JsonPart):
@@ -28,6 +42,7 @@ class UnusableAnswers(JsonPart):
     unusable_labels: int
     contradicted: int = 0
     reasons: list[UnusableReason]
+    one_answer: list[OneAnswer] = Field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -48,7 +63,7 @@ class UnusableAnswers(JsonPart):
         if self.contradicted:
             answers = "answer to a comparison is" if self.contradicted == 1 else "answers to comparisons are"
             lines.append(f"{self.contradicted:,} {answers} contradicted by the labels of the same examples")
-        return lines
+        return [*lines, *map(str, self.one_answer)]
 
     def why(self) -> str:
         oracles = list(dict.fromkeys(reason.by for reason in self.reasons))
@@ -71,11 +86,13 @@ class UnusableTally:
         self.comparisons = 0
         self.labels = 0
         self._unusable: Counter[tuple[str, str, str, str]] = Counter()
+        self._said: Counter[tuple[str, str]] = Counter()  # by whom, yes or no
 
     def count(self, by: str, kind: str, verdict: str, note: str) -> None:
         """`note` says why, where the verdict is refused or unreadable."""
         if kind == LABEL:
             self.labels += 1
+            self._said[by, verdict] += verdict in ("yes", "no")
         else:
             self.comparisons += 1
         if verdict in ("refused", "unreadable"):
@@ -85,11 +102,17 @@ class UnusableTally:
         self.comparisons += other.comparisons
         self.labels += other.labels
         self._unusable += other._unusable
+        self._said += other._said
 
     def summary(self, contradicted: int = 0) -> UnusableAnswers:
         of_kind: Counter[str] = Counter()
         for (_, kind, _, _), answers in self._unusable.items():
             of_kind[kind] += answers
+        one_sided = [
+            OneAnswer(by=by, verdict=said, labels=labels)
+            for (by, said), labels in self._said.items()
+            if labels >= MANY_LABELS and not self._said[by, "no" if said == "yes" else "yes"]
+        ]
         return UnusableAnswers(
             comparisons=self.comparisons,
             labels=self.labels,
@@ -97,6 +120,7 @@ class UnusableTally:
             unusable_labels=of_kind[LABEL],
             contradicted=contradicted,
             reasons=self._reasons(),
+            **({"one_answer": one_sided} if one_sided else {}),
         )
 
     def _reasons(self) -> list[UnusableReason]:

@@ -31,7 +31,7 @@ from flows.discover.predict import PredictedRest
 from flows.discover.settings import DiscoverSettings
 from flows.discover.target import DiscoveryTarget
 from models import MICRO, Answer, AnswersUnusable, Ballot, Compare, Label, Recorded
-from models.people import RecordedCrowd
+from models.people import PeopleAsked, RecordedCrowd
 from reports.run import (
     COMPARISON,
     GIVEN,
@@ -183,7 +183,7 @@ class Outcome:
         if settings.voters > 1:
             parts["voters_agree"] = voters_agree(progress.asked)
         if isinstance(self.recorded, RecordedCrowd):
-            parts["people"] = asdict(self.recorded.asked)
+            parts["people"] = self._asked_of_people(self.recorded.asked)
         uniform = settings.strategy == "adaptive-triple" and not settings.ask and settings.voters == 1
         if progress.stopped is StopReason.NONES and uniform:
             share = none_bound(progress.nones_in_a_row)
@@ -200,6 +200,14 @@ class Outcome:
     @cached_property
     def _order(self) -> dict[str, int]:
         return {one.feature.name: order for order, one in enumerate(self.progress.known)}
+
+    def _asked_of_people(self, asked: PeopleAsked) -> dict[str, int]:
+        """With the number of all labels where the labeller's were put to people."""
+        counts = asdict(asked)
+        if asked.escalated or asked.checked:
+            labels = {_cell(one) for one in answers_in_order(self.progress, self.rest)} - {("", "")}
+            counts["labels"] = len(labels)
+        return counts
 
     @cached_property
     def unusable(self) -> UnusableAnswers:

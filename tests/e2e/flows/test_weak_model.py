@@ -1,6 +1,7 @@
 """A real model that is no good, SmolLM2-135M-Instruct, through the whole path of texts: every page says so.
 
-`make test-slow` fetches it (tests/install_smollm2.sh). What it answers is not asserted, but what is said of it."""
+`make test-slow` fetches it (tests/install_smollm2.sh). TWOTHIRDS_TEXTS names another data set of texts, a table with a
+truth.csv beside it, that is tried too. What the model answers is not asserted, but that what is said of it is so."""
 
 from __future__ import annotations
 
@@ -9,90 +10,139 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = Path(os.environ.get("TWOTHIRDS_SMOLLM2", ROOT / ".venv" / "smollm2"))
-ORACLE = f"vlm:{MODEL}?dtype=float32&max_new_tokens=96&batch=8"
-ANIMALS = 32  # the test whether it may replace somebody takes 30
-FEATURES = "feathers: The animal has feathers.; aquatic: The animal lives in water."
+ORACLE = f"vlm:{MODEL}?dtype=float32&max_new_tokens=64&batch=8"
+TEXTS = 32  # the test whether it may replace somebody takes 30
+ZOO = {"feathers": "The animal has feathers.", "aquatic": "The animal lives in water."}
+UNUSABLE = 1
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(3000),
+    pytest.mark.xdist_group("weak model"),
     pytest.mark.skipif(not (MODEL / "config.json").exists(), reason="SmolLM2 is not here: tests/install_smollm2.sh"),
 ]
 
 
-@pytest.fixture(scope="module")
-def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first animals, with their truth."""
-    folder = tmp_path_factory.mktemp("zoo")
-    for name in ("animals.csv", "truth.csv"):
-        pd.read_csv(ROOT / "datasets" / "zoo" / name).head(ANIMALS).to_csv(folder / name, index=False)
-    return folder
+class Data(NamedTuple):
+    folder: Path
+    table: Path
+    features: Path
+    truth: pd.DataFrame  # of these features
 
 
-def run(folder: Path, *words: str) -> str:
-    """The command, in a world of its own; its output."""
-    homes = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("DATA", "STATE", "CACHE")}
-    environment = {**os.environ, **homes, "PREFECT_HOME": str(folder / "prefect"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "flows", *words, "--store", f"sqlite:///{folder / 'store.sqlite'}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
-    assert done.returncode == 0, done.stderr
+class Ended(NamedTuple):
+    status: int
+    said: str  # in one line
+
+
+@pytest.fixture(scope="module", params=["zoo", "another"])
+def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Data:
+    """The first texts and two features, with their truth."""
+    given = os.environ.get("TWOTHIRDS_TEXTS")
+    if request.param == "another" and not given:
+        pytest.skip("TWOTHIRDS_TEXTS names no other data set")
+    source = ROOT / "datasets" / "zoo" / "animals.csv" if request.param == "zoo" else Path(given or "")
+    folder = tmp_path_factory.mktemp(request.param)
+    texts, truth = (pd.read_csv(path).head(TEXTS) for path in (source, source.parent / "truth.csv"))
+    names = list(ZOO) if request.param == "zoo" else [str(name) for name in truth.columns[1:3]]
+    texts.to_csv(folder / "texts.csv", index=False)
+    truth.to_csv(folder / "truth.csv", index=False)
+    wanted = pd.DataFrame({"name": names, "definition": [ZOO.get(name, "") for name in names]})
+    wanted.to_csv(folder / "features.csv", index=False)
+    return Data(folder, folder / "texts.csv", folder / "features.csv", truth[names])
+
+
+def run(data: Data, command: str, *words: str) -> Ended:
+    homes = {f"XDG_{name}_HOME": str(data.folder / name.lower()) for name in ("DATA", "STATE", "CACHE")}
+    environment = {**os.environ, **homes, "PREFECT_HOME": str(data.folder / "prefect"), "OMP_NUM_THREADS": "1"}
+    store = ("--store", f"sqlite:///{data.folder / 'store.sqlite'}")
+    line = [sys.executable, "-m", "flows", command, str(data.table), *words, *store, "--yes"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    return Ended(done.returncode, " ".join((done.stdout + done.stderr).split()))
 
 
-def test_a_comparison_with_the_truth_says_that_it_may_not_replace_anybody(zoo: Path) -> None:
-    out = zoo / "compared"
-    words = ("--oracles", ORACLE, "simulated", "--features", FEATURES, "--votes", "3", "--comparisons", "0")
-    said = run(zoo, "compare", str(zoo / "animals.csv"), *words, "--out", str(out))
-    comparison = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+def read(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def test_a_comparison_with_the_truth_says_that_it_may_not_replace_anybody(data: Data) -> None:
+    out = data.folder / "compared"
+    words = ("--features", str(data.features), "--votes", "3", "--comparisons", "2", "--out", str(out))
+    ended = run(data, "compare", "--oracles", ORACLE, "simulated", *words)
+    assert ended.status == 0, ended.said
+    comparison = read(out, "comparison.json")
     weak = next(one for one in comparison["quality"] if one["oracle"].startswith("vlm"))
     page = (out / "compare.html").read_text(encoding="utf-8")
-    assert "may not replace one of simulated" in " ".join(said.split())
-    assert "may not" in page
-    assert (
-        " ".join(said.split()).count("no better than giving each feature's more frequent label to every example") == 1
+    assert "may not replace one of simulated" in ended.said
+    assert "without looking" in page
+    blind = float(pd.concat([data.truth.mean(), 1 - data.truth.mean()], axis=1).max(axis=1).mean())
+    assert ("is right in" in ended.said and "no better than giving each" in ended.said) == (
+        weak["majority"]["value"] <= blind + 1e-12
     )
-    assert weak["majority"]["value"] > 0.5  # by saying no, which looks better than it is
+    said = pd.read_csv(out / "votes-1.csv").groupby("feature")["label"].nunique()
+    assert ("gives every example the same label" in ended.said) == bool((said == 1).any())
     assert "share of yes that it says, and that is true" in page  # calibration
-    assert weak["against_reference"]["errors in common"]["value"] is not None
+    brier = weak["against_reference"]["Brier score"]["value"]
+    assert ("It knows nothing of single examples" in page) == (
+        brier >= float((data.truth.mean() * (1 - data.truth.mean())).mean())
+    )
+    assert weak["against_reference"]["errors in common"]["value"] > 0.5  # three wordings are hardly three votes
+    assert "unusable" in page
 
 
-def test_a_discovery_marks_what_the_model_contradicts_and_what_it_could_not_say(zoo: Path) -> None:
-    out = zoo / "discovered"
-    settings = ("--oracle", ORACLE, "--queries", "2", "--votes", "1", "--look", "0", "--no-ask-same")
-    run(zoo, "discover", str(zoo / "animals.csv"), *settings, "--out", str(out))
-    summary = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    answers = summary["unusable"]
-    assert answers["comparisons"] == 2
-    features = pd.read_csv(out / "features.csv")
-    assert summary["queries"] == 2
-    page = (out / "report.html").read_text(encoding="utf-8")
-    if answers["contradicted"]:
-        assert "contradict" in page
-    if len(features):
-        matched = summary["truth"]["mean_balanced_accuracy"]
-        assert matched is None or matched < 0.9  # it is weak, and the run says how weak
+def test_a_discovery_by_answers_that_cannot_be_used_fails_and_says_so(data: Data) -> None:
+    out = data.folder / "discovered"
+    ended = run(data, "discover", "--oracle", ORACLE, "--queries", "2", "--votes", "1", "--out", str(out))
+    unusable, page = read(out, "run.json")["unusable"], (out / "report.html").read_text(encoding="utf-8")
+    assert unusable["comparisons"] >= 2
+    if 2 * unusable["unusable_comparisons"] > unusable["comparisons"]:
+        assert ended.status == UNUSABLE
+        assert "could not be used" in ended.said
+        assert "Nothing suggests that more questions" not in page
+    else:
+        assert ended.status == 0, ended.said
+    assert ("contradicted" in page) == bool(unusable["contradicted"]) or unusable["contradicted"] == 0
 
 
-def test_people_decide_where_it_is_in_doubt(zoo: Path) -> None:
-    out = zoo / "escalated"
+def test_features_that_its_labels_contradict_are_marked(data: Data) -> None:
+    """A crowd that knows the truth names them, and the model labels them."""
+    out = data.folder / "labelled"
+    settings = ("--oracle", "simulated", "--labeller", ORACLE, "--queries", "2", "--votes", "1", "--look", "0")
+    ended = run(data, "discover", *settings, "--out", str(out))
+    assert ended.status == 0, ended.said
+    summary, page = read(out, "run.json"), (out / "report.html").read_text(encoding="utf-8")
+    accuracy = summary["truth"]["mean_balanced_accuracy"]
+    assert accuracy is None or accuracy < 0.9
+    assert summary["unusable"]["contradicted"] > 0
+    assert "its own question contradicts it" in page
+    assert "contradicted by the labels of the same examples" in ended.said
+    said = pd.read_csv(out / "labels.csv").drop(columns="id").stack().nunique()
+    assert ("has told no example from another" in ended.said) == (said == 1)
+
+
+def test_people_decide_where_it_is_in_doubt(data: Data) -> None:
+    out = data.folder / "escalated"
     settings = ("--oracle", "simulated", "--labeller", ORACLE, "--escalate", "0.4", "--people", "simulated?seed=1")
-    run(zoo, "discover", str(zoo / "animals.csv"), *settings, "--queries", "1", "--votes", "1", "--out", str(out))
-    summary = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    assert summary["people"]["escalated"] > 0
+    ended = run(data, "discover", *settings, "--queries", "2", "--votes", "1", "--out", str(out))
+    assert ended.status == 0, ended.said
+    people = read(out, "run.json")["people"]
+    assert people["escalated"] > 0
+    assert f"people decided {people['escalated']} of {people['labels']} labels" in ended.said
 
 
-def test_its_labels_are_not_certified_by_chance(zoo: Path) -> None:
-    """Predicted labels promise to agree with the model, however bad it is; of so few nothing is promised."""
-    out = zoo / "table"
-    features = zoo / "features.csv"
-    features.write_text("name,definition\\naquatic,The animal lives in water.\\n", encoding="utf-8")
-    settings = ("--features", str(features), "--oracle", ORACLE, "--votes", "1", "--agree", "0.9")
-    said = run(zoo, "enrich", str(zoo / "animals.csv"), *settings, "--out", str(out))
-    assert "certified" in said or "asked" in said
+def test_nothing_is_certified_of_its_labels(data: Data) -> None:
+    """Predicted labels promise to agree with the model, however bad it is; of so few texts nothing is promised."""
+    out = data.folder / "table"
+    settings = ("--features", str(data.features), "--oracle", ORACLE, "--votes", "1", "--agree", "0.9")
+    ended = run(data, "enrich", *settings, "--out", str(out))
+    assert ended.status == 0, ended.said
+    assert not read(out, "enrich.json").get("predicted_labels")
+    assert len(pd.read_parquet(out / "labels.parquet")) == TEXTS

@@ -47,6 +47,25 @@ class Held:
             exec("time.sleep(600)", {{"time": time}})
 sys.meta_path.insert(0, Held())
 """
+# A model that computes in a thread while the command ends.
+COMPUTING = """
+import sys, threading, time, torch
+from flows.cli.signals import Interruption
+interruption = Interruption()
+interruption.listen()
+def compute():
+    numbers = torch.rand(400, 400, requires_grad=True)
+    while True:
+        (numbers @ numbers).sum().backward()
+threading.Thread(target=compute, daemon=True).start()
+print("listening", file=sys.stderr, flush=True)
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    interruption.end()
+interruption.leave_at_once(interruption.status)
+sys.exit(interruption.status)
+"""
 STUBBORN = """
 import sys, time
 from flows.cli import signals as interruption
@@ -200,6 +219,15 @@ def test_a_command_that_does_not_end_when_it_is_told_to_is_ended(tmp_path: Path)
     assert GRACE_SECONDS < SECONDS
     with started(tmp_path, program=("-c", STUBBORN)) as command:
         command.wait_for_word("listening")
+        ended = command.end(signal.SIGTERM)
+    assert (ended.status, ended.errors[-1]) == (STATUS[signal.SIGTERM], GO_ON)
+
+
+@pytest.mark.slow
+def test_a_model_that_computes_does_not_abort_a_command_that_ends(tmp_path: Path) -> None:
+    with started(tmp_path, program=("-c", COMPUTING)) as command:
+        command.wait_for_word("listening")
+        time.sleep(0.5)
         ended = command.end(signal.SIGTERM)
     assert (ended.status, ended.errors[-1]) == (STATUS[signal.SIGTERM], GO_ON)
 

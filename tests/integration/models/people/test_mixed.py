@@ -188,5 +188,7 @@ def test_a_discovery_by_a_model_and_people_is_booked_to_each(
     else:
         assert summary.people is not None
         assert summary.people["escalated"] > 20
+        assert summary.people["labels"] >= summary.people["escalated"]
+        assert any(line.startswith("people decided ") for line in summary.notices)
         labels = np.stack(list(outcome.labels().values()))
         assert not (labels == -1).any()

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evidence import __main__ as page
-from benchmarks.evidence.claims import CLAIMS, Claim
+from benchmarks.evidence.__main__ import CLAIMS
+from benchmarks.evidence.claims import Claim
 
 TABLE = Claim(
     "It adds", "It adds up.", "Adding.", "numbers", ("adding", "DATA/sums.csv"), (r"\| [^-].*",), "it does not"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from flows.cli.errors import explain
 from models import AnswersUnusable
-from reports.run.unusable import MOST_REASONS, UnusableTally
+from reports.run.unusable import MANY_LABELS, MOST_REASONS, UnusableTally
 
 
 def tally(usable: int, **unusable: int) -> UnusableTally:
     made = UnusableTally()
-    for _ in range(usable):
-        made.count("openai:m", "label", "yes", "")
+    for number in range(usable):
+        made.count("openai:m", "label", "yes" if number % 2 else "no", "")
     for reason, times in unusable.items():
         for _ in range(times):
             made.count("openai:m", "label", "refused", reason)
@@ -35,6 +35,17 @@ def test_counts_are_told_by_oracle_and_reason() -> None:
 
 def test_nothing_is_said_where_all_is_well() -> None:
     assert tally(10).summary().lines() == []
+
+
+def test_an_oracle_that_gives_one_answer_to_every_label_is_told() -> None:
+    made, other = UnusableTally(), tally(MANY_LABELS)
+    for _ in range(MANY_LABELS):
+        made.count("vlm:n", "label", "no", "")
+    made.add(other)
+    assert made.summary().lines() == ["vlm:n said no to all 50 labels: it has told no example from another"]
+    assert "one_answer" not in other.summary().to_json()
+    made.count("vlm:n", "label", "yes", "")
+    assert made.summary().lines() == []
 
 
 def test_more_than_half_of_either_kind_is_too_many() -> None:
