@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def not_run(claim: Claim, missing: Sequence[str], before: str) -> str:
     """Listed as not run, with the result of the last time where there is one."""
     note = f"*Not run this time: {', '.join(missing)} not given.*\n"
     if not before:
-        return written(claim, "not run", note)
+        return written(replace(claim, judged=""), "not run", note)
     return re.sub(r"\*Not run this time: .*\n\n?", "", before).replace("**Result.**\n\n", f"**Result.**\n\n{note}\n", 1)
 
 
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for claim in CLAIMS:
         kept = before.get(claim.title, "")
         if options.titles and not any(words.lower() in claim.title.lower() for words in options.titles):
-            sections.append(kept or written(claim, "not run", "*Not run yet.*\n"))
+            sections.append(kept or written(replace(claim, judged=""), "not run", "*Not run yet.*\n"))
             continue
         missing = _missing(claim, options.data)
         if missing:

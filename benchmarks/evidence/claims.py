@@ -162,8 +162,12 @@ BY_EXPERIMENT = (
             r"\| votes \|.*",
             r"\| (one|three) wording.*",
         ),
-        "it is right more often than without looking and a page calls it weak, or the reverse",
-        "",
+        "`compare` lets it replace somebody, or does not say where it is no better than without looking",
+        "2026-11-17: held. It says no to everything: right in 64.6 % of the labels (66.2 % without looking); "
+        "its three wordings are worth one vote. `compare` says that it may not replace anybody, that it is no better "
+        "than without looking, gives every example the same label, and that its calibrated probabilities know "
+        "nothing of single examples; none of its answers to comparisons can be used, and a discovery by it fails with "
+        "that reason (tests/e2e/flows/test_weak_model.py). One model, and a very small one.",
     ),
     Claim(
         "Strategies bear errors that voters share",

@@ -101,6 +101,7 @@ def test_a_comparison_with_the_truth_says_that_it_may_not_replace_anybody(data: 
 def test_a_discovery_by_answers_that_cannot_be_used_fails_and_says_so(data: Data) -> None:
     out = data.folder / "discovered"
     ended = run(data, "discover", "--oracle", ORACLE, "--queries", "2", "--votes", "1", "--out", str(out))
+    assert (out / "report.html").exists(), ended.said
     unusable, page = read(out, "run.json")["unusable"], (out / "report.html").read_text(encoding="utf-8")
     assert unusable["comparisons"] >= 2
     if 2 * unusable["unusable_comparisons"] > unusable["comparisons"]:
