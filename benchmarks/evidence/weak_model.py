@@ -90,7 +90,7 @@ def labels_table(told: Told) -> str:
         blind = max(fact.mean(), 1 - fact.mean())
         low, high = wilson(right, n)
         sides = [(said == fact)[fact == value].mean() for value in (True, False)]
-        ranked = _auc(np.nanmean(chances, 1), true)
+        ranked = _auc(np.nanmean(chances[known], 1), true[known])
         shares = (f"{fact.mean():.0%}", f"{said.mean():.0%}", f"{right / n:.0%} ({low:.0%} to {high:.0%})")
         rows.append([name, str(n), *shares, f"{blind:.0%}", f"{np.mean(sides):.2f}", f"{ranked:.2f}"])
     columns = ["feature", "labels", "true", "says yes", "right", "right without looking", "balanced accuracy", "AUC"]
