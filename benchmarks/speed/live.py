@@ -3,7 +3,8 @@
     python -m benchmarks.speed.live [--viewers 10] [--queries 35] [--latency 0.3]
 
 The discovery asks the lifelike server of the tests, as people start it. Each viewer loads the page, follows its events
-to the end and fetches every picture that they name once, as a browser does. All that the studio takes meanwhile counts."""
+to the end and fetches every picture that they name once, as a browser does. All that the studio takes meanwhile
+counts."""
 
 from __future__ import annotations
 
