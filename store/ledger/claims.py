@@ -24,7 +24,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import (
     BigInteger,
@@ -40,11 +40,12 @@ from sqlalchemy import (
     update,
 )
 
+from store.errors import StoreUnavailable
 from store.ledger.balances import Balance, locked_balance, reserve
 from store.ledger.batches import InBatch, move_reservations, unclaimed_in_batches
 from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners, shorten_leases
 from store.ledger.owners import is_dead
-from store.ledger.runs import RunRepository, RunRow
+from store.ledger.runs import RunRepository, RunRow, Runs
 from store.packed import (
     PACKED_FENCE,
     NewClaim,
@@ -60,7 +61,7 @@ from store.packed import (
 )
 from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
 from store.sql import given, insert_or_nothing, listed
-from store.transactions import reads, writes
+from store.transactions import Clock, GroupCommit, Transactions, Work, reads, writes
 
 
 class Request(NamedTuple):
@@ -146,7 +147,21 @@ _INSERT = (
 )
 
 
+@dataclass(slots=True, eq=False)
+class _Leaving:
+    """Claims whose request is about to leave, the most that is in doubt of each then, and what came of it."""
+
+    owner: str
+    in_doubt: Mapping[str, int]
+    marked: set[str] = field(default_factory=set)
+    error: StoreUnavailable | None = None
+
+
 class Claims(RunRepository):
+    def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
+        super().__init__(transactions, clock, runs)
+        self._leaving = GroupCommit(self._mark_together)
+
     def claim(
         self,
         run_id: str,
@@ -220,15 +235,42 @@ class Claims(RunRepository):
         values = {"keys": others, "of_owner": owner, "at": now}
         return marked.union(connection.execute(_MARK_SENT, values).scalars()) if others else marked
 
-    @writes
-    def mark_leaving(self, connection: Connection, owner: str, in_doubt: Mapping[str, int]) -> set[str]:
+    def mark_leaving(self, owner: str, in_doubt: Mapping[str, int]) -> set[str]:
         """The same for an oracle that tells of every request, just before it leaves, the most that this one and those
-        before it may have cost. A key that is not returned is another owner's by now: do not send it."""
-        now = self._clock()
-        marked = mark_packed(connection, owner, in_doubt, now)
-        others = sorted((key, doubt) for key, doubt in in_doubt.items() if key not in marked)
-        values = {"rows": others, "of_owner": owner, "at": now}
-        return marked.union(connection.execute(_MARK_LEAVING, values).scalars()) if others else marked
+        before it may have cost. A key that is not returned is another owner's by now: do not send it.
+
+        Requests that leave at the same time are marked together, by the same statements."""
+        request = _Leaving(owner, in_doubt)
+        self._leaving.write(lambda _: request)
+        if request.error is not None:
+            raise request.error
+        return request.marked
+
+    def _mark_together(self, gathered: Work) -> list[_Leaving]:
+        requests: list[_Leaving] = gathered(cast("Connection", None))  # the transaction is begun below
+        leaving: dict[str, dict[str, int]] = {}
+        for one in requests:
+            leaving.setdefault(one.owner, {}).update(one.in_doubt)
+        try:
+            marked = self._mark_leaving(leaving)
+        except StoreUnavailable as error:  # none would fare better alone, and each would wait as long
+            for one in requests:
+                one.error = error
+            return requests
+        for one in requests:
+            one.marked = marked[one.owner] & one.in_doubt.keys()
+        return requests
+
+    @writes
+    def _mark_leaving(self, connection: Connection, leaving: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
+        """By owner, which of the claims are marked."""
+        now, marked = self._clock(), dict[str, set[str]]()
+        for owner, in_doubt in sorted(leaving.items()):
+            marked[owner] = mark_packed(connection, owner, in_doubt, now)
+            others = sorted((key, doubt) for key, doubt in in_doubt.items() if key not in marked[owner])
+            values = {"rows": others, "of_owner": owner, "at": now}
+            marked[owner].update(connection.execute(_MARK_LEAVING, values).scalars() if others else ())
+        return marked
 
     @writes
     def release(self, connection: Connection, owner: str, keys: Collection[str]) -> None:

@@ -202,8 +202,10 @@ def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int |
                 amounts[place] = bounds[place] if doubt is None else doubt
                 marked.add(key)
         rows.append((json_text(amounts), now + lease_seconds, number))
-    for row in rows:
-        in_words(connection, _MARK[dialect], row)
+    if len(rows) > 1:
+        connection.exec_driver_sql(_MARK[dialect], rows)
+    elif rows:
+        in_words(connection, _MARK[dialect], rows[0])
     return marked
 
 

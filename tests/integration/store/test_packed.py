@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
 from store.ledger.answers import KeptAnswers
 from store.ledger.claims import ClaimTerms, Request
-from store.packed import NewClaim, PackTerms, claim_packs, unpack
+from store.packed import NewClaim, PackTerms, all_packed_claims, claim_packs, unpack
 from store.packed.claims import LEAST
 from store.packed.content import MOST
 from store.schema import UNKNOWN, answers, charges, metadata, packed_claims, packed_keys, packs
@@ -335,3 +336,30 @@ def test_two_that_claim_the_same_labels_at_once_never_both_get_one(store: Store)
 
 def test_every_table_of_packs_is_copied() -> None:
     assert {"packed_keys", "packed_claims", "packs", "packed_uses", "question_forms"} <= set(metadata.tables)
+
+
+def test_requests_that_leave_together_are_marked_each_for_its_owner(store: Store) -> None:
+    begin(store)
+    keys = [f"{number:016x}{place:048x}" for number in range(24) for place in range(5)]
+    for number in range(24):
+        claim(store, keys[5 * number : 5 * number + 5], owner=f"owner-{number % 3}")
+    claim(store, ["compared"], owner="owner-0")
+
+    def leave(number: int) -> set[str]:
+        strange = keys[5 * ((number + 1) % 24)]  # another owner's
+        asked = [*keys[5 * number : 5 * number + 5], strange, *(["compared"] if number == 0 else [])]
+        return store.claims.mark_leaving(f"owner-{number % 3}", dict.fromkeys(asked, number + 1))
+
+    with ThreadPoolExecutor(24) as pool:
+        marked = list(pool.map(leave, range(24)))
+    own = [set(keys[5 * number : 5 * number + 5]) for number in range(24)]
+    assert marked == [own[0] | {"compared"}, *own[1:]]
+    with store.engine.connect() as connection:
+        packed = {
+            key: doubt
+            for one in all_packed_claims(connection)
+            for key, doubt in zip(one.keys, one.in_doubt, strict=True)
+        }
+        single = connection.execute(select(charges.c.key, charges.c.in_doubt)).tuples().all()
+    assert packed == {key: place // 5 + 1 for place, key in enumerate(keys)}
+    assert single == [("compared", 1)]
