@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DONE, WAITING = 0, 75
 WITH_PREFECT = ("discover", "enrich", "rediscover", "compare")
-WITH_ACTIONS = ("features", "labels", "review", "server", "store")
+WITH_ACTIONS = ("features", "labels", "review", "server", "steer", "store")
 interruption = Interruption()
 
 # command: (its module in flows.cli, what it does, an example unless the module has one)
@@ -46,6 +46,7 @@ COMMANDS = {
         "Ask several oracles the same questions: where they differ, which is right, what each costs.",
         "datasets/faces --oracles contrastive 'simulated?flip=0.1' --queries 10",
     ),
+    "steer": ("discover", "Stop a discovery that runs, or change what it looks for and what it may cost.", ""),
     "report": ("runs", "Write the report page of a run, with analyses on request.", "runs/faces --target weight"),
     "export": ("runs", "Write the labels of a run for other programs.", "runs/faces --to wide-parquet --out exported"),
     "tree": ("runs", "Print which features of a run lie below which.", "runs/faces --dot | dot -Tsvg > tree.svg"),
@@ -171,7 +172,7 @@ def _action_first(app: App, argv: list[str]) -> list[str]:
         if not argv[place].startswith("-")
         and (not argv[place - 1].startswith("--") or "=" in argv[place - 1] or argv[place - 1] in flags)
     ]
-    expected = 1 if argv[0] in ("features", "labels") else 0  # the run comes first
+    expected = 1 if argv[0] in ("features", "labels", "steer") else 0  # the run comes first
     for place in words[expected : expected + 1] + words[:1]:
         if argv[place] in actions:
             return [argv[0], argv[place], *argv[1:place], *argv[place + 1 :]]

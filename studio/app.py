@@ -8,10 +8,10 @@ from store.review import Queue
 from studio.browse import BrowsePages
 from studio.config import StudioConfig
 from studio.door_pages import DoorPages
-from studio.live import LivePages
+from studio.live import LivePages, SteerPages, Watched
 from studio.review import SECRET, Gate, ReviewConfig, Signer, create_app
 from studio.roles import Roles
-from studio.runs import CorrectPages, CostPages, Others, PairPages, ReportPages, RunPages, Shelf
+from studio.runs import CorrectPages, CostPages, ExportPages, Others, PairPages, ReportPages, RunPages, Shelf
 from studio.start import StartPages
 from studio.tables import TablePages
 from studio.views import StudioTemplates
@@ -29,6 +29,9 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     app.include_router(TablePages(config, templates, shelf, roles, others).router())
     app.include_router(BrowsePages(config, templates, shelf, roles).router())
     app.include_router(CorrectPages(templates, shelf, roles).router())
-    app.include_router(LivePages(config, templates, shelf, roles).router())
+    app.include_router(ExportPages(config, shelf, roles).router())
+    watched = Watched(shelf)
+    app.include_router(LivePages(config, templates, shelf, watched, roles).router())
+    app.include_router(SteerPages(config, templates, watched, roles).router())
     app.include_router(StartPages(config, templates, shelf, roles, others).router())
     return app

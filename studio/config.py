@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ METRICS_PASSWORD = "TWOTHIRDS_METRICS_PASSWORD"  # noqa: S105 the name of the va
 
 
 class EditRefused(Exception):
-    """What a person wanted cannot be done; the message says why and what to do. `stale`: others were quicker."""
+    """What a person wanted cannot be done; the message says why and what to do. `stale`: others were quicker. `field`
+    is the one that is wrong."""
 
-    def __init__(self, message: str, *, stale: bool = False) -> None:
+    def __init__(self, message: str, *, stale: bool = False, field: str = "") -> None:
         super().__init__(message)
-        self.stale = stale
+        self.stale, self.field = stale, field
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class StartPlan:
 class Starter:
     """Starts discover, enrich or compare, the first argument; `plan` and `begin` raise EditRefused. `compose` writes an
     oracle of its kind, model and parameters. `said` is what a run that was started in a folder has printed, `goes_on`
-    whether it still runs."""
+    whether it still runs. `plan_again` and `begin_again` are for a discovery that goes on in its folder with another
+    budget or number of questions."""
 
     fields: Callable[[str], list[FormField]]
     oracles: Callable[[], list[OracleForm]]
@@ -107,16 +109,20 @@ class Starter:
     begin: Callable[[str, Mapping[str, str]], Path]
     said: Callable[[Path], str]
     goes_on: Callable[[Path], bool]
+    plan_again: Callable[[Path, Mapping[str, str]], StartPlan]
+    begin_again: Callable[[Path, Mapping[str, str]], Path]
 
 
 @dataclass(frozen=True)
 class StudioConfig:
-    """`curate` plans a change or makes it, and raises EditRefused; `invite` makes a person's link; `states` are the
-    runs in the store, the latest first, and `costs` its books; `metrics` are figures for Prometheus, for who has the
-    password."""
+    """`curate` plans a change or makes it, `steer` enters what a person wants of a run that goes on, `export` writes a
+    run in one format: all raise EditRefused. `invite` makes a person's link; `states` are the runs in the store, the
+    latest first, and `costs` its books; `metrics` are figures for Prometheus, for who has the password."""
 
     roots: tuple[Path, ...]
     curate: Callable[[Run, CurationWish], CurationStep]
+    steer: Callable[[Path, Mapping[str, Any], str, Callable[[], Collection[str] | None]], str]
+    export: Callable[[Run, str], Path]
     invite: Callable[[str, str], str]
     states: Callable[[], list[dict[str, Any]]]
     costs: Callable[[], list[Cost]]

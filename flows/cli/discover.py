@@ -1,10 +1,12 @@
-"""The commands discover, compare and server."""
+"""The commands discover, compare, steer and server."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
@@ -189,3 +191,107 @@ def _print_comparison(result: dict[str, Any]) -> None:
 
 def _shown(cell: object) -> str:
     return f"{cell:,.4f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+RunFolder = Annotated[str, option("RUN", "the folder of a discovery that runs")]
+Name = Annotated[str, option("NAME", "a feature as it is called now")]
+
+steer = command_group(
+    "steer",
+    "steer runs/faces veto 'photo quality'",
+    usage="Usage: python -m flows steer RUN COMMAND [WORDS…] [OPTIONS]",
+)
+
+
+def _steering(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    name = example.partition(" ")[0]
+    usage = f"Usage: python -m flows steer RUN {name} [WORDS…] [OPTIONS]"
+    return action(steer, f"steer runs/faces {example}", name=name, usage=usage)
+
+
+@_steering("stop")
+def steer_stop(run: RunFolder, /, *, output: Output = PLAIN) -> None:
+    """Stop after the question that is being asked; the same command goes on."""
+    _enter(run, output, "stop")
+
+
+@_steering("veto 'photo quality'")
+def steer_veto(run: RunFolder, name: Name, /, *, output: Output = PLAIN) -> None:
+    """Drop a feature, and never name it again."""
+    _enter(run, output, "veto", name=name)
+
+
+@_steering("rename beard whiskers")
+def steer_rename(run: RunFolder, name: Name, to: Name, /, *, output: Output = PLAIN) -> None:
+    """Give a feature another name: RUN rename OLD NEW."""
+    _enter(run, output, "rename", name=name, to=to)
+
+
+@_steering("merge beard whiskers --into beard")
+def steer_merge(
+    run: RunFolder,
+    /,
+    *names: Name,
+    into: Annotated[str, option("NAME", "the name afterwards (default: the first one's)")] = "",
+    output: Output = PLAIN,
+) -> None:
+    """Make one feature of several."""
+    _enter(run, output, "merge", names=list(names), into=into)
+
+
+@_steering("add 'pointed hat' --definition 'The hat has a point.'")
+def steer_add(
+    run: RunFolder,
+    name: Name,
+    /,
+    *,
+    definition: Annotated[str, option("TEXT", "what it means, as labels are asked by it")] = "",
+    output: Output = PLAIN,
+) -> None:
+    """Add a feature of your own, labelled as any other."""
+    _enter(run, output, "add", name=name, definition=definition)
+
+
+@_steering("ask face-01.png face-07.png face-12.png")
+def steer_ask(
+    run: RunFolder, /, *examples: Annotated[str, option("ID", "three examples")], output: Output = PLAIN
+) -> None:
+    """Ask about three examples next."""
+    _enter(run, output, "ask", examples=list(examples))
+
+
+@_steering("about 'drawn faces, for a study of clothes'")
+def steer_about(
+    run: RunFolder, text: Annotated[str, option("TEXT", "what it is about")], /, *, output: Output = PLAIN
+) -> None:
+    """Change what it is about, for the questions to come."""
+    _enter(run, output, "about", text=text)
+
+
+@_steering("budget 2.50")
+def steer_budget(
+    run: RunFolder, usd: Annotated[str, option("USD", "that it may cost in all")], /, *, output: Output = PLAIN
+) -> None:
+    """Raise or lower what it may cost in all."""
+    _enter(run, output, "budget", usd=usd)
+
+
+def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
+    import getpass
+
+    from flows.serving import enter_wish
+    from reports.live import LiveRun
+    from reports.run import LIVE
+    from sources import Columns, DatasetError, load_dataset
+
+    folder = Path(run)
+
+    def ids() -> set[str] | None:
+        settings = LiveRun(folder / LIVE).begun.get("settings", {})
+        try:
+            return {one.id for one in load_dataset(str(settings.get("dataset")), Columns.of(settings)).examples}
+        except DatasetError:
+            return None
+
+    said = enter_wish(folder, {"action": wish, **fields}, getpass.getuser(), ids)
+    output.print({"wish": wish, **fields, "said": said}, [said])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from flows.discover import WishProblem
 from flows.errors import UsageError
 from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
-from flows.runs import CurationRequest, curate
+from flows.runs import CurationRequest, curate, export
 from flows.settings import Environment
 from models import OracleError
 from models.contrastive import find_kept
@@ -68,6 +69,8 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         vectors=lambda digests: find_kept(embeddings, digests),
         roots=settings.folders,
         curate=planned_or_made,
+        steer=steered,
+        export=exported,
         invite=invite,
         states=store.runs.overview,
         costs=store.costs.lines,
@@ -83,7 +86,8 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
     """`store` is where answers are kept; results go below the first of the folders."""
     from flows.serving.datasets import known_datasets
     from flows.serving.forms import composed, form_fields, oracle_forms
-    from flows.serving.process import begin, goes_on, plan_start, what_was_said
+    from flows.serving.process import begin, forecast, goes_on, launch, plan_start, what_was_said
+    from flows.serving.steer import settings_again
     from studio import Starter
 
     here = [root.resolve() for root in roots]
@@ -96,7 +100,30 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
         begin=lambda command, values: begin(command, values, store, here),
         said=what_was_said,
         goes_on=goes_on,
+        plan_again=lambda folder, values: forecast("discover", lambda: settings_again(folder, values, store)),
+        begin_again=lambda folder, values: launch("discover", lambda: settings_again(folder, values, store)),
     )
+
+
+def steered(folder: Path, fields: Mapping[str, Any], by: str, ids: Callable[[], Collection[str] | None]) -> str:
+    """Enters a wish. Raises EditRefused with the field that is wrong."""
+    from flows.serving.steer import RunOver, enter_wish
+    from studio import EditRefused
+
+    try:
+        return enter_wish(folder, fields, by, ids)
+    except WishProblem as problem:
+        raise EditRefused(str(problem), stale=isinstance(problem, RunOver), field=problem.field) from None
+
+
+def exported(run: Run, name: str) -> Path:
+    """One file in the run's folder of exports, as `python -m flows export` writes it. Raises EditRefused."""
+    from studio import EditRefused
+
+    try:
+        return export(run, [name])[0]
+    except (RunError, DatasetError, OSError) as error:
+        raise EditRefused(str(error)) from None
 
 
 def studio_link(store: Store, name: str, role: str, settings: StudioSettings) -> str:

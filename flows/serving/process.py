@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -33,6 +33,7 @@ from store import StoreError
 if TYPE_CHECKING:
     from studio import StartPlan
 
+Settings = TypeVar("Settings", bound=RunSettings)
 STARTED, LOG = "start.json", "start.log"
 REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)
 PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
@@ -40,10 +41,15 @@ PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
 
 def plan_start(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> StartPlan:
     """What it will cost, and other plans. Nothing is sent. Raises EditRefused."""
+    return forecast(command, lambda: _settings(command, values, store, roots))
+
+
+def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
+    """The same of settings that are read in some other way."""
     from studio import EditRefused, StartPlan
 
     try:
-        settings = _settings(command, values, store, roots)
+        settings = read()
         expected = FORECASTS[command](settings)
     except REFUSED as error:
         raise EditRefused(str(error)) from None
@@ -57,10 +63,15 @@ def plan_start(command: str, values: Mapping[str, str], store: str, roots: Seque
 
 def begin(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> Path:
     """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
+    return launch(command, lambda: _settings(command, values, store, roots))
+
+
+def launch(command: str, read: Callable[[], RunSettings]) -> Path:
+    """The same of settings that are read in some other way."""
     from studio import EditRefused
 
     try:
-        settings = _settings(command, values, store, roots)
+        settings = read()
         CHECKS[command](settings)
         folder = Path(str(settings.out))  # type: ignore[attr-defined]
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,14 +121,19 @@ def _settings(command: str, values: Mapping[str, str], store: str, roots: Sequen
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             given[field.name] = lines if field.many else text
     place = given.pop("out", "")
+    settings = validated(chosen.settings, given | ({"store": store} if store else {}))
+    decides = {name: text for name, text in sorted(given.items()) if name != "budget"}
+    return settings.model_copy(update={"out": str(_folder(command, settings, decides, place, roots))})
+
+
+def validated(model: type[Settings], values: Mapping[str, Any]) -> Settings:
+    """Raises UsageError that names the field."""
     try:
-        settings = chosen.settings.model_validate(given | ({"store": store} if store else {}))
+        return model.model_validate(dict(values))
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
         name, wrong = str(problem["loc"][0]) if problem["loc"] else "", problem["msg"].removeprefix("Value error, ")
         raise UsageError(f"{name}: {wrong}" if name else wrong) from None
-    decides = {name: text for name, text in sorted(given.items()) if name != "budget"}
-    return settings.model_copy(update={"out": str(_folder(command, settings, decides, place, roots))})
 
 
 def _folder(command: str, settings: RunSettings, decides: dict[str, Any], place: str, roots: Sequence[Path]) -> Path:

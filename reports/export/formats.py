@@ -91,6 +91,8 @@ FORMATS: dict[str, Callable[[Export], Path]] = {
     "doubtful": _csv("doubtful.csv", lambda e: doubtful_table(e.content.findings, e.content.examples)),
 }
 
+FILES = tuple(name for name in FORMATS if name not in FOLDERS)
+
 
 def formats_named(names: Sequence[str]) -> list[str]:
     """The formats asked for, `all` spelled out. Raises RunError for an unknown one."""

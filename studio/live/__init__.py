@@ -1,3 +1,5 @@
-"""A discovery that is under way, and what people wish of it."""
+"""A discovery as it happens, and what people want of it."""
 
 from studio.live.pages import LivePages
+from studio.live.steer_pages import SteerPages
+from studio.live.watched import Watched

@@ -2,6 +2,7 @@
 
 from studio.runs.correct_pages import CorrectPages
 from studio.runs.cost_pages import CostPages
+from studio.runs.export_pages import ExportPages
 from studio.runs.others import Others
 from studio.runs.pair_pages import PairPages
 from studio.runs.report_pages import ReportPages

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from reports.curation import checked_by_people, read_log, unused_corrections
 from reports.drawing import share_bar
+from reports.export import FILES
 from reports.run import RunError
 from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
@@ -132,6 +133,7 @@ class RunPages:
             checked=checked_by_people(findings.found).sentences(),
             unused=len(unused_corrections(findings, opened.run.corrections)),
             log=read_log(opened.folder)[::-1],
+            formats=FILES,
             problem=problem,
             archived=(opened.folder / "archived.json").exists(),
             reported=(opened.folder / "report.html").is_file(),

@@ -108,6 +108,11 @@ class OpenRun:
     def pictured(self) -> bool:
         return any(example is not None and example.image is not None for example in self.examples)
 
+    @property
+    def watched(self) -> bool:
+        """Whether it says how it was started, so that it can go on."""
+        return (self.folder / LIVE).is_file()
+
     @cached_property
     def changes(self) -> int:
         """How many changes of features were made: what an edit is checked against."""

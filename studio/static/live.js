@@ -36,27 +36,29 @@
   const count = (number) => number.toLocaleString("en");
   const dollars = (amount) => `$${amount === 0 || amount >= 0.995 ? amount.toFixed(2) : amount.toFixed(4)}`;
 
-  // What a person wants (`form.action` is the field of that name, not the address): entered in the run's log, heeded between two questions. The page stays where it is.
+  // A wish about one feature; steer.js sends it, and the page stays where it is.
   function wish(action, name, button, field) {
-    const form = make("form", { method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", action], ["name", name]]
+    const form = make("form", { class: "wish", method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", action], ["name", name]]
       .map(([key_, value]) => make("input", { type: "hidden", name: key_, value })));
     if (field) form.append(make("label", {}, field, " ", make("input", { name: "to", required: true, maxlength: 200, autocomplete: "off" })), " ");
     form.append(make("button", { "aria-label": `${button} ${name}` }, button));
     return form;
   }
-  document.addEventListener("submit", async (event) => {
-    const form = event.target.closest("form[action$='/steer']");
-    if (!form) return;
-    event.preventDefault();
-    const reply = await fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "manual" }).catch(() => null);
-    const entered = reply && (reply.type === "opaqueredirect" || reply.ok);
-    form.replaceChildren(make("span", { class: entered ? "caption" : "bad", role: "status" },
-      entered ? "entered: it is heeded after this question" : "not entered: the discovery is not running any more"));
-  });
+  const cards = new Map(); // by what the feature is called now
+  function tools(name) {
+    const tick = make("label", { class: "check" }, make("input", { type: "checkbox", form: "merge", name: "names", value: name, "aria-label": `merge ${name}` }), "merge");
+    return make("div", { class: "tools" }, wish("veto", name, "Veto"), wish("rename", name, "Rename", "rename to"), tick);
+  }
+  function called(card, name) {
+    card.querySelector("h3").replaceChildren(make("bdi", {}, name));
+    card.querySelector(".tools")?.replaceWith(tools(name));
+    cards.set(name, card);
+  }
 
   const show = {
     begun() {
       for (const id of ["list", "answers"]) byId(id).replaceChildren();
+      cards.clear();
     },
     asking(event) {
       byId("going").textContent = "Asking what tells examples apart …";
@@ -81,31 +83,50 @@
     },
     feature(event) {
       const all = event.yes + event.no + event.unknown || 1;
-      const marks = [event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
+      const marks = [event.given ? ["plain", `given by ${event.given}`.replace("by at", "at")] : event.counts ? ["good", "interesting and distinct"] : ["plain", "does not count"]];
       if (event.dropped) marks.push(["plain", event.dropped]);
       else if (event.twin) marks.push(["plain", event.twin]);
       const bar = make("meter", { min: 0, max: all, value: event.yes, "aria-label": `examples that have ${event.name}` });
-      byId("list").prepend(make("li", { class: "feature" },
+      const card = make("li", { class: "feature" },
         make("header", {}, make("h3", {}, make("bdi", {}, event.name)),
           make("ul", { class: "marks" }, ...marks.map(([style, words]) => make("li", { class: style }, words)))),
         event.definition ? make("p", { class: "definition", dir: "auto" }, event.definition) : "",
         make("p", { class: "shares" }, make("strong", {}, `${Math.round((100 * event.yes) / Math.max(event.yes + event.no, 1))} %`),
           ` ${count(event.yes)} of ${count(event.yes + event.no)} have it${event.unknown ? `, ${count(event.unknown)} unknown` : ""}`), bar,
-        finished ? "" : make("div", { class: "tools" }, wish("veto", event.name, "Veto"), wish("rename", event.name, "Rename", "rename to"))));
+        finished ? "" : tools(event.name));
+      cards.set(event.name, card);
+      byId("list").prepend(card);
     },
     state(event) {
       byId("queries").textContent = count(event.queries);
       byId("features").textContent = count(event.features);
       byId("counting").textContent = count(event.counting);
       byId("g").textContent = event.g.toFixed(3);
+      byId("given").textContent = event.given ? `, ${event.given} given` : "";
       byId("usd").textContent = dollars(event.usd);
     },
     steered(event) {
-      const what = { stop: "stops it", veto: `vetoes ${event.name}`, rename: `renames ${event.name} to ${event.to}` }[event.action];
-      byId("answers").prepend(make("li", {}, make("bdi", {}, event.by), ` ${what}`));
+      const line = make("li", {}, make("bdi", {}, event.by), " ", make("bdi", {}, event.words));
+      if (event.in_vain) line.append(make("span", { class: "bad" }, `, in vain: ${event.in_vain}`));
+      byId("answers").prepend(line);
+      const [first, ...others] = event.gone.map((name) => cards.get(name)).filter(Boolean);
+      for (const name of event.gone) cards.delete(name);
+      const card = event.now && first ? first : undefined;
+      for (const gone of card ? others : [first, ...others].filter(Boolean)) {
+        gone.classList.add("gone");
+        gone.querySelector(".tools")?.remove();
+        gone.querySelector(".marks").append(make("li", { class: "plain" }, event.action === "veto" ? "vetoed" : "merged"));
+      }
+      if (card) called(card, event.now);
+      if (event.action === "budget") byId("allowed").textContent = `of ${dollars(Number(event.usd))} allowed`;
+      if (event.action === "about" && byId("about")) byId("about").value = event.text;
     },
     ended(event) {
       byId("stop")?.remove();
+      if (event.reason !== "interrupted") { // else it waits, e.g. for people, and can be steered until it goes on
+        byId("steer")?.remove();
+        for (const card of cards.values()) card.querySelector(".tools")?.remove();
+      }
       byId("asking").replaceChildren(make("p", { class: "caption" }, "Nothing."));
       byId("going").textContent = `It has ended: ${event.reason}. ${event.message}`.trim();
     },
@@ -118,8 +139,14 @@
   });
   source.addEventListener("over", (message) => {
     source.close();
-    const { finished } = JSON.parse(message.data);
+    const { finished, runs } = JSON.parse(message.data);
+    if (runs && !finished) {
+      byId("going").textContent = "The questions are asked: it labels the other examples and writes its results …";
+      setTimeout(() => location.reload(), 3000);
+      return;
+    }
+    byId("again").hidden = false;
     if (finished) byId("going").replaceChildren("Finished: ", make("a", { href: `/runs/${key}` }, "look at the run"), ".");
-    else byId("going").textContent = "It is not running. Give the same command again, and it goes on where it stopped.";
+    else byId("going").textContent = "It is not running. What you enter is heeded when it goes on where it stopped.";
   });
 })();

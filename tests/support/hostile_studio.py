@@ -39,7 +39,8 @@ class HostileFolders:
         ]
 
     def pages_of_owner(self) -> list[str]:
-        return ["/people", "/start/discover", "/start/compare", f"/start/enrich?table={self.table}"]
+        owned = ["/people", "/start/discover", "/start/compare", f"/start/enrich?table={self.table}"]
+        return [*owned, f"/live/{self.run}/again"]
 
 
 def hostile_folders(folder: Path) -> HostileFolders:

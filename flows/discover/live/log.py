@@ -79,6 +79,7 @@ class LiveLog:
             "state",
             queries=progress.queries,
             features=len(progress.findings),
+            given=len(progress.given),
             counting=progress.interesting_distinct,
             g=round(progress.g, 6),
             usd=cost / MICRO,

@@ -47,7 +47,7 @@ class Served:
             *(f"/runs/{one}/correct?which=all", f"/runs/{one}/browse", f"/side-by-side?run={one}&run={two}"),
             *("/costs", f"/tables/{self.table}", f"/started/{self.ended}", "/side-by-side", "/people", "/admin"),
             *("/start/discover", "/start/compare", "/start/enrich", f"/start/enrich?table={self.table}"),
-            f"/live/{self.site.key(self.runs[0])}",
+            *(f"/live/{self.site.key(self.runs[0])}", f"/live/{self.site.key(self.runs[0])}/again"),
         ]
 
 

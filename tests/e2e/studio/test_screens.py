@@ -156,6 +156,14 @@ def test_a_discovery_is_watched_while_it_runs(site: StudioSite, tmp_path: Path, 
         expect(page.locator("#asking img")).to_have_count(3)
         picture(page, "live")
         assert serious_violations(page) == []
+        page.goto(f"{page.url}?ask=face-003,face-010,face-015")
+        expect(page.locator("#chosen img")).to_have_count(3)
+        page.locator("#picker button").nth(14).click()
+        page.locator("#picker button").nth(13).click()
+        expect(page.locator("#chosen")).to_contain_text("face-003, face-010, face-014")
+        page.locator("#steering").evaluate("(one) => one.scrollIntoView()")
+        picture(page, "steer")
+        assert serious_violations(page) == []
         shown = page.locator("#list").inner_text()
         page.reload()
         expect(page.locator("#queries")).to_have_text("5")

@@ -25,7 +25,7 @@ PUBLIC_FORMS = {"/task/{token}"}  # whose address is the secret
 FIELDS = (
     *("action", "name", "to", "parts", "into", "keep", "ask", "budget", "confirmed", "seen", "definition", "feature"),
     *("example", "label", "json", "here", "back", "role", "dataset", "oracle", "oracles", "features", "votes", "out"),
-    *("oracle_kind", "add", "agreed", "queries", "lease", "has"),
+    *("oracle_kind", "add", "agreed", "queries", "lease", "has", "names", "examples", "text", "usd", "format"),
 )
 
 

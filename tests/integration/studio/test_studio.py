@@ -89,6 +89,10 @@ ALLOWED: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/started/{key}"): {"editor": 404, "admin": 404},  # nothing was started there
     ("GET", "/live/{key}"): STAFF,
     ("POST", "/live/{key}/steer"): {"editor": 409, "admin": 409},  # it does not run
+    ("GET", "/live/{key}/examples"): STAFF,
+    ("GET", "/live/{key}/again"): {"admin": 200},
+    ("POST", "/live/{key}/again"): {"admin": 422},  # it does not say how it was started
+    ("POST", "/runs/{key}/export"): STAFF,
     ("GET", "/live/{key}/events"): STAFF,
     ("GET", "/live/{key}/media/{row}/{size}"): STAFF,
 }
@@ -96,6 +100,7 @@ FIELDS = {
     "/people/invite": {"name": "somebody new", "role": "reviewer"},
     "/people/revoke": {"name": "nobody at all"},
     "/live/{key}/steer": {"action": "stop"},
+    "/runs/{key}/export": {"format": "wide-csv"},
     "/runs/{key}/correct": {"feature": "hat", "label": "yes"},
     "/runs/{key}/browse/export": {"kind": "ids", "rows": "Bw"},
     "/runs/{key}/change": {"action": "rename", "name": "hat", "to": "cap", "seen": "0"},

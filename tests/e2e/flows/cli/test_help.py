@@ -55,7 +55,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(words: tu
     printed = capsys.readouterr().out
     assert f"example: python -m flows {words[0]}" in " ".join(printed.split())
     assert not set("│╭╰\x1b") & set(printed), "piped help is plain text"
-    if len(words) > 1 or words[0] not in {"store", "features", "labels"}:
+    if len(words) > 1 or words[0] not in {"store", "features", "labels", "steer"}:
         assert {"--json", "--debug"} <= set(printed.split())
     for option in options_of(*words) if len(words) > 1 or words[0] not in (*WITH_ACTIONS, "estimate") else ():
         assert option in printed

@@ -51,6 +51,7 @@ KINDS: list[dict[str, Any]] = [
     {"voters": 2},
     {"per_question": 3, "look": 8, "ask_same": True},
     {"elicit_on": 12, "label_rest": True},
+    {"elicit_on": 12, "agree": 0.9},
     {"strategy": "adaptive-triple", "ask": "left-right"},
     {"labeller": "simulated?seed=9&flip=0.2", "votes": 3},
 ]

@@ -6,13 +6,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from discovery import UNKNOWN
 from reports.curation.events import read_events
 from reports.curation.log import read_log
 from reports.finished_run import Run
-from tests.support.growing_worlds import World
+from tests.support.growing_worlds import World, night
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
 
@@ -205,3 +206,27 @@ def test_another_run_in_the_same_folder_is_not_steered_by_the_wishes_of_the_one_
     replaced = discovered(settings(world, seed=5, replace=True))
     assert replaced.summary.given is None
     assert (out_of(chosen) / "steer.jsonl.before").exists()
+
+
+def test_a_target_is_scored_with_what_people_added_and_asked(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 70, TRAITS)
+    table = pd.read_csv(world.spec)
+    table["kind"] = ["warm" if world.truth(name)[TRAITS.index("warm")] else "cold" for name in table["id"]]
+    table.to_csv(world.spec, index=False)
+    chosen = settings(world, target="kind", queries=4)
+    todo = {
+        1: wishing(out_of(chosen), action="ask", examples=[*world.texts][:3]),
+        2: wishing(out_of(chosen), action="add", name="warm"),
+    }
+    run = discovered(chosen, todo)
+    assert run.summary.target is not None
+    assert len(run.summary.target.curve) >= run.summary.queries
+    assert run.summary.target.score > 0.9, "what was added predicts it"
+
+
+def test_an_enrichment_takes_what_was_added(world: World) -> None:
+    chosen, own = settings(world), unfound(world)
+    run = discovered(chosen, {2: wishing(out_of(chosen), action="add", name=own)})
+    assert night(world, features=str(run.folder))["added"] == 24
+    table = pd.read_parquet(world.folder / "out" / "labels.parquet").set_index("id")
+    assert table[own].tolist() == run.labels.loc[table.index, own].tolist()

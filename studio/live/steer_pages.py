@@ -1,0 +1,131 @@
+"""What people want of a discovery that runs, entered in its log, which it heeds between two questions; the examples of
+which a question is put together; and a discovery that goes on with another budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import RedirectResponse, Response
+
+from reports.live import LiveRun
+from sources import Example
+from studio.config import EditRefused, StartPlan, StudioConfig
+from studio.live.watched import Watched
+from studio.review import Visit, Visiting, for_role
+from studio.roles import OWNER, Roles, for_staff
+from studio.runs import Key
+from studio.views import StudioTemplates
+
+ONE = ("name", "to", "into", "definition", "text", "usd")  # fields of wishes; those below may be given several times
+SEVERAL = ("names", "examples")
+SPENDS = "budget"  # the wish of the owner alone
+PER_PAGE = 60
+MAX_TEXT = 400
+After = Annotated[int, Query(ge=0, le=10**9)]
+Words = Annotated[str, Query(max_length=200)]
+
+
+class SteerPages:
+    def __init__(self, config: StudioConfig, templates: StudioTemplates, watched: Watched, roles: Roles) -> None:
+        self._config, self._templates, self._watched, self.roles = config, templates, watched, roles
+
+    def router(self) -> APIRouter:
+        router = APIRouter(default_response_class=Response)
+        router.add_api_route("/live/{key}/steer", self.steer, methods=["POST"])
+        router.add_api_route("/live/{key}/examples", self.examples, methods=["GET"])
+        router.add_api_route("/live/{key}/again", self.again, methods=["GET"])
+        router.add_api_route("/live/{key}/again", self.begin_again, methods=["POST"])
+        return router
+
+    @for_staff
+    def steer(self, visiting: Visiting, key: Key) -> Response:
+        """From the page's script, which wants JSON, or from a form."""
+        live, form = self._watched.live(key), visiting.form
+        fields: dict[str, Any] = {name: form.one(name) for name in ONE if name in form}
+        fields |= {name: form.all(name) for name in SEVERAL if name in form}
+        fields["action"] = form.one("action")
+
+        def ids() -> set[str] | None:
+            examples = self._watched.examples(live.begun)
+            return {one.id for one in examples} if examples is not None else None
+
+        try:
+            if fields["action"] == SPENDS and self.roles.of(visiting.who) != OWNER:
+                raise EditRefused("only the owner of the studio changes what may be spent", field="usd")
+            said, status = {"said": self._config.steer(live.path.parent, fields, visiting.who.name, ids)}, 200
+        except EditRefused as refused:
+            said, status = {"problem": str(refused), "field": refused.field}, 409 if refused.stale else 422
+        if form.one("json") == "1" or status != 200:
+            return _json(said, status)
+        return RedirectResponse(f"/live/{key}", 303)
+
+    @for_staff
+    def examples(self, visiting: Visiting, key: Key, q: Words = "", after: After = 0) -> Response:
+        """Some of those that the run compares, for the picker: whose ids or texts hold all the words."""
+        del visiting
+        begun = self._watched.live(key).begun
+        examples, compared = self._watched.examples(begun) or (), begun.get("compared_ids")
+        chosen = None if compared is None else set(compared)
+        found = [
+            (row, one)
+            for row, one in enumerate(examples)
+            if (chosen is None or one.id in chosen) and _matches(one, q.casefold().split())
+        ]
+        page = found[after : after + PER_PAGE]
+        listed = [{"id": one.id, "row": row, "text": one.text and one.text[:MAX_TEXT]} for row, one in page]
+        return _json({"examples": listed, "total": len(found)}, 200)
+
+    @for_role(OWNER)
+    def again(self, visiting: Visiting, key: Key) -> Response:
+        live = self._watched.live(key)
+        begun = live.begun
+        budget = begun.get("settings", {}).get("budget")
+        values = {"queries": str(begun.get("queries", "")), "budget": _allowed(live) or str(budget or "")}
+        return self._again(visiting, key, live, values)
+
+    @for_role(OWNER)
+    def begin_again(self, visiting: Visiting, key: Key) -> Response:
+        """The estimate; or the run, once somebody has seen that and agreed."""
+        live, form, starter = self._watched.live(key), visiting.form, self._config.starter
+        values = {"queries": form.one("queries"), "budget": form.one("budget") or form.one("agreed")}
+        try:
+            if live.goes_on:
+                raise EditRefused("it is running: stop it first, or change its budget on its page")
+            if form.one("confirmed") == "1":
+                starter.begin_again(live.path.parent, values)
+                return RedirectResponse(f"/live/{key}", 303)
+            return self._again(visiting, key, live, values, starter.plan_again(live.path.parent, values))
+        except EditRefused as refused:
+            return self._again(visiting, key, live, values, problem=str(refused), status=422)
+
+    def _again(
+        self,
+        visiting: Visit,
+        key: str,
+        live: LiveRun,
+        values: dict[str, str],
+        plan: StartPlan | None = None,
+        *,
+        problem: str = "",
+        status: int = 200,
+    ) -> Response:
+        about = {"begun": live.begun, "folder": live.path.parent.name, "key": key, "csrf": visiting.csrf}
+        shown = {"values": values, "plan": plan, "problem": problem}
+        return self._templates.page("again.html", status, who=visiting.who, **about, **shown)
+
+
+def _matches(example: Example, words: Sequence[str]) -> bool:
+    searched = f"{example.id} {example.text or ''}".casefold()
+    return all(word in searched for word in words)
+
+
+def _allowed(live: LiveRun) -> str:
+    """The budget that somebody has set while it ran."""
+    return next((str(one["usd"]) for one in reversed(live.events()) if one.get("action") == SPENDS), "")
+
+
+def _json(value: object, status: int) -> Response:
+    return Response(json.dumps(value), status, media_type="application/json")
