@@ -37,7 +37,7 @@ def holds(case: Case, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Parquet", "texts, short", "enrich, PNG, 33 features"])
 def test_a_small_run_costs_about_what_was_forecast(name: str, tmp_path: Path) -> None:
-    [case] = [case for case in cases(examples=16, queries=5) if case.name == name]
+    [case] = [case for case in cases(examples=24, queries=6) if case.name == name]
     holds(case, tmp_path)
 
 

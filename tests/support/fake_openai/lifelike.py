@@ -1,8 +1,9 @@
 """A server that answers as a real vision-language model does, about a data set whose truth is known to it.
 
 Comparisons are answered from the truth with natural variety: capitals, plurals, other words for the same thing, vague
-names now and then, something that is known already. Labels are wrong where an example is hard, not by coin. Some
-replies are prose, some requests fail, some take long. Tokens are counted by OpenAI's rules, in a book of its own."""
+names now and then, something that is known already. Labels are wrong where an example looks like those of the other
+side (hardness.py), not by coin. Some replies are prose, some requests fail, some take long. Tokens are counted by
+OpenAI's rules, in a book of its own."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from discovery.simulation import TrueAttribute, attribute_among, true_attributes
 from models.prices import Price
 from models.prompting.families import SCALE
 from sources import Dataset, open_image
+from tests.support.fake_openai.hardness import hardness, seen_of
 from tests.support.fake_openai.mind import Mind, Page, Shown, differs, family_reply, nested
 from tests.support.fake_openai.server import CHAT, Abilities, FakeOpenAI
 from tests.support.fake_openai.tokens import TokenCounter
@@ -99,20 +101,15 @@ class LifelikeMind(Mind):
         self._picture_rows = [row for row, _ in pictured]
         self._signatures = np.array([_signature(open_image(example)) for _, example in pictured], dtype=np.float32)
         self._recognised: dict[str, int] = {}
-        self._chance, self._luck = self._difficulty()
+        view = seen_of(dataset, self._signatures, self._picture_rows)
+        self._hardness = hardness(view, self.truth, habits.label_noise, seed)
+        self._luck = np.random.default_rng([seed, 2]).random(self.truth.shape)
         self._salience = np.exp(0.8 * np.random.default_rng([seed, 3]).standard_normal(len(self.names)))
 
-    def _difficulty(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How likely each cell is to be labelled wrong, `label_noise` on average: few rows and columns are hard."""
-        rows, columns = self.truth.shape
-        dice = np.random.default_rng([self.seed, 1])
-        weight = np.outer(dice.gamma(0.5, 2.0, rows), dice.gamma(1.0, 1.0, columns) + 0.2)
-        low, high = 0.0, 100.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            mean = np.minimum(0.45, middle * weight).mean()
-            low, high = (middle, high) if mean < self.habits.label_noise else (low, middle)
-        return np.minimum(0.45, low * weight), np.random.default_rng([self.seed, 2]).random((rows, columns))
+    def usual_labels(self) -> NDArray[np.bool_]:
+        """What it says of each cell on most occasions."""
+        said: NDArray[np.bool_] = self.truth ^ (self._luck < self._hardness.chance)
+        return said
 
     def row_of(self, example: Shown) -> int:
         if example.text is not None and not example.pictures:
@@ -127,11 +124,10 @@ class LifelikeMind(Mind):
 
     def seen(self, row: int, column: int, dice: random.Random, wording: str = "") -> bool:
         """What the model makes of a cell: the same on most occasions, and by chance where the cell is borderline."""
-        chance, luck = float(self._chance[row, column]), float(self._luck[row, column])
+        luck = float(self._luck[row, column])
         if wording and self.habits.errs_by_wording:
             luck = _hashed(self.seed, row, column, wording)
-        wrong = luck < 0.7 * chance or (luck < 1.3 * chance and dice.random() < 0.5)
-        return bool(self.truth[row, column]) != wrong
+        return bool(self.truth[row, column]) != _errs(float(self._hardness.chance[row, column]), luck, dice)
 
     def compare(self, page: Page) -> dict[str, Any]:
         dice, habits = random.Random(f"{self.seed}:{page.seed}"), self.habits
@@ -241,18 +237,17 @@ class LifelikeMind(Mind):
         having = [place for place, column in enumerate(columns, 1) if column is not None and self.truth[row, column]]
         right = having[0] if len(having) == 1 else -1 if having else 0
         dice = random.Random(f"{self.seed}:{page.seed}")
-        chance = float(np.mean([self._chance[row, column] for column in columns if column is not None] or [0.5]))
+        known = [column for column in columns if column is not None]
+        chance = float(self._hardness.chance[row, known].mean()) if known else 0.5
         luck = _hashed(self.seed, "value", row, [one["name"] for one in page.values])
-        wrong = luck < 0.7 * chance or (luck < 1.3 * chance and dice.random() < 0.5)
+        wrong = _errs(chance, luck, dice)
         others = [value for value in range(len(columns) + 1) if value != right]
         return {"value": dice.choice(others) if wrong else right}
 
     def sure(self, example: Shown, feature: Mapping[str, str]) -> float:
-        """Less where a cell is hard."""
+        """Less where a cell is near the border."""
         column = self.column_of(feature["name"], feature.get("definition", ""))
-        return (
-            0.6 if column is None else float(np.clip(1 - 1.3 * self._chance[self.row_of(example), column], 0.5, 0.99))
-        )
+        return 0.6 if column is None else float(self._hardness.sure[self.row_of(example), column])
 
     def decide(self, page: Page, questions: Sequence[Any]) -> list[dict[str, Any]]:
         dice, answers = random.Random(f"{self.seed}:{page.seed}"), []
@@ -265,6 +260,12 @@ class LifelikeMind(Mind):
             probability = sure if self.has(shown[0], data, dice) else 1 - sure
             answers.append({"type": "predicate", "name": question.get("name"), "probability": round(probability, 4)})
         return answers
+
+
+def _errs(chance: float, luck: float, dice: random.Random) -> bool:
+    """By luck, which is the same on every occasion, and near its border by the dice of this one."""
+    width = 0.3 * min(chance, 1 - chance)
+    return luck < chance - width or (luck < chance + width and dice.random() < 0.5)
 
 
 def _signature(image: Image.Image) -> NDArray[np.float32]:

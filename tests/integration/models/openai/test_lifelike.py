@@ -13,6 +13,7 @@ import pytest
 from models.prices import Price
 from sources import Dataset, load_dataset
 from tests.support.fake_openai import CHAT, Habits, LifelikeServer
+from tests.support.fake_openai.hardness import hardness
 from tests.support.fake_openai.lifelike import LifelikeMind, meaning_of
 from tests.support.fake_openai.mind import Page, Shown
 from tests.support.fake_openai.tokens import TokenCounter, picture_tokens, text_tokens
@@ -37,6 +38,36 @@ def test_labels_are_wrong_as_often_as_wanted_and_mostly_where_examples_are_hard(
     assert hardest[: rows // 4].sum() > 0.55 * hardest.sum()  # a quarter of the examples has most of the errors
     again = np.array([[mind.seen(r, c, dice) != mind.truth[r, c] for c in range(columns)] for r in range(rows)])
     assert (wrong & again).sum() > 0.5 * wrong.sum()  # by coin it would be 6 %
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.06])
+def test_most_errors_lie_where_an_example_looks_like_the_other_side(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    view = rng.standard_normal((1_500, 12))
+    cuts = [np.quantile(view[:, column], share) for column, share in enumerate((0.5, 0.8, 0.9))]
+    truth = view[:, :3] > cuts
+    made = hardness(view, truth, noise, seed=0)
+    assert made.chance.mean() == pytest.approx(noise, abs=1e-4)
+    if noise == 0:
+        return
+    assert made.chance[made.chance > 0.5].sum() > 0.6 * made.chance.sum()  # by coin there would be none
+    assert made.chance.min() == pytest.approx(noise / 10, rel=0.1)  # some come by chance
+    for column, cut in enumerate(cuts):
+        wrong, far = made.chance[:, column] > 0.5, np.abs(view[:, column] - cut)
+        assert far[wrong].mean() < 0.5 * far[~wrong].mean()
+        shares = [wrong[truth[:, column] == side].mean() for side in (True, False)]
+        assert noise < 0.05 or max(shares) < 4 * min(shares)  # of those that have it as of those that lack it
+    again = hardness(view, truth, noise, seed=1)
+    assert np.array_equal(made.chance, again.chance)
+
+
+def test_labels_are_sure_away_from_the_border_and_hard_ones_may_be_wrong_on_every_occasion(mind: LifelikeMind) -> None:
+    hard = mind._hardness
+    assert hard.sure.min() >= 0.5
+    assert hard.sure[(hard.chance > 0.3) & (hard.chance < 0.7)].max() < 0.6 < np.median(hard.sure)
+    row, column = np.unravel_index(hard.chance.argmax(), hard.chance.shape)
+    said = [mind.seen(int(row), int(column), random.Random(number)) for number in range(20)]
+    assert said == [not mind.truth[row, column]] * 20 == [bool(mind.usual_labels()[row, column])] * 20
 
 
 @pytest.mark.parametrize("spec", ["datasets/zoo", "datasets/faces"])
