@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, mo
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from discovery.statistics import Promise
 from flows import APP
 from flows.errors import UsageError
 from flows.oracle_specs import secret_in, with_brief
@@ -235,6 +236,11 @@ class PredictingSettings(OracleSettings):
         description="predict labels (in discover: of the examples that are not compared) where they are certified to "
         "agree with the oracle's on at least this share (0.95), and ask elsewhere",
     )
+    certify: Literal["together", "each"] = Field(
+        "together",
+        description="with agree: promise it of all predicted labels together, or of each feature's own, for which more "
+        "must be asked",
+    )
     uncertified: Literal["ask", "leave"] = Field(
         "ask",
         description="with agree: for features that cannot be certified ask about all examples, or leave them out",
@@ -250,11 +256,15 @@ class PredictingSettings(OracleSettings):
 
     @model_validator(mode="after")
     def _only_with_agree(self) -> Self:
-        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves}
+        each = self.certify == "each"
+        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves, "certify": each}
         name = next((name for name, value in given.items() if value), None)
         if self.agree is None and name is not None:
             raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")
         return self
+
+    def promise_at(self, agree: float, delta: float = 0.05) -> Promise:
+        return Promise(agree, delta, together=self.certify == "together")
 
     @property
     def leaves(self) -> bool:

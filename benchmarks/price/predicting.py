@@ -5,7 +5,8 @@
 Whole runs are made against the lifelike server and priced by its own book. What is *calculated* makes samples,
 classifiers and certificates on as many examples, vectors and answers, and multiplies what it asks by what a picture or
 a label has cost in the whole runs. Pictures are described by the image tower that ships, which is not the model that
-labels; texts by TF-IDF. `noise` is the share of labels that the model gets wrong; nothing in an example tells which."""
+labels; texts by TF-IDF. `noise` is the share of labels that the model gets wrong, most of them where an example looks
+like those of the other side in what the server sees of it (tests/support/fake_openai/hardness.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -30,7 +31,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary
 from models.predicted import LabelPool, embedder_of, label_pool
 from models.prices import parse_price
-from sources import Dataset, load_dataset
+from sources import load_dataset
 from tests.support.fake_openai import Habits, LifelikeServer
 from tests.support.fake_openai.lifelike import LifelikeMind
 
@@ -86,9 +87,9 @@ class Bench:
         dataset, names = load_dataset(str(path)), kind.columns(path)
         vectors = embedder_of(kind.embedder, dataset.examples, None).vectors(dataset.examples)
         for number, noise in enumerate(noises):
-            mind = _mind(dataset, noise)
+            mind = LifelikeMind(dataset, Habits(label_noise=noise))
             columns = [list(mind.names).index(name) for name in names]
-            answers = _answers(mind)[:, columns]
+            answers = mind.usual_labels()[:, columns].astype(np.int8)
             hard = int(((answers != mind.truth[:, columns]).mean(axis=0) > 1 - self.agree).sum())
             for plan in PLANS:
                 if plan == FULL and (number or calculate):
@@ -134,7 +135,7 @@ class Bench:
         def ask(cells: NDArray[np.bool_]) -> NDArray[np.int8]:
             return np.where(cells, answers, np.int8(-1)).astype(np.int8)
 
-        made = label_pool(pool, ask, Promise(self.agree), leave=plan == LEAVE)
+        made = label_pool(pool, ask, Promise(self.agree, together=True), leave=plan == LEAVE)
         asked = made.asked.any(axis=1).sum() if kind.whole_rows else made.asked.sum()
         usd = float(asked) * self.price.get((kind.name, plan), self.price[kind.name, FULL])
         right = (made.labels == answers)[made.predicted]
@@ -150,12 +151,6 @@ def _cells(made: Made, features: int, share: float, aim: int | None) -> list[str
     return [f"{made.certified} of {features}", *shares, agreement, f"{made.usd:.2f}", f"{share:.2f}{aimed}"]
 
 
-def _answers(mind: LifelikeMind) -> NDArray[np.int8]:
-    """What the model says on most occasions."""
-    said: NDArray[np.int8] = (mind.truth ^ (mind._luck < mind._chance)).astype(np.int8)
-    return said
-
-
 def _agreement(out: Path, names: list[str], answers: NDArray[np.int8]) -> float | None:
     labels = pd.read_parquet(out / "labels.parquet")
     right = [
@@ -164,12 +159,6 @@ def _agreement(out: Path, names: list[str], answers: NDArray[np.int8]) -> float 
         if f"{name} (predicted in)" in labels
     ]
     return float(pd.concat(right).mean()) if right else None
-
-
-def _mind(dataset: Dataset, noise: float) -> LifelikeMind:
-    """The model behind the server, which need not recognise pictures here."""
-    plain = tuple(replace(example, image=None, text=example.id) for example in dataset.examples)
-    return LifelikeMind(replace(dataset, examples=plain), Habits(label_noise=noise))
 
 
 def main(arguments: list[str]) -> int:

@@ -29,3 +29,4 @@ from discovery.statistics.intervals import Z_95, Estimate, Interval, Resamples, 
 from discovery.statistics.matching import ALIKE, best_matches, distinct_selections, order_agreement
 from discovery.statistics.ppi import Corrected, corrected_share
 from discovery.statistics.ridge import fit_ridge
+from discovery.statistics.table_certificate import LEVELS, CutPlan, Shares, TableAudit, looks, plan_cut

@@ -40,11 +40,13 @@ DELTA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """`found` is the least share of the rarer answer's examples that keep it."""
+    """`found` is the least share of the rarer answer's examples that keep it; `together` promises both of all features
+    together, instead of each."""
 
     agree: float
     delta: float = DELTA
     found: float = FOUND
+    together: bool = False
 
     def sample_size(self, population: int) -> int:
         """Enough to certify predictions that disagree half as often as allowed; of a large population some more."""
@@ -99,13 +101,15 @@ class Certificate:
     agree: float
     confidence: float
     found: float
-    population: int  # examples that were ranked
-    covered: int  # of these, above the cut
-    sampled: int  # above the cut
+    population: int  # examples that were ranked; with `together` those that were not learned from at first
+    covered: int  # of these, above the cut, or chosen to be predicted
+    sampled: int  # of the covered
     disagreed: int
     rarer: int  # the answer, 0 or 1
     rarer_sampled: int
     rarer_lost: int
+    together: int = 0  # features that share the promise; 0: it is about this one alone
+    labels_disagreed: int = 0  # of all these features, of `together` × `sampled` labels
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

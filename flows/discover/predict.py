@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from discovery.statistics import Promise
 from flows.discover.findings import Progress
 from flows.discover.preparation import Prepared
 from flows.settings import Environment
@@ -122,7 +121,7 @@ class _RestAsking:
         order, vectors = random_order(examples, settings.seed), source.vectors(examples)
         odds = self._first_odds(first) if first is not None else None
         pool = LabelPool(vectors, order, len(self._features), examples[0].image is not None, odds)
-        promise = Promise(settings.agree or 1.0)
+        promise = settings.promise_at(settings.agree or 1.0)
         return label_pool(pool, self._ask, promise, known=known, leave=settings.leaves), source.name
 
     def _first_odds(self, first: Oracle) -> NDArray[np.float64]:

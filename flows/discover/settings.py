@@ -252,7 +252,7 @@ class DiscoverSettings(PredictingSettings):
     @property
     def limits(self) -> str:
         """What distinguishes the default folders of runs that go to different lengths; empty for the default length."""
-        lengths = {"queries", "target_g", "nones", "label_rest", "agree", "uncertified"}
+        lengths = {"queries", "target_g", "nones", "label_rest", "agree", "certify", "uncertified"}
         given = self.model_dump(include=lengths, exclude_defaults=True)
         words = (name if value is True else f"{name}-{value}" for name, value in given.items())
         return "".join(f"-{word.replace('_', '-')}" for word in words)

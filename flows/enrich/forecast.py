@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from discovery import Comparison, Kind
-from discovery.statistics import Promise
 from flows.discover import (
     AGREE,
     SAMPLE,
@@ -176,7 +175,7 @@ class _Pricing:
 
     def _shares(self, pool: _Counted, agree: float) -> AskedShares:
         settings = self.settings.model_copy(update={"agree": agree})
-        promise = Promise(agree, settings.delta)
+        promise = settings.promise_at(agree, settings.delta)
         left = _left_before(self.folder, settings, pool.features)
         if left is None:
             return AskedShares.expected(pool.count, len(pool.features), promise)
@@ -203,7 +202,7 @@ class _Pricing:
         return full if shares is None else predicted_range(full, predict, shares, oracle, measured, **terms)
 
 
-PREDICTING_TERMS = ("agree", "delta", "embedder", "cheap", "uncertified")
+PREDICTING_TERMS = ("agree", "certify", "delta", "embedder", "cheap", "uncertified")
 
 
 def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]) -> tuple[float, ...] | None:

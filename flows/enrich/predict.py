@@ -89,7 +89,7 @@ class Predictor:
 
     @property
     def promise(self) -> Promise:
-        return Promise(self.settings.agree or 1.0, self.settings.delta)
+        return self.settings.promise_at(self.settings.agree or 1.0, self.settings.delta)
 
     def without_vanished(self, examples: Sequence[Example]) -> tuple[list[Example], list[Quarantined]]:
         gone = vanished(list(examples))

@@ -161,7 +161,18 @@ class EnrichSummary(BaseModel):
             left = sum(one.get("left_labels", 0) for one in self.predictions)
             what = f"and left out ({left:,} labels; --uncertified ask asks for them)" if left else "and therefore asked"
             lines.append(f"not certified, {what}: " + ", ".join(asked))
-        return [*lines, *Savings.from_json(self.saved).lines()]
+        weak = self._below_the_promise([one for one in here if one["certificate"]])
+        return [*lines, *weak, *Savings.from_json(self.saved).lines()]
+
+    def _below_the_promise(self, certified: list[dict[str, Any]]) -> list[str]:
+        """Features that agree less by their own sample than is promised of all together."""
+        papers = [(one["feature"], one["certificate"]) for one in certified if one["certificate"].get("together")]
+        low = [
+            f"{name} {1 - paper['disagreed'] / paper['sampled']:.0%}"
+            for name, paper in papers
+            if paper["disagreed"] > (1 - paper["agree"]) * paper["sampled"]
+        ]
+        return [f"certified together; by its own sample less agrees of: {', '.join(low)}"] if low else []
 
 
 def summarise(

@@ -3,13 +3,7 @@
 from models.predicted.cheaper import log_odds, told_chances
 from models.predicted.classifier import Classifiers
 from models.predicted.embedders import NoVectors, VectorSource, embedder_of
-from models.predicted.labelling import (
-    KeptClassifiers,
-    LabelPool,
-    PredictedLabels,
-    asked_in_full,
-    groups_of,
-    label_pool,
-    random_order,
-)
+from models.predicted.groups import groups_of
+from models.predicted.labelling import asked_in_full, label_pool
+from models.predicted.pool import KeptClassifiers, LabelPool, PredictedLabels, random_order
 from models.predicted.sentences import sentence_closeness

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discovery import UNKNOWN
-from discovery.statistics import Promise
 from flows.discover.findings import Progress
 from flows.discover.looking import MOST_PAIRS, FirstLooks, Sameness
 from flows.discover.loop import Limits, Loop
@@ -223,7 +222,8 @@ def _shares(prepared: Prepared) -> AskedShares | None:
         return None
     n = len(prepared.dataset.examples)
     most = prepared.settings.queries * prepared.features_each + len(prepared.given)
-    return AskedShares.expected(n, most, Promise(prepared.settings.agree), known=len(prepared.compared))
+    promise = prepared.settings.promise_at(prepared.settings.agree)
+    return AskedShares.expected(n, most, promise, known=len(prepared.compared))
 
 
 def _sampled(prepared: Prepared) -> tuple[Prepared, Callable[[Example], float]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN
 from discovery.statistics import Promise
 from models.predicted import LabelPool, PredictedLabels, asked_in_full, groups_of, label_pool
-from models.predicted.labelling import Table
+from models.predicted.pool import Table
 from sources import Example
 
 PROMISE = Promise(0.9)
