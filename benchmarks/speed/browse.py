@@ -75,7 +75,8 @@ def _timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _memory() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
 def _run(root: Path, size: int) -> Path:
