@@ -237,9 +237,9 @@ class PredictingSettings(OracleSettings):
         "agree with the oracle's on at least this share (0.95), and ask elsewhere",
     )
     certify: Literal["together", "each"] = Field(
-        "together",
-        description="with agree: promise it of all predicted labels together, or of each feature's own, for which more "
-        "must be asked",
+        "each",
+        description="with agree: promise it of each feature's predicted labels, or of those of all features together, "
+        "for which less must be asked",
     )
     uncertified: Literal["ask", "leave"] = Field(
         "ask",
@@ -256,8 +256,8 @@ class PredictingSettings(OracleSettings):
 
     @model_validator(mode="after")
     def _only_with_agree(self) -> Self:
-        each = self.certify == "each"
-        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves, "certify": each}
+        together = self.certify == "together"
+        given = {"embedder": self.embedder, "cheap": self.cheap, "uncertified": self.leaves, "certify": together}
         name = next((name for name, value in given.items() if value), None)
         if self.agree is None and name is not None:
             raise ValueError(f"--{name} goes with --agree: add --agree 0.95, or leave it out")

@@ -1,7 +1,7 @@
 """How often predicted labels agree less than promised, over many draws of the samples.
 
     python -m benchmarks.price.certificate [--seeds 200] [--agree 0.95] [--delta 0.05] [--faces 1500] [--texts TABLE]
-        [--embedder MODEL] [--only NAME] [--certify together] [--jobs 2]
+        [--embedder MODEL] [--only NAME] [--certify each|together] [--jobs 2]
     python -m benchmarks.price.certificate --cpu 2000,20000
 
 Three kinds of data: faces drawn at random, described by their pixels (not by the model that ships); a made-up one with
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="data whose name holds this")
     parser.add_argument("--cpu", type=lambda text: [int(size) for size in text.split(",")], help="sizes, instead")
-    parser.add_argument("--certify", choices=("together", "each"), default="together")
+    parser.add_argument("--certify", choices=("together", "each"), default="each")
     options = parser.parse_args()
     promise = Promise(options.agree, options.delta, together=options.certify == "together")
     if options.cpu:

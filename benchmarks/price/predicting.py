@@ -1,6 +1,7 @@
 """What `enrich --agree 0.95` saves, of drawn faces and of short texts.
 
     python -m benchmarks.price.predicting [--examples 2000] [--large 20000] [--agree 0.95] [--noise 0.06,0.01]
+        [--certify together|each]
 
 Whole runs are made against the lifelike server and priced by its own book. What is *calculated* makes samples,
 classifiers and certificates on as many examples, vectors and answers, and multiplies what it asks by what a picture or
@@ -80,6 +81,7 @@ class Made:
 class Bench:
     folder: Path
     agree: float
+    certify: str
     price: dict[tuple[str, str], float] = field(default_factory=dict)  # of a picture or label, by data and plan
 
     def rows(self, kind: Kind, count: int, noises: list[float], *, calculate: bool) -> Iterator[list[str]]:
@@ -110,7 +112,7 @@ class Bench:
     ) -> Made:
         features, out = self.folder / f"{uuid4()}.csv", self.folder / str(uuid4())
         feature_list(features, names)
-        given = {} if plan == FULL else {"agree": self.agree, "embedder": kind.embedder}
+        given = {} if plan == FULL else {"agree": self.agree, "certify": self.certify, "embedder": kind.embedder}
         given |= {"uncertified": "leave"} if plan == LEAVE else {}
         habits = Habits(label_noise=noise)
         with LifelikeServer(load_dataset(str(path)), habits, price=parse_price(PRICE)) as server:
@@ -135,7 +137,7 @@ class Bench:
         def ask(cells: NDArray[np.bool_]) -> NDArray[np.int8]:
             return np.where(cells, answers, np.int8(-1)).astype(np.int8)
 
-        made = label_pool(pool, ask, Promise(self.agree, together=True), leave=plan == LEAVE)
+        made = label_pool(pool, ask, Promise(self.agree, together=self.certify == "together"), leave=plan == LEAVE)
         asked = made.asked.any(axis=1).sum() if kind.whole_rows else made.asked.sum()
         usd = float(asked) * self.price.get((kind.name, plan), self.price[kind.name, FULL])
         right = (made.labels == answers)[made.predicted]
@@ -166,6 +168,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--examples", type=int, default=2_000)
     parser.add_argument("--large", type=int, default=20_000, help="calculated only; 0 for none")
     parser.add_argument("--agree", type=float, default=0.95)
+    parser.add_argument("--certify", choices=("each", "together"), default="together")
     parser.add_argument("--noise", default="0.06,0.01")
     parser.add_argument("--only", default="", help="pictures or texts")
     chosen = parser.parse_args(arguments)
@@ -174,7 +177,7 @@ def main(arguments: list[str]) -> int:
     print(f"\n{table(HEAD, [])}", flush=True)
     missed = False
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(Path(name), chosen.agree)
+        bench = Bench(Path(name), chosen.agree, chosen.certify)
         for kind in (kind for kind in KINDS if chosen.only in kind.name):
             for count in (chosen.examples, chosen.large):
                 for row in bench.rows(kind, count, noises, calculate=count != chosen.examples) if count else ():

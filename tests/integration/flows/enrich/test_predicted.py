@@ -68,12 +68,14 @@ def test_a_pool_that_is_too_small_is_asked(tmp_path: Path) -> None:
     assert (summary["predicted_labels"], summary["paid_calls"]) == (0, 180)
 
 
+@pytest.mark.parametrize("certify", ["each", "together"])
 def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certificate(
-    world: TellingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: TellingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certify: str
 ) -> None:
-    undisturbed = night(world, agree=0.9, out=str(tmp_path / "other"), store=str(tmp_path / "other.sqlite"))
+    terms: dict[str, Any] = {"agree": 0.9, "certify": certify}
+    undisturbed = night(world, **terms, out=str(tmp_path / "other"), store=str(tmp_path / "other.sqlite"))
     real, asked = Recorded.ask, undisturbed["predictions"][0]["asked_labels"]
-    left = {"answers": 300}  # among what is learned from; then among the unsure ones, and in the certifying sample
+    left = {"answers": 300}  # among what is learned from, then later, and just before the last answer
 
     def dies(self: Recorded, questions: Any) -> Any:
         for answer in real(self, questions):
@@ -86,10 +88,10 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
     monkeypatch.setattr("flows.enrich.pool.MAX_ATTEMPTS", 1)
     for more in (550, asked - 20, 10**9):
         with pytest.raises(RuntimeError, match="killed"):
-            night(world, run_id="the-run", agree=0.9)
+            night(world, run_id="the-run", **terms)
         left["answers"] = more
         assert not (world.folder / "out" / "labels.parquet").exists()
-    resumed = night(world, run_id="the-run", agree=0.9)
+    resumed = night(world, run_id="the-run", **terms)
     assert resumed["certificates"] == undisturbed["certificates"]
     assert resumed["predictions"] == undisturbed["predictions"]
     other = pd.read_parquet(tmp_path / "other" / "labels.parquet").set_index("id")
@@ -97,9 +99,9 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
 
 
 def test_a_budget_that_runs_out_leaves_the_answers_and_the_next_run_goes_on(world: TellingWorld) -> None:
-    stopped = night(world, agree=0.9, budget="0.5")
+    stopped = night(world, agree=0.9, budget="0.8")
     assert stopped["stopped_because"] == "budget"
-    assert stopped["cost_usd"] <= 0.5
+    assert stopped["cost_usd"] <= 0.8
     assert not (world.folder / "out" / "labels.parquet").exists()
     done = night(world, agree=0.9)
     asked = done["predictions"][0]["asked_labels"]
