@@ -117,7 +117,7 @@ BY_EXPERIMENT = (
             r"\| majority and D.*",
         ),
         "a figure differs from the second implementation's",
-        "2026-11-17: held, to the last digit. Dawid–Skene changes two labels in a hundred or fewer where five people "
+        "2026-11-17: held, to the last digit. Dawid–Skene changes no label where five people "
         "agree as these do: it is worth more with bad voters ([bluebirds](compare.md#results-on-public-data-sets)).",
     ),
     Claim(
@@ -190,7 +190,7 @@ BY_EXPERIMENT = (
         ("benchmarks.price.estimates", "--examples", "30", "--queries", "8"),
         (r"\| case \|.*", r"\| (PNG|JPEG|WebP|Parquet|zip|texts|enrich).*"),
         "a run costs more than *at most*, or more than a third of the forecasts are more than 25 % off",
-        "2026-11-17: held: nothing cost more than at most, and one of twelve is beyond 25 % (1.32). One run each, no "
+        "2026-11-17: held: nothing cost more than at most, and one of twelve is beyond 25 % (1.30). One run each, no "
         "interval. No real bill was seen.",
     ),
     Claim(
