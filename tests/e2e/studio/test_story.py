@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
@@ -257,8 +257,14 @@ class Story:
 
 
 def texts_of(wanted: Locator) -> list[str]:
-    """Also of what is not drawn because it is out of sight."""
-    return [text.strip() for text in wanted.all_text_contents()]
+    """Also of what is not drawn because it is out of sight. A page that a key has left is another one in a moment."""
+    for _ in range(5):
+        wanted.page.wait_for_load_state()
+        try:
+            return [text.strip() for text in wanted.all_text_contents()]
+        except Error as error:
+            gone = error
+    raise gone
 
 
 def check_export(told: dict[str, str], kept: dict[str, Path], run: Run) -> None:
