@@ -13,10 +13,10 @@ help: ## list the commands
 discover: .venv/.run ## discover features of the shipped faces
 	$(BIN)/python -m flows discover datasets/faces --oracle contrastive $(ARGS)
 
-test: .venv/.dev lint types ## everything CI runs, under 8 minutes on two cores
+test: .venv/.dev lint types ## everything CI runs, about 12 minutes on two cores
 	tests/install_chromium.sh
 	tests/install_axe.sh
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadgroup -m "not slow"
 
 test-slow: .venv/.dev ## the long tests, and property tests with new examples
 	tests/install_smollm2.sh
