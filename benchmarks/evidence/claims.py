@@ -177,7 +177,7 @@ BY_EXPERIMENT = (
         _NOISE,
         (r"\| errors \|.*", r"\| (none|coins|as |shared).*±.*"),
         "auto with one feature a question finds less than 1.1 times what Adaptive Triple finds, with shared errors",
-        "2026-11-17: held with errors that are shared (1.15 to 1.49), and with single votes that err as coins. "
+        "2026-11-17: held with errors that are shared (1.15 to 1.50), and with single votes that err as coins. "
         "Without errors, "
         "and with five votes that err as coins at 10 %, auto with one feature a question finds no more (1.00 "
         "and 1.02).",
