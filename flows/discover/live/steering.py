@@ -62,7 +62,7 @@ class Steering:
                 continue
             if self._is_over(number, wish, done.get(number)):
                 self._effects[number] = Effect()
-            elif self._is_due(wish, done.get(number), loop):
+            elif self._is_due(number, wish, done.get(number), loop):
                 self._heed(number, wish, done.get(number), loop, live)
                 some = True
             else:
@@ -75,22 +75,28 @@ class Steering:
             return number < self._before
         return isinstance(wish, ChangeBudget) and mark is not None and mark.instead_of != self._budget
 
-    def _is_due(self, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
-        queries = loop.progress.queries
-        if loop.progress.stopped is not None and not isinstance(wish, Stop | Veto | Rename):
-            return False  # nothing is asked any more: it waits until the run goes on
-        if mark is not None:
-            return queries >= mark.queries
-        if isinstance(wish, AskAbout) and not loop.can_ask():
-            return False  # it waits until the run goes on with more questions
-        return queries >= self._reached or isinstance(wish, Stop | ChangeBudget)
+    def _is_due(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
+        """What nothing can be asked for any more waits until the run goes on; it is marked at once, so that the run is
+        the same again and does not heed it earlier."""
+        at_once = isinstance(wish, Stop | ChangeBudget)
+        if loop.progress.queries < (mark.queries if mark else 0 if at_once else self._reached):
+            return False
+        stopped = loop.progress.stopped is not None and not isinstance(wish, Stop | Veto | Rename)
+        if not stopped and (not isinstance(wish, AskAbout) or loop.can_ask()):
+            return True
+        if mark is None and not at_once:
+            self._mark(number, wish, loop)
+        return False
+
+    def _mark(self, number: int, wish: AnyWish, loop: SteeredLoop) -> HeededMark:
+        instead_of = self._budget if isinstance(wish, ChangeBudget) else ""
+        mark = HeededMark(event=number, queries=loop.progress.queries, instead_of=instead_of)
+        self._note(mark)
+        return mark
 
     def _heed(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop, live: LiveLog) -> None:
         """The mark comes first: what the wish asks for may be answered tomorrow, and is asked at this place again."""
-        if mark is None:
-            instead_of = self._budget if isinstance(wish, ChangeBudget) else ""
-            mark = HeededMark(event=number, queries=loop.progress.queries, instead_of=instead_of)
-            self._note(mark)
+        mark = mark or self._mark(number, wish, loop)
         effect = self._effects[number] = loop.tried(partial(self._do, wish, loop))
         live.steered(wish, effect)
         about = {"action": wish.action, "by": wish.by, "at": wish.at, "words": wish.words}

@@ -112,6 +112,10 @@ def test_a_run_that_is_killed_among_wishes_of_all_kinds_is_the_same_again() -> N
     check_kills({}, wishes, [4, 3, 6])
 
 
+def test_a_question_that_comes_too_late_waits_in_every_repetition() -> None:
+    check_kills({"batch": 3}, {3: {"action": "ask", "examples": IDS[:3]}}, [])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(kind) or "auto")
 @examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
