@@ -116,7 +116,7 @@ def test_a_discovery_by_answers_that_cannot_be_used_fails_and_says_so(data: Data
 def test_features_that_its_labels_contradict_are_marked(data: Data) -> None:
     """A crowd that knows the truth names them, and the model labels them."""
     out = data.folder / "labelled"
-    settings = ("--oracle", "simulated", "--labeller", ORACLE, "--queries", "2", "--votes", "1", "--look", "0")
+    settings = ("--oracle", "simulated", "--labeller", ORACLE, "--queries", "8", "--votes", "1", "--look", "0")
     ended = run(data, "discover", *settings, "--out", str(out))
     assert ended.status == 0, ended.said
     summary, page = read(out, "run.json"), (out / "report.html").read_text(encoding="utf-8")
@@ -132,7 +132,7 @@ def test_features_that_its_labels_contradict_are_marked(data: Data) -> None:
 def test_people_decide_where_it_is_in_doubt(data: Data) -> None:
     out = data.folder / "escalated"
     settings = ("--oracle", "simulated", "--labeller", ORACLE, "--escalate", "0.4", "--people", "simulated?seed=1")
-    ended = run(data, "discover", *settings, "--queries", "2", "--votes", "1", "--out", str(out))
+    ended = run(data, "discover", *settings, "--queries", "8", "--votes", "1", "--out", str(out))
     assert ended.status == 0, ended.said
     people = read(out, "run.json")["people"]
     assert people["escalated"] > 0
