@@ -1,5 +1,5 @@
 """Figures of the latest runs in the text format of Prometheus, read from the books when they are asked for: while a run
-asks, nothing is counted for them. Labels name runs, data sets and oracles; no question, answer or setting is told."""
+asks, nothing is counted for them. Labels name runs, data sets and oracles, never a question, answer or setting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from store.schema import PROBE, cost_totals, review_items, runs
 from store.transactions import Repository, reads
 
 OPEN = "open"  # the state of a question that waits for people
-LATEST = 50  # runs that are told of
+LATEST = 50  # runs that are exported
 MICRO = 1_000_000
 # The statuses of runs that did not come to their end.
 UNFINISHED = (

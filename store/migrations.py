@@ -181,8 +181,8 @@ _CHECKSUMS: Step = ("ALTER TABLE answers ADD COLUMN checksum TEXT",)
 
 _KEYS_BY_EXAMPLE: Step = (rename_keys,)
 
-# What requests may have cost that never told: of a sent or unknown charge all of them, of a paid one those that failed
-# before the one that was answered. `batch` names the provider's batch from which the answer may still come.
+# What requests may have cost that never reported it: of a sent or unknown charge all of them, of a paid one those that
+# failed before the one that was answered. `batch` names the provider's batch from which the answer may still come.
 _IN_DOUBT: Step = (
     "ALTER TABLE charges ADD COLUMN in_doubt BIGINT NOT NULL DEFAULT 0 CHECK (in_doubt >= 0)",
     "ALTER TABLE charges ADD COLUMN batch TEXT",

@@ -1,7 +1,7 @@
 """The tables as queries see them. migrations.py creates them; a test holds that both agree.
 
 A claim and its charge are one row (key, fence n) for the n-th time a question is asked; its states are described in
-ledger/claims.py."""
+ledger/claims/claims.py."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ charges = Table(
     Column("seconds", Double, nullable=False),
     Column("claimed_at", Double, nullable=False),
     Column("settled_at", Double),
-    Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never told their cost
+    Column("in_doubt", BigInteger, nullable=False, server_default="0"),  # by requests that never reported their cost
     Column("batch", Text),  # of the provider, from which its answer may still come
 )
 

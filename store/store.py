@@ -70,7 +70,7 @@ class Store:
         say: Callable[[str], None] = lambda _message: None,
     ) -> Store:
         """The store at a path, `sqlite:///path` or `postgresql://…`, created or migrated as needed. Leases and pauses
-        are counted by the clock of the database unless one is given; `say` is told what is waited for.
+        are counted by the clock of the database unless one is given; `say` is called with what is waited for.
 
         Raises StoreError in one line when it cannot be used; a file that is not a store is never written to."""
         name = store_name(url)

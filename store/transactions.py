@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -19,11 +19,13 @@ from store.errors import explained, first_line
 from store.file import OpenedFile
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 P = ParamSpec("P")
 R = TypeVar("R", bound="Repository")
 Work = Callable[[Connection], Any]
 Clock = Callable[[], float]
-MAX_BATCH = 64  # writes in one commit, so that none waits long for the others
+MAX_BATCH = 64  # done at once, so that none waits long for the others
 _CONFLICTS = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _SERVER_DOWN = {"53300", "57P01", "57P02", "57P03"}  # too many connections, shutting down, crashed, starting up
 _SUSPENDED = {"25P03", "25P04", "57P05"}  # idle in a transaction for too long, transaction too long, session idle
@@ -50,28 +52,32 @@ class Notices:
 
 
 @dataclass(eq=False)
-class _Write:
-    work: Work
+class _Waiting(Generic[Item, Result]):
+    item: Item
     woken: threading.Event = field(default_factory=threading.Event)
-    done: bool = False
-    result: Any = None
+    results: list[Result] = field(default_factory=list)  # one, once it is done
     error: Exception | None = None
 
+    @property
+    def done(self) -> bool:
+        return bool(self.results) or self.error is not None
 
-class GroupCommit:
-    """Commits the writes of several threads at once: a commit costs more than most of what is written.
 
-    The first thread leads and writes; threads that come meanwhile queue up, and one of them then writes for all.
-    `transact` runs a work in a transaction and returns once it is committed."""
+class Gathering(Generic[Item, Result]):
+    """Does at once what several threads want.
 
-    def __init__(self, transact: Callable[[Work], Any]) -> None:
-        self._transact = transact
+    The first thread leads; threads that come meanwhile queue up, and one of them then leads for all. `do` takes items
+    in order and returns a result for each; if it fails, each is done alone, so that only that one fails. None would
+    fare better alone after an error of `fails_all`: all fail."""
+
+    def __init__(self, do: Callable[[list[Item]], list[Result]], fails_all: tuple[type[Exception], ...] = ()) -> None:
+        self._do, self._fails_all = do, fails_all
         self._lock = threading.Lock()
-        self._queue: list[_Write] = []
+        self._queue: list[_Waiting[Item, Result]] = []
         self._has_leader = False
 
-    def write(self, work: Callable[[Connection], T]) -> T:
-        own = _Write(work)
+    def put(self, item: Item) -> Result:
+        own = _Waiting[Item, Result](item)
         with self._lock:
             self._queue.append(own)
             must_wait, self._has_leader = self._has_leader, True
@@ -81,9 +87,9 @@ class GroupCommit:
             self._flush(own)
         if own.error is not None:
             raise own.error
-        return cast("T", own.result)
+        return own.results[0]
 
-    def _wait(self, own: _Write) -> None:
+    def _wait(self, own: _Waiting[Item, Result]) -> None:
         try:
             own.woken.wait()
         except BaseException:  # this thread is interrupted: the others go on without it
@@ -96,12 +102,12 @@ class GroupCommit:
                 one.woken.set()
             raise
 
-    def _flush(self, own: _Write) -> None:
-        """Commit a batch from the queue as its leader, then wake those that are done and the next leader."""
+    def _flush(self, own: _Waiting[Item, Result]) -> None:
+        """Do a batch from the queue as its leader, then wake those that are done and the next leader."""
         with self._lock:
             batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
         try:
-            self._commit(batch)
+            self._do_all(batch)
         finally:
             with self._lock:
                 # Those that an interrupt of this thread left undone go first.
@@ -111,19 +117,30 @@ class GroupCommit:
             for one in woken:
                 one.woken.set()
 
-    def _commit(self, batch: list[_Write]) -> None:
-        """All in one transaction; if any of them fails, each in its own, so that only that one fails."""
+    def _do_all(self, batch: list[_Waiting[Item, Result]]) -> None:
         try:
-            results = self._transact(lambda connection: [one.work(connection) for one in batch])
+            results = self._do([one.item for one in batch])
         except Exception as error:
-            if len(batch) > 1:
-                for one in batch:
-                    self._commit([one])
-            else:
-                batch[0].error, batch[0].done = error, True
+            alone = len(batch) > 1 and not isinstance(error, self._fails_all)
+            for one in batch:
+                if alone:
+                    self._do_all([one])
+                else:
+                    one.error = error
             return
         for one, result in zip(batch, results, strict=True):
-            one.result, one.done = result, True
+            one.results.append(result)
+
+
+class GroupCommit(Gathering[Work, Any]):
+    """Commits the writes of several threads at once: a commit costs more than most of what is written. `transact` runs
+    a work in a transaction and returns once it is committed."""
+
+    def __init__(self, transact: Callable[[Work], Any]) -> None:
+        super().__init__(lambda works: transact(lambda connection: [work(connection) for work in works]))
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        return cast("T", self.put(work))
 
 
 class Transactions:

@@ -1,11 +1,12 @@
 """Answers, claims, charges, runs and costs."""
 
-from store.ledger.answers import KEY_LENGTH, AnswerRecord, KeptAnswers, identity_digest, key_prefix, ledger_key
+from store.ledger.answers import AnswerRecord, KeptAnswers
 from store.ledger.check import Check, StoredAnswer
 from store.ledger.claims import Claimed, Claims, Request
 from store.ledger.costs import Cost, Costs, Totals
 from store.ledger.expiry import end_all_claims
 from store.ledger.housekeeping import Housekeeping
+from store.ledger.keys import KEY_LENGTH, identity_digest, key_prefix, ledger_key
 from store.ledger.owners import is_dead, new_owner
 from store.ledger.rates import Rate, Rates
 from store.ledger.runs import ActiveRun, Runs

@@ -1,20 +1,13 @@
 """Answers, each kept under its key, and the charges that were paid for them.
 
 An answer is kept for good, unless it was of no use and its question was asked again on purpose: then the new answer
-takes its place, the old one moves to `replaced_answers`, and both charges stay booked.
-
-A key digests who was asked and what. It begins with a digest of the example, so that questions about one example are
-neighbours in the indexes: a batch of labels writes one page per example and not one per label, however large the
-store has become."""
+takes its place, the old one moves to `replaced_answers`, and both charges stay booked."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -23,6 +16,7 @@ from sqlalchemy import BigInteger, Connection, Double, Text, bindparam, func, in
 from store.errors import StoreError
 from store.ledger.balances import Balance, locked_balance
 from store.ledger.books import CHARGE, Change, Charge, Line, book, book_sums, count_answers, count_computed, count_uses
+from store.ledger.keys import identity_digest
 from store.ledger.runs import RunRepository
 from store.packed import (
     Booking,
@@ -51,8 +45,6 @@ from store.schema import (
 from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
 from store.transactions import reads, writes
 
-KEY_LENGTH, PREFIX_LENGTH = 64, 16  # hexadecimal digits in all, and those that digest the example
-
 
 @dataclass(slots=True)  # not frozen: that would take three times as long, once for each label
 class AnswerRecord:
@@ -69,7 +61,7 @@ class AnswerRecord:
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
-    in_doubt: int = 0  # the bounds of requests for it that may have been charged and never told
+    in_doubt: int = 0  # the bounds of requests for it that may have been charged and never reported it
     identity: Mapping[str, Any] = field(default_factory=dict)
     replaces: float | None = None  # an answer that was kept before this time, if there is one
 
@@ -115,6 +107,7 @@ _CHARGES = (
 _OLDER = (
     select(answers.c.id, answers.c.key, answers.c.answered_at).where(answers.c.key.in_(listed())).order_by(answers.c.id)
 )
+_TO_REPLACE = _OLDER.add_columns(type_coerce(answers.c.question, Text)).with_for_update()
 _MOVED = (answers.c.key, answers.c.answer, answers.c.cost, answers.c.answered_at)
 _MOVE = insert(replaced_answers).from_select(
     [*(column.name for column in _MOVED), "replaced_at"],
@@ -278,18 +271,20 @@ def _paid(before: Charge, one: AnswerRecord) -> Charge:
 
 
 def _replace(connection: Connection, records: Sequence[AnswerRecord], now: float) -> set[str]:
-    """Replace the answers that are older than their record allows; returns their keys."""
+    """Replace the answers that are older than their record allows; returns their keys. The question stays, in the very
+    text that it is stored in."""
     limits = {one.key: (one, one.replaces) for one in records if one.replaces is not None}
-    older = connection.execute(_OLDER.with_for_update(), {"keys": sorted(limits)}).all() if limits else []
+    older = connection.execute(_TO_REPLACE, {"keys": sorted(limits)}).all() if limits else []
     replaced = set()
-    for row in older:
-        one, limit = limits[row.key]
-        if row.answered_at < limit:
-            *_, answer, cost, checksum = _answer_row(one, 0)
-            of = {"of_answer": row.id, "at": now}
+    for number, key, answered_at, question in older:
+        one, limit = limits[key]
+        if answered_at < limit:
+            answer = json_text(dict(one.answer))
+            new = {"new_answer": answer, "new_cost": one.cost}
+            of = {"of_answer": number, "at": now}
             connection.execute(_MOVE, of)
-            connection.execute(_REPLACE, of | {"new_answer": answer, "new_cost": cost, "new_checksum": checksum})
-            replaced.add(row.key)
+            connection.execute(_REPLACE, of | new | {"new_checksum": answer_checksum(question, answer, one.cost)})
+            replaced.add(key)
     return replaced
 
 
@@ -321,10 +316,6 @@ def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callab
     return lambda one: numbers[one.oracle, id(one.identity)]
 
 
-def identity_digest(oracle: str, identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([storable(oracle), dict(identity)], sort_keys=True).encode()).hexdigest()
-
-
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
     """The rows of the identities, inserted where they are new."""
     wanted = {"keys": sorted(distinct)}
@@ -338,20 +329,3 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
         insert_new(connection, identities, rows)
         numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
     return numbers
-
-
-def ledger_key(content: Mapping[str, Any], digest: str) -> str:
-    """The key of a question with this content; `digest` is the SHA-256 of its oracle and content in hexadecimal."""
-    return key_prefix(content) + digest[: KEY_LENGTH - PREFIX_LENGTH]
-
-
-def key_prefix(content: Mapping[str, Any]) -> str:
-    """A digest of the example that is to be labelled, or of the first one that is compared."""
-    examples = content.get("example", content.get("examples"))
-    return _prefix_of(str(examples[0] if isinstance(examples, list) and examples else examples))
-
-
-@lru_cache(maxsize=1_024)
-def _prefix_of(example: str) -> str:
-    """The questions about one example come one after the other."""
-    return hashlib.sha256(example.encode("utf-8", "surrogatepass")).hexdigest()[:PREFIX_LENGTH]

@@ -204,7 +204,7 @@ def _balance_problems(
     """Spent must be what was paid plus what is in doubt, and reserved what is in flight."""
     charged, claimed = Counter[int](), Counter[int]()
     for (run, *_line), sums in totals.items():
-        if run in names:  # else the file refers to a row that is not there, which is told
+        if run in names:  # else the file refers to a row that is not there, which is reported
             charged[names[run].scope] += sums.get("paid", 0) + sums.get("unknown", 0)
             claimed[names[run].scope] += sums.get("reserved", 0)
     found, kept = [], Counter(dict(connection.execute(_KEPT).tuples().all())) + Counter(packed_answers)

@@ -29,7 +29,7 @@ class Cost:
     output_tokens: int = 0
     paid: int = 0
     cached_worth: int = 0  # what the answers taken from the store had cost
-    unknown_calls: int = 0  # of which a request was sent and never told its cost: it may have been charged
+    unknown_calls: int = 0  # of which a request was sent and never reported its cost: it may have been charged
     unknown: int = 0  # the most that those requests may have cost
     questions: int = 0
 

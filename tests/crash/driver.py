@@ -29,8 +29,8 @@ class Nest:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(job, default=str) + "\n")
         self._process.stdin.flush()
-        told: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return told
+        outcome: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return outcome
 
 
 @contextmanager
@@ -85,14 +85,14 @@ class Trial:
         """Start it once, disturbed as the job says."""
         self.attempts += 1
         places = {"store": self.store, "folder": self.folder, "port": self.provider.port, **self.more}
-        told = self.nest.hatch(scenario=self.scenario, attempt=self.attempts, **places, **disturbance)
-        self.kills += told["ended"] != "clean"
-        return told
+        outcome = self.nest.hatch(scenario=self.scenario, attempt=self.attempts, **places, **disturbance)
+        self.kills += outcome["ended"] != "clean"
+        return outcome
 
     def finish(self) -> dict[str, Any]:
-        told = self.attempt()
-        assert told["ended"] == "clean", told
-        return told
+        outcome = self.attempt()
+        assert outcome["ended"] == "clean", outcome
+        return outcome
 
     def result(self) -> dict[str, bytes]:
         return {name: (self.folder / "run" / name).read_bytes() for name in self.files}

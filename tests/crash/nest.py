@@ -32,15 +32,15 @@ def hatch(job: dict[str, Any]) -> dict[str, Any]:
         _work(job, writing)
     os.close(writing)
     after = job.get("kill_after")
-    told = _read(reading, began + (LONGEST_SECONDS if after is None else after))
+    outcome = _read(reading, began + (LONGEST_SECONDS if after is None else after))
     took = time.monotonic() - began
-    if told is None:
+    if outcome is None:
         os.kill(child, signal.SIGKILL)
-        told = b""
+        outcome = b""
     os.close(reading)
     _, status = os.waitpid(child, 0)
-    if told:
-        return {**json.loads(told), "seconds": took}
+    if outcome:
+        return {**json.loads(outcome), "seconds": took}
     killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     ended = "killed" if killed and (after is not None or took < LONGEST_SECONDS) else f"status {status}, {took:.0f} s"
     return {"ended": ended, "seconds": took}
@@ -48,15 +48,15 @@ def hatch(job: dict[str, Any]) -> dict[str, Any]:
 
 def _read(pipe: int, deadline: float) -> bytes | None:
     """All that the child writes until it ends; None where it is still at work when time is up."""
-    told = b""
+    received = b""
     while True:
         ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return None
         part = os.read(pipe, 65536)
         if not part:
-            return told
-        told += part
+            return received
+        received += part
 
 
 def _work(job: dict[str, Any], report: int) -> None:
@@ -64,13 +64,13 @@ def _work(job: dict[str, Any], report: int) -> None:
     hook = Fault(**job["fault"]) if "fault" in job else KillAt(job.get("kill_at"), job.get("of_kind"))
     watch(hook)
     try:
-        told = {"ended": "clean", **getattr(scenarios, job["scenario"])(job, hook)}
-        told["boundaries"] = hook.passed
+        outcome = {"ended": "clean", **getattr(scenarios, job["scenario"])(job, hook)}
+        outcome["boundaries"] = hook.passed
     except BaseException as error:
-        told = {"ended": "failed", "trace": traceback.format_exc(), "boundaries": hook.passed}
+        outcome = {"ended": "failed", "trace": traceback.format_exc(), "boundaries": hook.passed}
         if isinstance(error, Exception):
-            told["status"], told["said"] = explain(error)
-    os.write(report, json.dumps(told).encode())
+            outcome["status"], outcome["said"] = explain(error)
+    os.write(report, json.dumps(outcome).encode())
     os._exit(0)
 
 

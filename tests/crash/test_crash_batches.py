@@ -82,8 +82,8 @@ def test_random_runs_with_batches_are_charged_at_most_what_is_booked_and_booked_
     about = {"scenario": "batch", "files": ["labels.json"]}
     with FakeOpenAI(Mind(WORDS)) as server, places() as (store, folder):
         calm = Trial(hatchery, provider, store, folder, more={"base_url": server.base_url}, **about)  # type: ignore[arg-type]
-        told = calm.finish()
-        usual, bound, expected = told["seconds"], told["bound"], calm.result()
+        outcome = calm.finish()
+        usual, bound, expected = outcome["seconds"], outcome["bound"], calm.result()
     charged = booked = kills = batches = 0
     for number in range(runs):
         with FakeOpenAI(Mind(WORDS)) as server, places() as (store, folder):

@@ -45,8 +45,8 @@ class Ordeal:
         """Killed at this boundary, and at the same one of each restart, then left alone; False where it has no such."""
         with self._trial() as trial:
             for _ in range(restarts):
-                told = trial.attempt(kill_at=boundary)
-                assert told["ended"] in ("killed", "clean"), told
+                outcome = trial.attempt(kill_at=boundary)
+                assert outcome["ended"] in ("killed", "clean"), outcome
             trial.finish()
             assert trial.result() == self._expected
             trial.verify(self.tally)

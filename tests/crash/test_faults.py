@@ -38,15 +38,15 @@ class Faulty:
             trial = Trial(*self._about, store, folder, files=RESULTS)
             if recovering:
                 assert trial.attempt(kill_at=IN_MID_RUN)["ended"] == "killed"
-            told = trial.attempt(fault=fault, patience=PATIENCE)
-            if told["ended"] == "clean":
-                assert not fault["for_ever"] or told["boundaries"] <= fault["at"], "it did not notice"
+            outcome = trial.attempt(fault=fault, patience=PATIENCE)
+            if outcome["ended"] == "clean":
+                assert not fault["for_ever"] or outcome["boundaries"] <= fault["at"], "it did not notice"
                 self.survived += 1
             else:
-                assert told["status"] == 1, told
-                assert told["said"].startswith("store "), told["said"]
-                assert "\n" not in told["said"]
-                assert ": " in told["said"], "it says what to do"
+                assert outcome["status"] == 1, outcome
+                assert outcome["said"].startswith("store "), outcome["said"]
+                assert "\n" not in outcome["said"]
+                assert ": " in outcome["said"], "it says what to do"
             trial.finish()
             assert trial.result() == self._expected
             trial.verify(self.tally)

@@ -70,12 +70,12 @@ def outages(changes: Iterable[Change], every: int, seed: int = 2015) -> Iterator
     """Cuts after every so-manieth call and after each acknowledgement, with each fate of what was not synced."""
     disk, acknowledged, dice = Disk(), list[str](), random.Random(seed)
     for number, change in enumerate(changes):
-        told = change.name == ACKNOWLEDGED
-        if told:
+        is_acknowledged = change.name == ACKNOWLEDGED
+        if is_acknowledged:
             acknowledged += change.data.decode().split()
         else:
             disk.apply(change)
-        if told or number % every == 0:
+        if is_acknowledged or number % every == 0:
             for fate in FATES:
                 yield Outage(disk.after_a_cut(fate, dice), list(acknowledged))
 

@@ -35,7 +35,7 @@ def test_text_that_databases_refuse_comes_back_as_it_was(store: Store) -> None:
     assert store.runs.overview()[0]["name"] == "file \\udce9\\x00name"
 
 
-def test_the_first_answer_is_kept_and_the_second_is_told(store: Store) -> None:
+def test_the_first_answer_is_kept_and_the_second_is_given_it(store: Store) -> None:
     begin(store)
     pay(store, ["a"])
     late = record("a", 1, says="no")

@@ -88,7 +88,14 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [["costs"], ["review", "status"], ["store", "check"], ["review", "invite", "Ann"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["costs"],  # reads
+        ["review", "invite", "Ann"],  # writes
+        *(pytest.param(more, marks=pytest.mark.slow) for more in (["review", "status"], ["store", "check"])),
+    ],
+)
 def test_every_command_leaves_one_file(left: Path, tmp_path: Path, command: list[str]) -> None:
     path = tmp_path / "store.sqlite"
     for suffix in ("", "-wal"):

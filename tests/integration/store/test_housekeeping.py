@@ -55,7 +55,7 @@ def said(store: Store, last: int = 6) -> list[dict[str, Any]]:
     return [found[key] for key in keys]
 
 
-def test_sizes_are_told_by_kind(store: Store) -> None:
+def test_sizes_are_reported_by_kind(store: Store) -> None:
     before = store.housekeeping.sizes()
     wordy(store, 0, 6)
     after = store.housekeeping.sizes()

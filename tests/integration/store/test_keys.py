@@ -110,7 +110,7 @@ def test_everything_has_the_name_that_it_would_have_been_given(store: Store, sto
         assert check(opened).problems == []
 
 
-def test_an_answer_that_cannot_be_read_keeps_its_name_and_is_told(store: Store, store_url: str) -> None:
+def test_an_answer_that_cannot_be_read_keeps_its_name_and_is_reported(store: Store, store_url: str) -> None:
     ask_crowd(store, "crowd")
     make_old(store)
     with store.engine.execution_options(writes=True).begin() as connection:

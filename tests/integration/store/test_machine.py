@@ -85,8 +85,8 @@ class StoreMachine(RuleBasedStateMachine):
     def sends_again(self, owner: str, share: float) -> None:
         """Another request for what was sent: what it and those before may have cost is written down first."""
         mine = {call.key: call for call in self.under_way if call.owner == owner}
-        told = {key: int(share * self.bound(call)) for key, call in mine.items()}
-        assert self.store.claims.mark_leaving(owner, told) <= set(told)
+        in_doubt = {key: int(share * self.bound(call)) for key, call in mine.items()}
+        assert self.store.claims.mark_leaving(owner, in_doubt) <= set(in_doubt)
 
     @rule(run=scopes, share=st.floats(0, 1))
     def settles_by_hand(self, run: str, share: float) -> None:
@@ -104,8 +104,8 @@ class StoreMachine(RuleBasedStateMachine):
             in_doubt = min(more, self.bound(call) - cost)
         says = {"verdict": f"{call.owner} {call.fence}"}
         late = replace(record(call.key, call.fence, cost=cost, says=says["verdict"]), in_doubt=in_doubt)
-        told = self.store.answers.record(f"run of {call.scope}", [late])
-        assert told == ({call.key: self.kept[call.key]} if call.key in self.kept else {})
+        earlier = self.store.answers.record(f"run of {call.scope}", [late])
+        assert earlier == ({call.key: self.kept[call.key]} if call.key in self.kept else {})
         self.kept.setdefault(call.key, says)
         self.paid[call.scope] += cost
         del self.under_way[call]
@@ -117,8 +117,8 @@ class StoreMachine(RuleBasedStateMachine):
             newest = {call.key: call for call in self.under_way if (call.owner, call.scope) == (owner, scope)}
             calls = {call: min(cost, self.bound(call)) for call in newest.values()}
             records = [record(call.key, call.fence, cost=price, says=str(call)) for call, price in calls.items()]
-            told = self.store.answers.record(f"run of {scope}", records) if records else {}
-            assert told == {call.key: self.kept[call.key] for call in calls if call.key in self.kept}
+            earlier = self.store.answers.record(f"run of {scope}", records) if records else {}
+            assert earlier == {call.key: self.kept[call.key] for call in calls if call.key in self.kept}
             for call, price in calls.items():
                 self.kept.setdefault(call.key, {"verdict": str(call)})
                 self.paid[scope] += price

@@ -57,7 +57,7 @@ def test_the_figures_are_those_of_the_books(tmp_path: Path, store_url: str) -> N
     assert labels == {"flow": "enrich", "dataset": "world"}
 
 
-def test_requests_are_timed_and_nothing_private_is_told(
+def test_requests_are_timed_and_nothing_private_is_exported(
     server: FakeOpenAI, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")

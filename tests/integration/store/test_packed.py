@@ -17,7 +17,7 @@ from models.oracle import Feature, Label
 from models.recorded import Recorded
 from store import Store, StoreError, back_up, restore
 from store.ledger.answers import KeptAnswers
-from store.ledger.claims import ClaimTerms, Request
+from store.ledger.claims.granting import ClaimTerms, Request
 from store.packed import NewClaim, PackTerms, all_packed_claims, claim_packs, unpack
 from store.packed.claims import LEAST
 from store.packed.content import MOST
@@ -248,7 +248,7 @@ def test_whatever_is_altered_by_hand_is_named(store: Store, what: str) -> None:
     assert any(line in problem for problem in problems), problems
 
 
-def test_damaged_content_is_told_in_one_line(store: Store) -> None:
+def test_damaged_content_is_reported_in_one_line(store: Store) -> None:
     oracle = enriched(store, "run-1")
     with store.engine.execution_options(writes=True).begin() as connection:
         connection.execute(packs.update().values(content=b"damaged"))

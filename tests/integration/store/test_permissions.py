@@ -70,7 +70,7 @@ def test_the_files_beside_it_are_created_likewise(folder: Path, library: object)
     assert found == dict.fromkeys(FILES[journal], 0o600)
 
 
-def test_a_mode_that_somebody_chose_is_kept_and_told(folder: Path) -> None:
+def test_a_mode_that_somebody_chose_is_kept_and_reported(folder: Path) -> None:
     with Store.open(str(folder / "s.sqlite")) as store:
         assert check(store).notes == []
     (folder / "s.sqlite").chmod(0o660)

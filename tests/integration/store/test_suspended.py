@@ -63,8 +63,8 @@ def test_the_others_go_on_and_the_one_that_wakes_tries_again(
             assert "lock timeout" in said[0]
             time.sleep(1)
             sleeper.send_signal(signal.SIGCONT)
-            told = json.loads(sleeper.communicate(timeout=30)[0])
-            assert told == {"granted": {"b": 1}, "tries": 2}
+            result = json.loads(sleeper.communicate(timeout=30)[0])
+            assert result == {"granted": {"b": 1}, "tries": 2}
         finally:
             sleeper.kill()
             sleeper.wait()
@@ -77,7 +77,7 @@ def test_every_connection_has_the_limits(postgres: PostgresServer) -> None:
             assert connection.exec_driver_sql(f"SHOW {setting}").scalar_one() == LIMITS[setting]
 
 
-def test_a_file_that_a_suspended_process_holds_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_a_suspended_process_holds_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite cannot end another process's transaction: the wait ends in one line that says what to do."""
     monkeypatch.setattr("store.connection._PRAGMAS", {"synchronous": 3, "foreign_keys": 1, "busy_timeout": 50})
     monkeypatch.setattr("store.transactions._SILENT_SECONDS", 0.1)

@@ -25,7 +25,7 @@ class Worker:
     book: list[str]  # of the provider: every call that was made
     granted: dict[str, int] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
-    told: dict[str, str] = field(default_factory=dict)  # what each question was answered with, by its own answer or not
+    answered: dict[str, str] = field(default_factory=dict)  # by key: its own answer or another's
 
     def steps(self) -> list[str]:
         return ["claim", "send", "call", "answer"]
@@ -45,7 +45,7 @@ class Worker:
         mine = [record(key, self.granted[key], says=self.name) for key in sorted(self.sent)]
         kept = self.store.answers.record(self.run, mine)
         for key in self.sent:
-            self.told[key] = kept[key]["verdict"] if key in kept else self.name
+            self.answered[key] = kept[key]["verdict"] if key in kept else self.name
 
     @property
     def run(self) -> str:
@@ -83,7 +83,7 @@ def test_a_paused_worker_and_its_successor_agree_and_every_call_is_booked(
         kept = {key: answer["verdict"] for key, answer in store.answers.lookup(sorted(set(book))).items()}
         assert set(kept) == set(book), "a call that came back is kept"
         for worker in workers:
-            assert all(kept[key] == says for key, says in worker.told.items()), "both go on with the same answer"
+            assert all(kept[key] == says for key, says in worker.answered.items()), "both go on with the same answer"
         lines = [line for line in store.costs.lines() if line.run_id.endswith(f" of interleaving {seed}")]
         assert sum(line.paid_calls for line in lines) == len(book), "every call is booked once"
         assert sum(line.paid for line in lines) == PRICE * len(book)

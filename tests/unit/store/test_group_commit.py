@@ -1,4 +1,4 @@
-"""Writes of several threads in one transaction: each gets its own result, and fails alone."""
+"""Writes of several threads in one transaction: each gets its own result, and fails alone unless none could succeed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection
 
-from store.transactions import GroupCommit, Work
+from store.transactions import Gathering, GroupCommit, Work
 
 NO_CONNECTION = cast("Connection", None)
 
@@ -91,3 +91,25 @@ def test_an_interrupt_of_the_thread_that_writes_leaves_the_others_to_go_on() -> 
             first.result()
         assert second.result() == "second"
     assert together.write(returning("third")) == "third"
+
+
+def test_an_error_that_each_would_meet_alone_fails_all_at_once() -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+    tried: list[int] = []
+
+    def unreachable(items: list[int]) -> list[int]:
+        tried.append(len(items))
+        begun.set()
+        may_go_on.wait(120)
+        raise ConnectionError("nobody answers")
+
+    together = Gathering(unreachable, fails_all=(ConnectionError,))
+    with ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(together.put, 0)]
+        assert begun.wait(120)
+        waiting += [pool.submit(together.put, number) for number in range(1, 6)]
+        while len(together._queue) < 5:
+            pass
+        may_go_on.set()
+        assert all(isinstance(one.exception(), ConnectionError) for one in waiting)
+    assert tried == [1, 5]

@@ -1,0 +1,224 @@
+"""What becomes of requests for claims: which question is free, held, answered or beyond the budget, and the rows of
+those that are granted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Row, Text, bindparam, literal_column, select
+
+from store.ledger.balances import Balance
+from store.ledger.batches import InBatch
+from store.ledger.runs import RunRow
+from store.packed import (
+    PACKED_FENCE,
+    NewClaim,
+    PackTerms,
+    claim_packs,
+    find_packed,
+    group_labels,
+    packed_claims_of,
+    packed_times,
+)
+from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
+from store.sql import given, insert_or_nothing, listed
+
+
+class Request(NamedTuple):
+    """A question that a run wants to ask, and the most that it can cost."""
+
+    key: str
+    upper_bound: int
+    oracle: str = ""
+    kind: str = ""
+    replaces: float | None = None  # an answer that was kept before this time does not count
+
+
+@dataclass(slots=True)
+class Claimed:
+    """What became of each request."""
+
+    granted: dict[str, int] = field(default_factory=dict)  # with its fence: ask these
+    sent: set[str] = field(default_factory=set)  # of these, marked as sent already
+    answered: list[str] = field(default_factory=list)  # an answer is kept by now
+    held: list[str] = field(default_factory=list)  # claimed by another owner
+    refused: list[str] = field(default_factory=list)  # exceeds the budget
+
+
+class ClaimTerms(NamedTuple):
+    """For one call of `claim`, which the token identifies when its transaction is retried."""
+
+    owner: str
+    token: str
+    lease_seconds: float
+    budget: int | None
+    now: float
+    sending: int
+
+
+_SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
+# Every answer has a charge, so the charges tell which questions are answered.
+_CHARGES = (
+    select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.answered_at.label("answered"))
+    .join(runs, runs.c.id == charges.c.run)
+    .outerjoin(answers, answers.c.key == charges.c.key)
+    .where(charges.c.key.in_(listed()))
+    .order_by(charges.c.key, charges.c.fence)
+)
+_WANTED = given(
+    key=Text, fence=BigInteger, state=Text, in_doubt=BigInteger, oracle=Text, kind=Text, reserved=BigInteger, batch=Text
+)
+_NEW_CHARGE: dict[str, ColumnElement[Any]] = {
+    **dict(_WANTED.c.items()),
+    "run": bindparam("of_run", type_=BigInteger),
+    "owner": bindparam("of_owner", type_=charges.c.owner.type),
+    "token": bindparam("of_token", type_=Text),
+    "lease_seconds": bindparam("lease", type_=Double),
+    "lease_until": bindparam("until", type_=Double),
+    "claimed_at": bindparam("at", type_=Double),
+    **{name: literal_column("0") for name in ("cost", "requests", "input_tokens", "output_tokens", "seconds")},
+}
+_INSERT = (
+    insert_or_nothing(charges)
+    .from_select(list(_NEW_CHARGE), select(*_NEW_CHARGE.values()).where(_WANTED.c.fence > 0))
+    .returning(charges.c.key)
+)
+
+
+class LatestCharge(NamedTuple):
+    """The latest charge of a question, packed or not."""
+
+    key: str
+    fence: int
+    state: str
+    owner: str
+    token: str
+    reserved: int
+    in_doubt: int
+    batch: str | None
+    settled_at: float | None
+    scope: int
+    answered: float | None
+
+
+def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any] | LatestCharge]:
+    """By key. Packs are read first: a claim that another process takes out of its pack meanwhile is seen twice then,
+    and not missed."""
+    found = find_packed(connection, keys)
+    latest: dict[str, Row[Any] | LatestCharge] = {}
+    for key, at in packed_times(connection, found).items():
+        latest[key] = LatestCharge(key, PACKED_FENCE, PAID, "", "", 0, 0, None, at, 0, at)
+    for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
+        terms = (claim.owner, claim.token)
+        for key, reserved, doubt in zip(claim.keys, claim.reserved, claim.in_doubt, strict=True):
+            state = CLAIMED if doubt is None else SENT
+            latest[key] = LatestCharge(
+                key, PACKED_FENCE, state, *terms, reserved, doubt or 0, None, None, claim.scope, None
+            )
+    others = [key for key in keys if key not in latest]
+    values = {"keys": keys if found else others}
+    return latest | {row.key: row for row in connection.execute(_CHARGES, values)} if values["keys"] else latest
+
+
+def decide(
+    requests: Sequence[Request],
+    latest: Mapping[str, Row[Any] | LatestCharge],
+    ended: Collection[tuple[str, int]],
+    kept: Mapping[str, InBatch],
+    terms: ClaimTerms,
+    scope: int,
+    balance: Balance,
+) -> tuple[Claimed, dict[str, Request]]:
+    """What to do with each request, and the ones that are to be claimed now."""
+    result, wanted = Claimed(), dict[str, Request]()
+    left = None if terms.budget is None else terms.budget - balance.spent - balance.reserved
+    own = {key: one.spent for key, one in kept.items() if one.scope == scope}  # are paid for: no budget refuses them
+    for request in {request.key: request for request in requests}.values():
+        before = latest.get(request.key)
+        if before is not None and _is_answered(before.answered, request.replaces):
+            result.answered.append(request.key)
+        elif before is not None and before.state in LIVE and (before.key, before.fence) not in ended:
+            if before.token == terms.token:  # this very call was committed, only its acknowledgement was lost
+                result.granted[request.key] = before.fence
+                if before.state == SENT:
+                    result.sent.add(request.key)
+            else:
+                result.held.append(request.key)
+        elif request.key in kept and not kept[request.key].locked:  # the books of its scope are in use: try again
+            result.held.append(request.key)
+        elif left is not None and request.key not in own and request.upper_bound > max(left, 0):
+            result.refused.append(request.key)
+            left = 0
+        else:
+            result.granted[request.key] = before.fence + 1 if before is not None else 1
+            paid = own.get(request.key)
+            wanted[request.key] = request if paid is None else request._replace(upper_bound=paid)
+            if len(result.sent) < terms.sending:
+                result.sent.add(request.key)
+            if left is not None and request.key not in own:
+                left -= request.upper_bound
+    return result, wanted
+
+
+def _is_answered(at: float | None, replaces: float | None) -> bool:
+    return at is not None and (replaces is None or at >= replaces)
+
+
+def insert_claims(
+    connection: Connection,
+    run: RunRow,
+    requests: Sequence[Request],
+    decided: Claimed,
+    terms: ClaimTerms,
+    kept: Mapping[str, InBatch],
+) -> set[str]:
+    """Insert the claims; returns the keys of those that no other process has inserted first."""
+    fences, sent = decided.granted, decided.sent
+    texts = {text: storable(text) for text in {one.oracle for one in requests} | {one.kind for one in requests}}
+    new = (
+        NewClaim(one.key, texts[one.oracle], texts[one.kind], one.upper_bound, one.key in sent)
+        for one in requests
+        if fences[one.key] == PACKED_FENCE and one.replaces is None
+    )
+    packs = group_labels(new)
+    lost = claim_packs(connection, packs, PackTerms(run.run, terms.owner, terms.token, terms.lease_seconds, terms.now))
+    together = {one.key for pack in packs for one in pack}
+    single = [one for one in requests if one.key not in together]
+    return (together - lost) | _insert_rows(connection, run, single, decided, terms, kept)
+
+
+def _insert_rows(
+    connection: Connection,
+    run: RunRow,
+    requests: Sequence[Request],
+    decided: Claimed,
+    terms: ClaimTerms,
+    kept: Mapping[str, InBatch],
+) -> set[str]:
+    if not requests:
+        return set()
+    fences, sent = decided.granted, decided.sent
+    rows = [
+        (
+            one.key,
+            fences[one.key],
+            *((SENT, one.upper_bound) if one.key in sent else (CLAIMED, 0)),
+            storable(one.oracle),
+            storable(one.kind),
+            one.upper_bound,
+            kept[one.key].batch if one.key in kept else None,
+        )
+        for one in requests
+    ]
+    values = {
+        "rows": rows,
+        "of_run": run.run,
+        "of_owner": terms.owner,
+        "of_token": terms.token,
+        "lease": terms.lease_seconds,
+        "until": terms.now + terms.lease_seconds,
+        "at": terms.now,
+    }
+    return set(connection.execute(_INSERT, values).scalars().all())
