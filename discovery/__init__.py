@@ -12,6 +12,7 @@ from discovery.metrics import (
 from discovery.questions import (
     UNKNOWN,
     Comparison,
+    HearsAnswers,
     Kind,
     Labels,
     Strategy,

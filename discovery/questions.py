@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,4 +65,13 @@ class Strategy(Protocol):
 
     def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         """The answer to a question of `next_questions`, in that order: features with their labels, or none (NONE)."""
+        ...
+
+
+@runtime_checkable
+class HearsAnswers(Protocol):
+    """A strategy that uses an answer before the features in it are labelled."""
+
+    def hear(self, question: Comparison, named: int) -> None:
+        """How many features were named; `learn` follows when they have labels."""
         ...

@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, quote, unquote
 
 from models import OracleError
+from models.prompting import counts_tiles
 from sources import is_secret_name, secret_of
 
 MAX_SPEC_CHARS = 10_000
@@ -90,11 +91,17 @@ def is_local(text: str) -> bool:
     return OracleSpec.parse(text).kind in ("contrastive", "vlm")
 
 
+def answers_later(text: str) -> bool:
+    """Whether its answers may take days, so that all questions should reach it together: people, a provider's batch."""
+    spec = OracleSpec.parse(text)
+    return spec.kind == "human" or "provider_batch" in dict(spec.parameters)
+
+
 READS_BRIEF = ("openai", "vlm", "human")
 
 
 def with_brief(text: str, about: str | None, avoid: str | None) -> str:
-    """The same oracle, told what the data is about and what is not wanted; others than these cannot be told."""
+    """The same oracle, told what the data is about and what is not wanted; other kinds take no such text."""
     spec = OracleSpec.parse(text)
     said = {name: value for name, value in (("about", about), ("avoid", avoid)) if value}
     if spec.kind not in READS_BRIEF or not said:
@@ -115,7 +122,18 @@ def by_provider_batch(text: str) -> str:
     if not text.startswith("openai:"):
         given = shown(text.partition("?")[0])
         raise OracleError(f"--provider-batch is for openai:MODEL, not for {given}: leave it out")
-    return f"{text}{'&' if '?' in text else '?'}provider_batch=true"
+    return _with(text, "provider_batch", "true")
+
+
+def at_low_detail(text: str) -> str | None:
+    """The same oracle, with pictures at low detail; None where that saves nothing, or the user has chosen."""
+    spec = OracleSpec.parse(text)
+    chosen = spec.kind != "openai" or "detail" in dict(spec.parameters)
+    return None if chosen or not counts_tiles(spec.model) else _with(text, "detail", "low")
+
+
+def _with(text: str, name: str, value: str) -> str:
+    return f"{text}{'&' if '?' in text else '?'}{name}={value}"
 
 
 @dataclass(frozen=True)

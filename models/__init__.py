@@ -20,6 +20,7 @@ from models.oracle import (
     Family,
     Feature,
     Forecast,
+    Halted,
     Label,
     LoadsModel,
     Measured,

@@ -21,6 +21,7 @@ from models.oracle import (
     Compare,
     ComputesLabels,
     Feature,
+    Halted,
     Label,
     Money,
     Oracle,
@@ -34,6 +35,8 @@ from sources import Example
 
 if TYPE_CHECKING:
     from models.recorded import Recorded
+
+ENDINGS = (BudgetExhausted, AnswersPending, OracleUnavailable, Halted)  # what was answered counts all the same
 
 Counts = NDArray[np.int64]
 
@@ -133,7 +136,7 @@ class Panel:
             for answer in self.oracle.ask(questions):
                 self._on_answer(answer)
                 answers[answer.question] = answer
-        except (BudgetExhausted, AnswersPending, OracleUnavailable) as error:
+        except ENDINGS as error:
             stopped = error
         return Elicited([answers.get(question) for question in questions], stopped)
 
@@ -149,7 +152,7 @@ class Panel:
                     self._on_answer(answer)
                     ballot, row = places[answer.question]
                     ballot.count(row, answer)
-            except (BudgetExhausted, AnswersPending, OracleUnavailable) as stopped:
+            except ENDINGS as stopped:
                 return Labelled(ballots, stopped)
         return Labelled(ballots)
 
@@ -234,7 +237,7 @@ class Poll(Panel):
         try:
             for answer in self.oracle.ask(questions):
                 self._on_answer(answer)
-        except (BudgetExhausted, AnswersPending, OracleUnavailable) as stopped:
+        except ENDINGS as stopped:
             return Labelled([], stopped)
         return Labelled([])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from discovery.look import TooLittle, judge, looks, order_to_tell
 from discovery.metrics import g_curve, interesting_and_distinct, queries_to_reach
-from discovery.questions import UNKNOWN, Comparison, Labels, Strategy
+from discovery.questions import UNKNOWN, Comparison, HearsAnswers, Labels, Strategy
 from discovery.simulation.crowds import Crowd, Matrix
 from discovery.simulation.errors import VoteErrors
 from discovery.votes import majority_labels
@@ -101,6 +101,7 @@ def rehearse(
     rng: np.random.Generator,
     *,
     batch: int = 1,
+    one_by_one: bool = False,
     voters: int = 1,
     labelling: Labelling = TRUTHFUL,
     until: int | None = None,
@@ -111,18 +112,19 @@ def rehearse(
     """Ask until `queries` are spent, the strategy has no question left, or `until` different columns are found.
 
     The answers of a round are learned in the order of its questions; a feature is labelled when it is first named.
+    With `one_by_one` each question is chosen when those before it are answered, and lists what they have named; else
+    all of a round are chosen at a time, and list the same features.
     With several `voters` each of them is asked every question, and each time it is a query. An answer names up to
     `most` features. With `look`, one that surely will not count is not labelled in full, among `of` examples of which
     these are a random part."""
     history = Rehearsal(len(truth))
     found: dict[int, Labels] = {}
     while history.queries < queries and (until is None or len(found) < until):
-        asked = strategy.next_questions(min(batch, ceil((queries - history.queries) / voters)))
-        if not asked:
-            break
-        known = tuple(found)  # all questions of a round list the same features
-        for question in [question for question in asked for _ in range(voters)]:
-            columns = crowd.answers(question, rng, known, most)
+        size = min(batch, ceil((queries - history.queries) / voters))
+        first = len(history.questions)
+        for question, columns in _answers(
+            strategy, crowd, rng, tuple(found), most, size, voters, one_by_one=one_by_one
+        ):
             new = {column: labelling(truth, column, rng) for column in columns if column not in found}
             if look:
                 new = {column: _looked_at(column, labels, found, history, rng, of) for column, labels in new.items()}
@@ -130,9 +132,36 @@ def rehearse(
             history.questions.append(question)
             history.named.append(columns)
             history.labels.append([*new.values()])
+        for question, columns in zip(history.questions[first:], history.named[first:], strict=True):
             strategy.learn(question, [f"feature {column}" for column in columns], [found[column] for column in columns])
+        if len(history.questions) == first:
+            break
     history.unresolved = strategy.unresolved
     return history
+
+
+def _answers(
+    strategy: Strategy,
+    crowd: Crowd,
+    rng: np.random.Generator,
+    known: tuple[int, ...],
+    most: int,
+    size: int,
+    voters: int,
+    *,
+    one_by_one: bool,
+) -> Iterator[tuple[Comparison, tuple[int, ...]]]:
+    """The questions of a round, for each voter, with the columns that are named."""
+    for _ in range(size if one_by_one else 1):
+        for question in [
+            question for question in strategy.next_questions(1 if one_by_one else size) for _ in range(voters)
+        ]:
+            columns = crowd.answers(question, rng, known, most)
+            if one_by_one:
+                known = tuple(dict.fromkeys([*known, *columns]))
+            if one_by_one and isinstance(strategy, HearsAnswers):
+                strategy.hear(question, len(columns))
+            yield question, columns
 
 
 def _looked_at(

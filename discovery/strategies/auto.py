@@ -121,6 +121,12 @@ class Auto:
             if self._model is not None:
                 self._model.record_known(labels, counts=counts)
 
+    def hear(self, question: Comparison, named: int) -> None:
+        """The model then knows how much is left of what this question could bring out, though not yet which examples
+        have it. A question that somebody else has put is not heard."""
+        if self._model is not None and (number := self._number.get(question)) is not None:
+            self._model.record_named(number, named)
+
     def learn(self, question: Comparison, features: Sequence[str], labels: Sequence[Labels]) -> None:
         known_then = self._known_then.pop(question, frozenset(self._labels))
         if features and all(feature in self._labels and feature not in known_then for feature in features):

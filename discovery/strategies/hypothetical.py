@@ -144,9 +144,12 @@ class HypotheticalFeatures:
         self._asked.append(AskedComparison(kind, examples, mass, sample.chances(kind, places)))
         return len(self._asked) - 1
 
+    def record_named(self, number: int, named: int) -> None:
+        self._asked[number].named = min(named, self._most)
+
     def record_answer(self, number: int, named: int, new: Sequence[Labels], counting: Sequence[bool]) -> None:
         """How many features were named; `new` are the labels of those not known before, `counting` which count."""
-        self._asked[number].named = min(named, self._most)
+        self.record_named(number, named)
         for labels, counts in zip(new, counting, strict=True):
             self._record_new(number, labels, counts=counts)
 

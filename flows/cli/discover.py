@@ -159,10 +159,8 @@ def _lines_of_questions(summary: RunSummary) -> list[str]:
     lines = []
     if each := summary.per_question:
         usd = [in_usd(micro_of(amount)) for amount in (each.question_usd, each.label_usd, each.usd_per_feature)]
-        lines.append(
-            f"{each.features:.1f} features per question, up to {each.most} asked for; questions {usd[0]}, labels "
-            f"{usd[1]}, {usd[2]} per feature"
-        )
+        money = f"; questions {usd[0]}, labels {usd[1]}, {usd[2]} per feature" if summary.cost_usd else ""
+        lines.append(f"{each.features:.1f} features per question, up to {each.most} asked for{money}")
     if (same := summary.same) and same.features:
         lines.append(
             f"{plural(same.features, 'feature')} of them mean what an earlier one means and do not count, by "
@@ -211,7 +209,7 @@ def _steering(example: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 @_steering("stop")
 def steer_stop(run: RunFolder, /, *, output: Output = PLAIN) -> None:
-    """Stop after the question that is being asked; the same command goes on."""
+    """Stop after the question that is being asked, or before the next labels of the rest; the same command goes on."""
     _enter(run, output, "stop")
 
 

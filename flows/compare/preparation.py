@@ -154,6 +154,7 @@ class PreparedComparison:
             votes=min(self.settings.votes_of(index), MOST_VOTES),
             budget=self.settings.budget,
             seed=self.settings.seed,
+            batch=1,
             elicit_on=min(len(self.dataset.examples), self.settings.sample or LARGEST_SAMPLE),
             store=self.settings.store,
             retry_unusable=self.settings.retry_unusable,

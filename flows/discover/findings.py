@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from discovery import (
     NOTHING_SEEN,
     UNKNOWN,
@@ -25,6 +23,7 @@ from models import (
     Ballot,
     BudgetExhausted,
     Feature,
+    Halted,
     Money,
     OracleError,
     OracleLost,
@@ -40,6 +39,9 @@ class StopReason(StrEnum):
     NONES = "nones"  # so many NONEs in a row
     EXHAUSTED = "nothing-unresolved"
     STOPPED = "stopped"  # by a person who watched it
+
+
+_STOPPED_BY = {BudgetExhausted: StopReason.BUDGET, Halted: StopReason.STOPPED}
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,11 @@ class Finding:
     def contradictions(self) -> LabelNoise:
         """Of the examples asked about, those whose label is not what the answer says of them."""
         shown = next((one.shown for one in self.answer.features if one.feature == self.feature), ())
-        asked = [*self.comparison.examples, *self.comparison.without]
-        has = np.isin(np.arange(len(asked)), shown)
-        known = self.labels[asked] != UNKNOWN
-        if not shown or not known.any():
+        if not shown:
             return NOTHING_SEEN
-        return LabelNoise(int(known.sum()), int(((self.labels[asked] == 1) != has)[known].sum()))
+        said = [(self.labels[row], place in shown) for place, row in enumerate(self.asked)]
+        known = [bool((label == 1) != has) for label, has in said if label != UNKNOWN]
+        return LabelNoise(len(known), sum(known)) if known else NOTHING_SEEN
 
     @property
     def question(self) -> str:
@@ -152,6 +153,7 @@ class Progress:
     findings: list[Finding] = field(default_factory=list)
     flags: list[bool] = field(default_factory=list)  # interesting and distinct, per finding
     asked: list[tuple[Comparison, Answer]] = field(default_factory=list)
+    waiting: int = 0  # features that were named and are not labelled yet
     repeated: int = 0  # answers that named a feature already known
     nones_in_a_row: int = 0
     g_given: float = 1.0  # by the features given alone
@@ -165,7 +167,7 @@ class Progress:
         if isinstance(error, AnswersPending):
             raise error
         if error is not None:
-            self.stopped = StopReason.BUDGET if isinstance(error, BudgetExhausted) else StopReason.UNAVAILABLE
+            self.stopped = _STOPPED_BY.get(type(error), StopReason.UNAVAILABLE)
             self.message = str(error)
 
     def raise_if_lost(self, written: Path) -> None:

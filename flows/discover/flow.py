@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover.findings import Finding, Progress, StopReason
-from flows.discover.live import LiveLog, SteeredLoop, Steering
+from flows.discover.live import LiveLog, SteeredLoop, Steering, WatchedRest
 from flows.discover.looking import FirstLooks, Sameness
 from flows.discover.loop import Limits
 from flows.discover.outcome import Outcome, Spent
@@ -113,6 +113,8 @@ def plan_of(prepared: Prepared) -> str:
     settings, compared = prepared.settings, len(prepared.compared)
     plan = f"plan: {settings.queries} queries by {settings.strategy} on {plural(compared, 'example')}, "
     plan += f"{plural(settings.votes, 'vote')} per label"
+    if settings.label_every:
+        plan += f", labels after every {settings.label_every} queries"
     if rest := len(prepared.rest):
         what = "predicted where certified" if settings.agree else "labelled at the end" if settings.label_rest else ""
         plan += f"; {plural(rest, 'example')} more {what or 'left out'}"
@@ -121,7 +123,7 @@ def plan_of(prepared: Prepared) -> str:
 
 
 def estimate_of(prepared: Prepared) -> list[str]:
-    """What the discovery may cost; whoever starts it on the command line is told before."""
+    """What the discovery may cost; printed first for whoever starts it on the command line."""
     settings = prepared.settings
     if not any(
         text and may_cost(text) for text in (settings.oracle, settings.labeller, settings.people, settings.cheap)
@@ -179,7 +181,7 @@ def run_discovery(
         reached = LiveRun(prepared.folder / LIVE).reached(prepared.scope)
         about = _about(prepared, run_id) | {"reached": reached}
 
-        with display.counting(settings.queries, "queries"), LiveLog(prepared.folder, about) as live:
+        with LiveLog(prepared.folder, about) as live:
 
             def show(progress: Progress, found: list[Finding]) -> None:
                 display.update(progress.queries, f"{_detail(progress)}, {in_usd(recorded.cost)}")
@@ -188,17 +190,13 @@ def run_discovery(
                 if steering.heed(loop, live):
                     live.round(progress, [], recorded.cost)
 
-            steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow)
+            steering = Steering(prepared.folder, reached, settings.budget_text, spent.allow, spent.halt)
             loop = _loop(prepared, asked, *_shown(live, compare, label))
-            progress = loop.run(show)
+            with display.counting(settings.queries, "queries"):
+                progress = loop.run(show)
+            watched = WatchedRest(len(prepared.rest), steering, loop, live, lambda: spent.cost)
+            rest, predicted = _label_others(prepared, asked, progress, label, first, watched)
             live.end(progress)
-        predicted: PredictedRest | None = None
-        rest: list[Ballot] = []
-        goes_on = progress.stopped is not StopReason.STOPPED  # whoever stopped it wants nothing more to be spent
-        if settings.agree is not None and goes_on:
-            rest, predicted = predict_rest(prepared, asked, progress, label, first)
-        elif settings.label_rest and goes_on:
-            rest = label_rest(prepared, asked, progress, label)
         if progress.message and progress.stopped is not StopReason.UNAVAILABLE:  # that one is raised in the end
             display.say(progress.message)
         took, now = round(time.monotonic() - started, 1), datetime.now(UTC).isoformat(timespec="seconds")
@@ -214,6 +212,22 @@ def run_discovery(
             run.figures["unusable_answers_total"] = found.total
         run.status = f"stopped: {progress.stopped}"
     return outcome
+
+
+def _label_others(
+    prepared: Prepared, oracle: Oracle, progress: Progress, label: Labelling, first: Oracle | None, watched: WatchedRest
+) -> tuple[list[Ballot], PredictedRest | None]:
+    """The examples that were not compared; whoever has stopped the run wants nothing more to be spent."""
+    settings, about = prepared.settings, (prepared, oracle, progress, label)
+    if progress.stopped is StopReason.STOPPED or not prepared.rest:
+        return [], None
+    if settings.agree is not None:
+        with watched:
+            return predict_rest(*about, first, watched)
+    if settings.label_rest:
+        with watched:
+            return label_rest(*about, watched), None
+    return [], None
 
 
 Comparing = Callable[[Panel, list[Any]], Elicited]
@@ -261,8 +275,8 @@ def _loop(
     settings = prepared.settings
     panel = Panel(oracle, prepared.compared, settings.votes)
     strategy = prepared.make_strategy()
-    several = (settings.voters, prepared.features_each, settings.exemplars)
-    limits = Limits(settings.queries, settings.batch, settings.target_g, settings.nones, *several)
+    several = (settings.voters, prepared.features_each, settings.exemplars, settings.label_every)
+    limits = Limits(settings.queries, settings.batch or 1, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
     looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, prepared.labelled)
     closeness = sentence_closeness()
@@ -273,9 +287,10 @@ def _loop(
 
 
 def _detail(progress: Progress) -> str:
+    waiting = f" and {progress.waiting} to label" if progress.waiting else ""
     return (
-        f"{plural(len(progress.findings), 'feature')}, {progress.interesting_distinct} interesting and distinct, "
-        f"g {progress.g:.3f}, unresolved {progress.unresolved:.1%}"
+        f"{plural(len(progress.findings), 'feature')}{waiting}, {progress.interesting_distinct} interesting and "
+        f"distinct, g {progress.g:.3f}, unresolved {progress.unresolved:.1%}"
     )
 
 

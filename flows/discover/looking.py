@@ -90,25 +90,24 @@ class FirstLooks:
         counting = [one for one, flag in zip(known, counts, strict=True) if flag]
         found = LookedAt([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
-        in_full: dict[int, list[int]] = {}  # by the number of examples that were looked at
         for look in looks(self.n, self.first, of=self.labelled):
-            if not self._ask(found, open_, np.sort(order[seen : look.size])):
+            if not self._ask(found, np.sort(order[seen : look.size])):
                 return found
             seen = look.size
             if not found.find_same(open_, same, seen):
                 return found
             open_ = [place for place in open_ if place not in found.dropped]
             done = found.judge(open_, counting, look)
-            in_full.setdefault(seen, []).extend(done)
             open_ = [place for place in open_ if place not in done and place not in found.dropped]
-        in_full.setdefault(seen, []).extend(open_)
-        for size, places in in_full.items():
-            if places and not self._ask(found, places, np.sort(order[size:])):
+            if not open_:
                 break
+        self._ask(found, np.sort(order[seen:]))
         return found
 
-    def _ask(self, found: LookedAt, places: Sequence[int], rows: Rows) -> bool:
-        """False if something ended it."""
+    def _ask(self, found: LookedAt, rows: Rows) -> bool:
+        """About these, for all features that are not dropped: an example is sent once, however many looks there are.
+        False if something ended it."""
+        places = [place for place in range(len(found.ballots)) if place not in found.dropped]
         if not places or not len(rows):
             return True
         labelled = self.label([found.ballots[place].feature for place in places], rows)

@@ -13,6 +13,7 @@ import numpy as np
 from discovery import (
     Closeness,
     Comparison,
+    HearsAnswers,
     Strategy,
     find_twin,
     g,
@@ -45,6 +46,7 @@ class Limits:
     voters: int = 1  # who are asked each comparison; each answer is a query
     per_question: int = 1  # features that an answer may hold
     exemplars: int = 0  # that models are shown with a feature when they label
+    label_every: int | None = None  # comparisons after which what they found is labelled; by default those of a batch
 
 
 class Loop:
@@ -73,21 +75,32 @@ class Loop:
         self._exclude = tuple(exclude)
         self._sameness = sameness
         self._in_full: list[LabelledFeature] = []  # what new features may repeat
+        self._open: list[tuple[Comparison, Answer]] = []  # answers that are not learned yet
+        self._asked_since = 0  # comparisons since the last labels
         self.progress = Progress()
 
     def run(self, on_round: Callable[[Progress, list[Finding]], None] = lambda *_: None) -> Progress:
-        progress = self.progress
+        """`on_round` hears of every batch of answers, with the features that were labelled since."""
+        progress, round_ = self.progress, self._limits.label_every or self._limits.batch
         self._start()
-        while (reason := progress.stopped or self._reason_to_stop()) is None:
-            left, voters = self._limits.queries - progress.queries, self._limits.voters
-            comparisons = self._next_questions(min(self._limits.batch, ceil(left / voters)))
-            if not comparisons:
-                reason = StopReason.EXHAUSTED
+        while True:
+            reason = progress.stopped or self._reason_to_stop()
+            comparisons = [] if reason else self._next_questions(self._next_size())
+            if not comparisons and not self._open:
                 break
-            on_round(progress, self._round([(each, voter) for each in comparisons for voter in range(voters)][:left]))
-        progress.stopped = reason
+            if comparisons:
+                self._ask(comparisons)
+            ends = not comparisons or self._asked_since >= round_ or progress.stopped or self._reason_to_stop()
+            on_round(progress, self._label_and_learn() if ends else [])
+        progress.stopped = reason or StopReason.EXHAUSTED
         progress.unresolved = self._strategy.unresolved
         return progress
+
+    def _next_size(self) -> int:
+        """Comparisons to ask at a time: a batch, and no more than are left, or than the round has room for."""
+        left, room = self._limits.queries - self.progress.queries, self._limits.label_every
+        most = ceil(left / self._limits.voters)
+        return min(self._limits.batch, most, room - self._asked_since if room else most)
 
     def _next_questions(self, k: int) -> list[Comparison]:
         return self._strategy.next_questions(k)
@@ -117,16 +130,39 @@ class Loop:
         self.progress.g_given = self._g()
         self.progress.unresolved = self._strategy.unresolved
 
-    def _round(self, asked: list[tuple[Comparison, int]]) -> list[Finding]:
-        """Ask, label what is new, and learn in the order of the questions, whatever order the answers came in."""
-        elicited = self._compare([self._question(comparison, voter) for comparison, voter in asked])
-        if isinstance(elicited.stopped, OracleUnavailable) and not self.progress.queries and not any(elicited.answers):
+    def _ask(self, comparisons: list[Comparison]) -> None:
+        """Ask every voter. The answers wait to be learned in the order of the questions, however they came in."""
+        progress, voters = self.progress, range(self._limits.voters)
+        asked = [(each, voter) for each in comparisons for voter in voters][: self._limits.queries - progress.queries]
+        waiting = [feature.name for feature in self._unlabelled()]
+        elicited = self._compare([self._question(comparison, voter, waiting) for comparison, voter in asked])
+        if isinstance(elicited.stopped, OracleUnavailable) and not progress.queries and not any(elicited.answers):
             raise elicited.stopped  # it never answered: nothing was found that could be written
-        self.progress.stop(elicited.stopped)
-        answered = [(c, a) for (c, _), a in zip(asked, elicited.answers, strict=True) if a is not None]
-        labelled = self._labelled(self._unknown(feature for _, answer in answered for feature in self._named(answer)))
+        progress.stop(elicited.stopped)
+        self._asked_since += len(comparisons)
+        for (comparison, _), answer in zip(asked, elicited.answers, strict=True):
+            if answer is not None:
+                self._open.append((comparison, answer))
+                self._tell_of(comparison, answer)
+                progress.queries += 1
+                progress.asked.append((comparison, answer))
+                progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
+        progress.waiting = len(self._unlabelled())
+
+    def _tell_of(self, comparison: Comparison, answer: Answer) -> None:
+        """Where the next question is chosen before labels are known, the strategy hears of the answer at least."""
+        if self._limits.label_every is not None and isinstance(self._strategy, HearsAnswers):
+            self._strategy.hear(comparison, len(answer.features))
+
+    def _unlabelled(self) -> list[Feature]:
+        return self._unknown(feature for _, answer in self._open for feature in self._named(answer))
+
+    def _label_and_learn(self) -> list[Finding]:
+        """Label what the questions since the last time found, together."""
+        labelled = self._labelled(self._unlabelled())
         self.progress.stop(labelled.stopped)
-        found = [finding for c, a in answered for finding in self._learn(c, a, labelled)]
+        found = [finding for comparison, answer in self._open for finding in self._learn(comparison, answer, labelled)]
+        self._open, self._asked_since, self.progress.waiting = [], 0, 0
         self.progress.unresolved = self._strategy.unresolved
         return found
 
@@ -138,7 +174,8 @@ class Loop:
             found = LookedAt(labelled.ballots, stopped=labelled.stopped)
         else:
             known = [(one.feature.name, one.labels) for one in self.progress.known if not one.dropped]
-            found = self._looking.of(new, known, self.progress.queries, self._same)
+            before = self.progress.queries - len(self._open)
+            found = self._looking.of(new, known, before, self._same)
         if found.stopped is None:
             places = [place for place in range(len(new)) if place not in found.dropped]
             repeated, found.stopped = self._same([found.ballots[place] for place in places])
@@ -155,8 +192,9 @@ class Loop:
         if self._sameness is not None:
             self._in_full.append(LabelledFeature.of(ballot, self._sameness.votes))
 
-    def _question(self, comparison: Comparison, voter: int) -> Compare:
-        known = tuple(self._name_of(one) for one in self.progress.known) if comparison.other_than_known else ()
+    def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
+        """`waiting` are names that are not labelled yet."""
+        known = (*(self._name_of(one) for one in self.progress.known), *waiting) if comparison.other_than_known else ()
         return Compare(
             comparison.kind,
             tuple(self._examples[row] for row in comparison.examples),
@@ -197,9 +235,6 @@ class Loop:
     def _learn(self, comparison: Comparison, answer: Answer, labelled: LookedAt) -> list[Finding]:
         """Those of the answer's features that are new."""
         progress = self.progress
-        progress.queries += 1
-        progress.asked.append((comparison, answer))
-        progress.nones_in_a_row = progress.nones_in_a_row + 1 if answer.verdict is Verdict.NONE else 0
         named: dict[str, KnownFeature | Finding] = {}
         new: list[Finding] = []
         for feature in (one.feature for one in answer.features):

@@ -13,7 +13,7 @@ from discovery import UNKNOWN
 from flows.discover.findings import Progress
 from flows.discover.preparation import Prepared
 from flows.settings import Environment
-from models import Ballot, Feature, Labelled, Oracle, OracleError, OracleUnavailable, Panel
+from models import Answer, Ballot, Feature, Labelled, Oracle, OracleError, OracleUnavailable, Panel
 from models.predicted import (
     LabelPool,
     NoVectors,
@@ -22,8 +22,8 @@ from models.predicted import (
     groups_of,
     label_pool,
     log_odds,
+    mean_chances,
     random_order,
-    told_chances,
 )
 from sources import Example
 
@@ -73,7 +73,12 @@ class _Stopped(Exception):
 
 
 def predict_rest(
-    prepared: Prepared, oracle: Oracle, progress: Progress, label: LabelTask, first: Oracle | None = None
+    prepared: Prepared,
+    oracle: Oracle,
+    progress: Progress,
+    label: LabelTask,
+    first: Oracle | None = None,
+    on_answer: Callable[[Answer], None] = lambda _: None,
 ) -> tuple[list[Ballot], PredictedRest | None]:
     """The ballots of what was asked, and what was predicted; None where something ended it first, which
     `progress.message` then says. What was compared is learned from; features that were only looked at stay so.
@@ -84,7 +89,7 @@ def predict_rest(
     places = [place for place, one in enumerate(progress.known) if not one.dropped]
     if not prepared.rest or not places or progress.message:
         return [], None
-    asking = _RestAsking(prepared, oracle, [ballots[place] for place in places], label)
+    asking = _RestAsking(prepared, oracle, [ballots[place] for place in places], label, on_answer)
     known = np.stack([progress.known[place].labels for place in places], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
@@ -107,11 +112,18 @@ def predict_rest(
 class _RestAsking:
     """`ballots` are those of the features that are labelled, about the examples that were not compared."""
 
-    def __init__(self, prepared: Prepared, oracle: Oracle, ballots: list[Ballot], label: LabelTask) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        oracle: Oracle,
+        ballots: list[Ballot],
+        label: LabelTask,
+        on_answer: Callable[[Answer], None],
+    ) -> None:
         self._settings, self._oracle, self._label, self._ballots = prepared.settings, oracle, label, ballots
         self._features = [ballot.feature for ballot in ballots]
         self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.rest)
-        self._compared = len(prepared.compared)
+        self._compared, self._on_answer = len(prepared.compared), on_answer
 
     def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str]:
         settings, examples = self._settings, self._examples
@@ -131,7 +143,7 @@ class _RestAsking:
         def take(rows: NDArray[np.intp], columns: NDArray[np.intp], ballots: list[Ballot]) -> None:
             labels = np.stack([ballot.labels for ballot in ballots], axis=1)
             examples = [self._examples[row] for row in rows]
-            odds[np.ix_(rows, columns)] = log_odds(labels, told_chances(ballots, examples))
+            odds[np.ix_(rows, columns)] = log_odds(labels, mean_chances(ballots, examples))
 
         self._each(first, 1, cells, take)
         return odds
@@ -167,7 +179,7 @@ class _RestAsking:
     ) -> None:
         """Put cells to an oracle, those with the same features together. Raises _Stopped after what was answered."""
         for rows, columns in groups_of(cells, AT_ONCE // votes, self._examples):
-            panel = Panel(oracle, [self._examples[row] for row in rows], votes)
+            panel = Panel(oracle, [self._examples[row] for row in rows], votes, self._on_answer)
             labelled = self._label(panel, [self._features[column] for column in columns])
             take(rows, columns, list(labelled.ballots))
             if labelled.stopped is not None:

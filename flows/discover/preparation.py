@@ -102,10 +102,10 @@ class Prepared:
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
         if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
             return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
-        for name in (*DECIDING, *AIMED, "known"):
+        for name in (*DECIDING, *AIMED, "known", "label_every"):
             usual = given[name] if name in DECIDING else type(self.settings).model_fields[name].default
             if (had := before.get(name, usual)) != given[name]:
-                return f"with {name.replace('_', '-')} {had}"
+                return f"without {name.replace('_', '-')}" if had is None else f"with {name.replace('_', '-')} {had}"
         if kept.queries > self.settings.queries:
             return f"with {kept.queries} queries, and this one asks {self.settings.queries}"
         for name in ("target_g", "nones"):
@@ -248,7 +248,7 @@ def build_crowd(settings: DiscoverSettings, dataset: Dataset, store: Store, purp
         about = (settings.briefed(text), dataset, settings.seed, Environment.read(), store)
         return build_oracle(*about, budget=settings.budget_micro, purpose=purpose)
 
-    ask_people = settings.escalate is not None or settings.spot_check is not None
+    ask_people = settings.asks_people
     labeller = settings.labeller or settings.oracle
     check_exemplars(settings.exemplars, labeller)
     if settings.provider_batch:

@@ -14,7 +14,11 @@ AT_ONCE = 8_192  # labels in one task at least: what is in flight is held in mem
 
 
 def label_rest(
-    prepared: Prepared, oracle: Oracle, progress: Progress, label: Callable[[Panel, list[Feature]], Labelled]
+    prepared: Prepared,
+    oracle: Oracle,
+    progress: Progress,
+    label: Callable[[Panel, list[Feature]], Labelled],
+    on_answer: Callable[[Answer], None] = lambda _: None,
 ) -> list[Ballot]:
     """Put the features to the examples that were not compared: one ballot per feature, in their order.
 
@@ -31,7 +35,7 @@ def label_rest(
     with prepared.display.counting(len(rest), "other examples labelled"):
         for first in range(0, len(rest), step):
             examples = rest[first : first + step]
-            count = _counting(prepared.display, first, len(examples), len(features))
+            count = _counting(prepared.display, first, len(examples), len(features), on_answer)
             labelled = label(Panel(oracle, examples, votes, count), features)
             for ballot, part in zip(ballots, labelled.ballots, strict=True):
                 ballot.join(first, part)
@@ -41,11 +45,14 @@ def label_rest(
     return every
 
 
-def _counting(display: Display, first: int, examples: int, features: int) -> Callable[[Answer], None]:
+def _counting(
+    display: Display, first: int, examples: int, features: int, on_answer: Callable[[Answer], None]
+) -> Callable[[Answer], None]:
     """Shows how far one task is."""
     answers = itertools.count(1)
 
-    def count(_answer: Answer) -> None:
+    def count(answer: Answer) -> None:
+        on_answer(answer)
         rows, more = divmod(next(answers), features)
         if not more:
             display.update(first + min(rows, examples), f"{features} features each")

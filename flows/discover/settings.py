@@ -69,10 +69,14 @@ AIMED = ("target", "between", "hold_out_by", "unguided", "exclude", "exemplars")
 
 
 # Decide too, but not where they have the value that all runs had before there was such a setting.
-DECIDING_UNLESS: dict[str, int] = {"per_question": 1, "look": 0, "ask_same": False}
+DECIDING_UNLESS: dict[str, int | None] = {"per_question": 1, "look": 0, "ask_same": False, "label_every": None}
 
 
 PER_QUESTION = 3  # features that a model is asked for at a time
+
+
+# Questions whose features are labelled together, and features that fit one request: docs/discover.md has the reckoning.
+LABEL_EVERY, FEATURES_TOGETHER = 20, 60
 
 
 MODELS = ("openai", "vlm", "contrastive")
@@ -94,7 +98,19 @@ class DiscoverSettings(PredictingSettings):
     strategy: StrategyName = Field("auto", description="how the next questions are chosen")
     queries: int = Field(35, ge=1, description="comparisons to ask at most")
     voters: int = Field(1, ge=1, le=99, description="independent voters asked each comparison; each is a query")
-    batch: int = Field(1, ge=1, le=1000, description="comparisons asked at a time")
+    batch: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="comparisons asked at a time, whose features are labelled before the next (default: 1)",
+    )
+    label_every: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="auto: label the features of so many comparisons together; until then comparisons are told the "
+        f"names found (default: {LABEL_EVERY} with a model paid by the token and no --batch, else those of a batch)",
+    )
     per_question: int | None = Field(
         None,
         ge=1,
@@ -189,7 +205,9 @@ class DiscoverSettings(PredictingSettings):
         chosen: dict[str, Any] = {"per_question": self._features_per_question(), "look": self._first_look()}
         chosen["ask_same"] = self._saves_by_asking if self.ask_same is None else self.ask_same
         aimed = self.target is not None or self.between is not None
-        if self.elicit_on is None and rows_save and self.strategy == "auto" and not aimed and n > WORKING_SET:
+        together = rows_save and self.strategy == "auto"
+        chosen |= {"batch": self.batch or 1, "label_every": self._label_every(chosen["per_question"], together)}
+        if self.elicit_on is None and together and not aimed and n > WORKING_SET:
             chosen |= {"elicit_on": WORKING_SET, "label_rest": self.label_rest or n <= LARGE}
         elif self.elicit_on is None and n > LARGE:
             chosen["elicit_on"] = SUBSET
@@ -203,15 +221,40 @@ class DiscoverSettings(PredictingSettings):
             )
         return self.per_question or (PER_QUESTION if self.strategy == "auto" and asked in MODELS else 1)
 
+    def _label_every(self, features: int, together: bool) -> int | None:
+        """None for the questions of a batch. `together`: labels of an example cost less when they are asked together.
+        Whoever says how many are asked at a time has them labelled before the next, and so has a crowd with people."""
+        batch = self.batch or 1
+        if self.label_every is None:
+            chosen = min(LABEL_EVERY, max(1, FEATURES_TOGETHER // features))
+            people = OracleSpec.parse(self.oracle).kind not in MODELS or self.asks_people
+            return chosen if together and self.batch is None and chosen > 1 and not people else None
+        if self.label_every < batch:
+            raise UsageError(
+                f"--label-every {self.label_every} is less than --batch {batch}: what is asked at a time is labelled "
+                f"together, so give {batch} or more"
+            )
+        if self.label_every > batch and self.strategy != "auto":
+            raise UsageError(
+                f"--label-every {self.label_every} is for the strategy auto: give {batch} with {self.strategy}, which "
+                "chooses by labels alone"
+            )
+        return self.label_every if self.label_every > batch else None
+
     def _first_look(self) -> int:
         """Every look is another wait: none by default where people or a provider's batch label."""
         usual = FIRST_LOOK if self._saves_by_asking else 0
         return usual if self.look is None else self.look
 
     @property
+    def asks_people(self) -> bool:
+        """About labels of another oracle."""
+        return self.escalate is not None or self.spot_check is not None
+
+    @property
     def _saves_by_asking(self) -> bool:
         """Whether one more question before all labels of a feature costs less than it may save, and no long wait."""
-        waits = self.escalate is not None or self.spot_check is not None or self.provider_batch
+        waits = self.asks_people or self.provider_batch
         labels = OracleSpec.parse(self.labeller or self.oracle).kind
         return self.strategy == "auto" and labels in TAKE_TIME and not waits
 
@@ -226,7 +269,7 @@ class DiscoverSettings(PredictingSettings):
         if self.strategy == "auto" and (self.per_question or 1) > 1:
             options["most"] = self.per_question
         rng = np.random.default_rng(self.seed)
-        return make_strategy(self.strategy, n, rng, batch=self.batch, ask=self.ask, **options)
+        return make_strategy(self.strategy, n, rng, batch=self.batch or 1, ask=self.ask, **options)
 
     @property
     def excluded(self) -> tuple[str, ...]:
@@ -244,7 +287,7 @@ class DiscoverSettings(PredictingSettings):
         return digest_of(["discover", dataset.digest, asked, mixture, self._deciding()])
 
     def _deciding(self) -> dict[str, Any]:
-        decides = self.model_dump(mode="json", include=set(DECIDING))
+        decides = self.model_dump(mode="json", include=set(DECIDING)) | {"batch": self.batch or 1}
         decides |= self.model_dump(mode="json", include=set(AIMED), exclude_defaults=True)
         later = {name: (getattr(self, name) or usual, usual) for name, usual in DECIDING_UNLESS.items()}
         return decides | {name: value for name, (value, usual) in later.items() if value != usual}

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,12 @@ from models import (
     take_over_probe,
     unlike,
 )
-from models.predicted import told_chances
+from models.predicted import mean_chances
 from reports.run import LABEL, UnusableTally
-from sources import Dataset, Example, Quarantined, find_truth, name_of, read_whole_truth, vanished
+from sources import Dataset, Example, Quarantined, find_truth, iter_examples, name_of, read_whole_truth, vanished
 from store import Store
+
+LOOKED_AT_AHEAD = 64  # examples at a time
 
 
 class Batch:
@@ -109,6 +112,7 @@ class Resources:
         self._opening = threading.RLock()  # threads that come together must not load a model each
         self._opened: dict[str, tuple[Oracle, Store]] = {}
         self._recorded: dict[tuple[str, str], Recorded] = {}  # by run and oracle
+        self._asked = threading.Event()  # nothing is done ahead any more
 
     def oracle_and_store(self, settings: EnrichSettings, purpose: str = "") -> tuple[Oracle, Store]:
         """Opened at the first call, which says by what purpose probes are counted."""
@@ -119,6 +123,7 @@ class Resources:
             return self._opened[key]
 
     def recorded(self, settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Recorded:
+        self._asked.set()
         with self._opening:
             key = run_id, settings.oracle
             if key not in self._recorded:
@@ -135,14 +140,22 @@ class Resources:
         return sum(one.paid_calls + one.cached_calls for one in of_run), sum(one.cost for one in of_run)
 
     def load_ahead(self, settings: EnrichSettings) -> None:
-        """Load the model, if there is one. What is wrong with it is told when it is used."""
+        """Load the model, if there is one, and let it look at the first examples until any is asked about. What is
+        wrong with it or them is reported when they are used."""
         with suppress(Exception):
             oracle = self.oracle_and_store(settings)[0]
-            if isinstance(oracle, LoadsModel):
-                oracle.load()
+            if not isinstance(oracle, LoadsModel):
+                return
+            oracle.load()
+            found = iter_examples(settings.dataset, settings.columns, known=lambda _: True)
+            examples = (one for one in found if isinstance(one, Example))
+            while not self._asked.is_set() and (batch := list(islice(examples, LOOKED_AT_AHEAD))):
+                with suppress(OracleError):
+                    oracle.vectors(batch)
 
     def close(self) -> None:
         """What is asked for after that is opened anew."""
+        self._asked.set()
         with self._opening:
             for _, store in self._opened.values():
                 store.close()
@@ -241,7 +254,7 @@ class Labeller:
             found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
             return panel.complete(begun), None
         labelled = panel.label(features)
-        return labelled, told_chances(labelled.ballots, examples).T
+        return labelled, mean_chances(labelled.ballots, examples).T
 
 
 def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Labeller:

@@ -1,4 +1,4 @@
-"""What is wrong with an enrichment or a rediscovery, told before Prefect is imported or a cent is spent."""
+"""What is wrong with an enrichment or a rediscovery, reported before Prefect is imported or a cent is spent."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary, summarise
 from flows.enrich.update import Enrichment
 from flows.enrich.values import ValueTable, Valuing
-from flows.oracle_specs import deciding, is_local, may_cost
+from flows.oracle_specs import answers_later, deciding, is_local, may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
 from flows.reviewing import suspend
@@ -42,6 +42,7 @@ from flows.settings import Environment, OutFolder, local_folder, shows_settings
 from models import (
     AnswersPending,
     AnswersUnusable,
+    ComputesLabels,
     Feature,
     Label,
     LoadsModel,
@@ -57,7 +58,7 @@ from models import (
 from reports.drawing import plural
 from reports.enrichment import GROWING, SUMMARY, Column, Contract, ContractViolated, Meaning, read_table, table_version
 from reports.run import RunError, TableBusy
-from sources import Example, find_rows, iter_examples, name_of, printable
+from sources import Example, Rows, examples_in, find_rows, name_of, printable
 from store import Store, StoreError
 from tasks import probed, publish_enrichment
 
@@ -262,13 +263,14 @@ class _Job:
                 predictor=self._predictor(oracle.identity.to_json()),
                 cheap=self._cheap(labeller),
                 opens_all=isinstance(oracle, LoadsModel) and oracle.opens_pictures,
+                asks_early=not (answers_later(settings.oracle) or isinstance(oracle, ComputesLabels)),
             )
             run.spending = changes = work.changes
             changes.run_id = run_id
             changes.tried_again = was_unusable(store, run_id, scopes)
             changes.cost = take_over_probe(oracle, store, run_id)
-            listed = find_rows(settings.dataset, settings.columns).total  # a text table says so only when read
-            total = listed or len(table) or None
+            listed = find_rows(settings.dataset, settings.columns)
+            total = listed.total or len(table) or None  # a text table says how many only when read
             self.display.log(*self._plan(oracle, listed, len(table)))
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset, settings.columns)
@@ -292,15 +294,14 @@ class _Job:
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
 
-    def _plan(self, oracle: Oracle, listed: int | None, rows: int) -> list[str]:
+    def _plan(self, oracle: Oracle, listed: Rows, rows: int) -> list[str]:
         """What is about to be asked, and what it costs at most; the data set is not read for it."""
-        settings, new = self.settings, None if listed is None else max(listed - rows, 0)
+        settings, new = self.settings, None if listed.total is None else max(listed.total - rows, 0)
         asked = f"{plural(len(self.features), 'feature')} with {plural(settings.votes, 'vote')} each"
         about = "what is new" if new is None else f"about {plural(new, 'new example')}"
         lines = [f"plan: {asked} for {about}; the table has {plural(rows, 'row')}"]
         if new is not None and may_cost(settings.oracle):
-            found = islice(iter_examples(settings.dataset, settings.columns), LOOKED_AT)
-            first = next((one for one in found if isinstance(one, Example)), None)
+            first = next((one for one in islice(examples_in(listed), LOOKED_AT) if isinstance(one, Example)), None)
             each = sum(oracle.estimate([Label(one, first) for one in self.features])) if first else 0
             most = in_usd(new * settings.votes * each, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
@@ -351,10 +352,12 @@ def table_folder(out: str, *, writable: bool = True) -> OutFolder:
 
 
 def run_flow(settings: EnrichSettings, display: Display = SILENT) -> EnrichSummary:
-    """An enrichment as a flow run. A local model is loaded while Prefect starts, unless there may be nothing new."""
+    """An enrichment as a flow run. A local model is loaded, and looks at the first pictures, while Prefect starts,
+    unless there may be nothing new."""
     last, name = publish_enrichment.name, name_of(settings.dataset)
     with closing(Resources(display)) as resources:
-        if is_local(settings.oracle) and not table_version(folder_of(settings)):
+        here = is_local(settings.oracle) and settings.runner == "threads"  # else the processes of a cluster load it
+        if here and not table_version(folder_of(settings)):
             threading.Thread(target=resources.load_ahead, args=(settings,), name="load", daemon=True).start()
         work = partial(_enrich, settings, resources=resources)
         summary: EnrichSummary = run_as_flow(enrich_flow, settings, work, last, name, display=display)

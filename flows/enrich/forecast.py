@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from discovery import Comparison, Kind
 from flows.discover import (
     AGREE,
+    LOW_DETAIL,
+    PROVIDER_BATCH,
     SAMPLE,
     AskedShares,
     Limits,
@@ -39,7 +41,7 @@ from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
 from flows.enrich.values import value_question
-from flows.oracle_specs import OracleSpec
+from flows.oracle_specs import OracleSpec, at_low_detail, by_provider_batch
 from flows.progress import SILENT, Display
 from flows.runs import USUAL_VOTES, attributes_of, votes_on_values
 from flows.settings import OutFolder
@@ -93,7 +95,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
     oracle, store = open_oracle(settings, "", display)
     out = table_folder(settings.out, writable=False) if settings.out else OutFolder(folder)
     table = read_table(folder)
-    # Whether another oracle than before is asked is told by the run: it may have to be probed to know it.
+    # Whether another oracle than before is asked is left to the run: it may have to be probed to know it.
     same = settings.model_copy(update={"votes": table.meaning.votes}) if table.meaning.columns else settings
     table.define(next_meaning(table.meaning, features, table.meaning.oracle, same))
     submit = _CountingSubmit()
@@ -172,6 +174,18 @@ class _Pricing:
         elif agree is None and any(self._shares(pool, AGREE).saves for pool in self.pools):
             price, words = self.price(AGREE)
             yield PricedPlan(f"predicted at {AGREE:.0%}", f"--agree {AGREE}", words, price)
+        given = self.settings.oracle
+        if (low := at_low_detail(given)) and any(example.image for pool in self.pools for example in pool.examples):
+            yield self._with_oracle(low, "detail=low", *LOW_DETAIL)
+        spec = OracleSpec.parse(given)
+        if spec.kind == "openai" and "provider_batch" not in dict(spec.parameters):
+            yield self._with_oracle(by_provider_batch(given), "provider_batch=true", *PROVIDER_BATCH)
+
+    def _with_oracle(self, text: str, parameter: str, name: str, changes: str) -> PricedPlan:
+        settings = self.settings.model_copy(update={"oracle": text})
+        oracle, _ = open_oracle(settings, "", self.display)
+        price, _ = replace(self, settings=settings, oracle=oracle).price(settings.agree)
+        return PricedPlan(name, f"{parameter} in --oracle", changes, price)
 
     def _shares(self, pool: _Counted, agree: float) -> AskedShares:
         settings = self.settings.model_copy(update={"agree": agree})

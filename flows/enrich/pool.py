@@ -18,6 +18,8 @@ from sources import DatasetError, Example, Quarantined
 from store import StoreError
 
 MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
+PATIENCE = 2.0  # seconds of reading after which the first batch need not be full: few new examples would fill none
+FIRST_QUESTIONS, GROWTH = 64, 4  # in that batch, and times as many in each after it
 MAX_ATTEMPTS = 3  # of a batch whose worker was lost
 
 

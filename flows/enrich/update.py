@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,17 @@ from numpy.typing import NDArray
 from discovery import UNKNOWN, Labels
 from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
 from flows.enrich.changes import ChangeKind, Changes
-from flows.enrich.pool import MAX_ATTEMPTS, MAX_QUESTIONS, BatchFuture, PoolBatches, PoolStopped, Submit
+from flows.enrich.pool import (
+    FIRST_QUESTIONS,
+    GROWTH,
+    MAX_ATTEMPTS,
+    MAX_QUESTIONS,
+    PATIENCE,
+    BatchFuture,
+    PoolBatches,
+    PoolStopped,
+    Submit,
+)
 from flows.enrich.predict import Predictor
 from models import ExampleChanged, Feature, Money, OracleError
 from reports.enrichment import Cells, GrowingTable
@@ -47,8 +58,11 @@ class Enrichment:
         predictor: Predictor | None = None,
         cheap: Labeller | None = None,
         opens_all: bool = False,
+        asks_early: bool = False,
     ) -> None:
         self._opens_all = opens_all  # the oracle opens every picture itself, and says which it cannot
+        self._full, self._asks_early = MAX_QUESTIONS, asks_early
+        self._patient_until = monotonic() + PATIENCE
         self.predictor, self._cheap, self._drops = predictor, cheap, drop_gone
         self.table = table
         self.changes = Changes()
@@ -176,8 +190,11 @@ class Enrichment:
     def _enqueue(self, columns: tuple[int, ...], example: Example, kind: ChangeKind) -> None:
         queued = self._queued.setdefault(columns, [])
         queued.append((example, kind))
-        full = len(queued) * len(columns) * self._labeller.settings.votes >= MAX_QUESTIONS
+        if self._asks_early and monotonic() >= self._patient_until:
+            self._full, self._asks_early = FIRST_QUESTIONS, False
+        full = len(queued) * len(columns) * self._labeller.settings.votes >= self._full
         if full and self.predictor is None:  # which needs to know the whole pool
+            self._full = min(GROWTH * self._full, MAX_QUESTIONS)
             self._send(columns)
 
     def _send(self, columns: tuple[int, ...]) -> None:

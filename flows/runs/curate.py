@@ -73,7 +73,7 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
         return CurationResult({"undone": entry.action}, [f"took back {entry.action} of {entry.at}"])
     try:
         change = plan_change(run, request.action, arguments_of(request))
-    except RunError:  # others may have changed it since it was looked at: that is what is told then
+    except RunError:  # others may have changed it since it was looked at: that is reported then
         refuse_stale(read_log(run.folder), request.seen)
         raise
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []

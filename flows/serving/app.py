@@ -76,8 +76,6 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
         costs=store.costs.lines,
         metrics=lambda: render(store.metrics.samples()),
         metrics_password=SecretStr(os.environ.get(METRICS_PASSWORD, "")),
-        cookie=review.cookie,
-        secure=review.secure,
     )
     return create_studio(store.queue, review, config)
 
@@ -157,7 +155,7 @@ def serve_studio(store: Store, settings: StudioSettings, store_url: str) -> None
 
 
 def planned_or_made(run: Run, wish: CurationWish) -> CurationStep:
-    """What a change keeps and costs, or its being made. Raises EditRefused with what a person is told."""
+    """What a change keeps and costs, or its being made. Raises EditRefused with the message for the person."""
     from studio import CurationStep, EditRefused
 
     fresh = Run(run.folder)

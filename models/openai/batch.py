@@ -51,7 +51,7 @@ NOTE_SECONDS = 200.0  # a lease lasts for several of these
 
 
 class BatchDispatch(Dispatch):
-    """Sends comparisons one by one, labels in batches of `width`. `note` is told which batch holds which labels."""
+    """Sends comparisons one by one, labels in batches of `width`. `note` records which batch holds which labels."""
 
     def __init__(self, session: Session, background: Background, width: int, leaving: Leaving, note: NoteBatch) -> None:
         super().__init__(session, background, width, leaving)

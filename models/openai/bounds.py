@@ -11,7 +11,7 @@ from typing import Any
 
 from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import ROW_FEATURES, Groups, LabelBlocks, LabelGroups
+from models.openai.label_groups import Groups, LabelBlocks, LabelGroups
 from models.openai.probe import Abilities
 from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question
 from models.prices import Tariff, Tokens, bound, settled, tariff_of
@@ -208,7 +208,7 @@ class Bounds:
         if config.prompts == 1:
             most = DECISIONS_LIMIT if decisions else None
             return LabelGroups(config.grouping, config.most_labels, most_per_example=most)
-        row = DECISIONS_LIMIT if decisions else config.labels_per_request or ROW_FEATURES
+        row = DECISIONS_LIMIT if decisions else config.labels_per_request
         return LabelBlocks(config.grouping, config.most_labels, row=row, matrix=not decisions)
 
     def _form(self, questions: Sequence[Question]) -> LabelForm:

@@ -152,6 +152,6 @@ class Dispatch:
                 self._running -= 1
                 self._unasked.extend(item.unasked)
                 if item.error is not None:
-                    if self._error is None or isinstance(self._error, AnswersPending):  # an outage is told first
+                    if self._error is None or isinstance(self._error, AnswersPending):  # an outage is reported first
                         self._error = item.error
                     self._exhausted = self._unusable = True

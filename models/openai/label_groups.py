@@ -84,7 +84,9 @@ def shown_with(labels: Iterable[Label]) -> Shown:
 
 Row = dict[Feature, Label]  # labels of one example and one voter
 RowKey = tuple[int, str, int]  # the voter, the example, and which time that a label of both is repeated
-ROW_FEATURES = 60  # of one example in one request: more are split evenly
+# Of one example in one request, a text or a picture: more are split evenly. A picture costs as much as hundreds of
+# features; a strict schema of more than 100 keys is refused by some servers.
+ROW_FEATURES, PICTURE_FEATURES = 60, 100
 PICTURE_LABELS = 20  # in one request with several pictures
 TEXTS, TEXT_CHARS = 25, 6_000  # in one request with several texts
 
@@ -93,9 +95,9 @@ class LabelBlocks:
     """For prompts of version 2: some examples with the same features each. Whole rows of pictures go one by one, short
     texts several at a time, and a feature that is alone with many examples."""
 
-    def __init__(self, grouping: Grouping, size: int, *, row: int = ROW_FEATURES, matrix: bool = True) -> None:
-        """At most `size` labels in a request, and `row` features of one example; without `matrix` a request has one
-        example or one feature."""
+    def __init__(self, grouping: Grouping, size: int, *, row: int | None = None, matrix: bool = True) -> None:
+        """At most `size` labels in a request, and `row` features of one example, by default what suits it; without
+        `matrix` a request has one example or one feature."""
         self._size = size
         self._row = 1 if grouping in ("feature", "none") else row
         self._alone = grouping in ("example", "none")
@@ -125,16 +127,18 @@ class LabelBlocks:
         return released
 
     def _released(self, *, partial: bool, waiting: str | None) -> list[list[Label]]:
-        alike: dict[tuple[int, int, frozenset[Feature], Shown], list[RowKey]] = {}
+        alike: dict[tuple[int, int, int, frozenset[Feature], Shown], list[RowKey]] = {}
         for key, row in self._rows.items():
             voter, digest, time = key
             if digest != waiting:
-                alike.setdefault((voter, time, frozenset(row), shown_with(row.values())), []).append(key)
+                about = (voter, time, self._most_features(row), frozenset(row), shown_with(row.values()))
+                alike.setdefault(about, []).append(key)
         released = []
-        for (_, _, features, shown), keys in alike.items():
-            most = max(1, min(self._row, PICTURE_LABELS // max(map(len, shown), default=1)))
+        for (_, _, most, features, shown), keys in alike.items():
+            if shown:
+                most = max(1, min(most, PICTURE_LABELS // max(map(len, shown))))
             ordered = sorted(features, key=lambda feature: (feature.name, feature.definition))
-            parts = evenly(ordered, most if shown else self._row)
+            parts = evenly(ordered, most)
             for block, full in self._blocks(keys, max(map(len, parts))):
                 if full or partial:
                     rows = [self._rows.pop(key) for key in block]
@@ -158,6 +162,10 @@ class LabelBlocks:
                 block, chars = [], 0
         if block:
             yield block, False
+
+    def _most_features(self, row: Row) -> int:
+        picture = next(iter(row.values())).example.image is not None
+        return self._row or (PICTURE_FEATURES if picture else ROW_FEATURES)
 
     def _most_examples(self, features: int, *, picture: bool) -> int:
         if self._alone or (features > 1 and not self._matrix):

@@ -40,7 +40,7 @@ class Bill:
     limit: Money = 0  # what is reserved for it: its requests cost no more
     excess: Money = 0  # what a provider has charged beyond the bounds of its requests: booked, and nobody's reservation
     in_doubt: Money = 0  # the bounds of failed requests that may have been charged
-    announced: Money | None = None  # what `leaving` was last told of it
+    announced: Money | None = None  # what `leaving` was last called with
     started: float = field(default_factory=time.monotonic)
 
     def answer(self, verdict: Verdict, by: str, *, raw: str = "", **rest: Any) -> Answer:

@@ -183,6 +183,10 @@ class LoadsModel(Protocol):
 
     def load(self) -> None: ...
 
+    def vectors(self, examples: Sequence[Example]) -> NDArray[np.float32]:
+        """What the model makes of pictures. It is kept: questions about them need the model no more."""
+        ...
+
 
 @runtime_checkable
 class AsksAnew(Protocol):

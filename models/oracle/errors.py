@@ -7,6 +7,7 @@ OracleError
 │   └── ExampleChanged  an image is gone, or has changed since the data set was read
 ├── AnswersUnusable     most of what it answered was refused or unreadable; what was found is written
 ├── BudgetExhausted     the next question might cost more than is left
+├── Halted              a person has stopped it; what was on its way is kept
 └── AnswersPending      people have yet to answer; run again later"""
 
 from __future__ import annotations
@@ -64,6 +65,10 @@ class AnswersUnusable(OracleError):
 
 
 class BudgetExhausted(OracleError):
+    pass
+
+
+class Halted(OracleError):
     pass
 
 

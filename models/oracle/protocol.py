@@ -67,5 +67,5 @@ class TellsRequests(Protocol):
     without the process; it tells of each before it is sent."""
 
     def ask_telling(self, questions: Iterable[Question], leaving: Leaving, note: NoteBatch) -> Iterator[Answer]:
-        """As `ask`. What was pulled and never told of was not sent."""
+        """As `ask`. What was pulled and never announced was not sent."""
         ...

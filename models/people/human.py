@@ -81,7 +81,7 @@ class HumanOracle:
         self._terms = terms or HumanTerms()
         self._clock = clock
         self._name = name or "main"
-        self._dataset = dataset  # told with each question, and no part of it
+        self._dataset = dataset  # shown with each question, and no part of it
         self._brief = Brief(self._terms.about, self._terms.avoid)
         self.identity = OracleIdentity(kind="human", model=self._name, parameters=self._brief.parameters)
         self._keys = QuestionKeys(self.identity)

@@ -173,6 +173,10 @@ class RecordedCrowd(MixedCrowd):
         for book in self._books.values():
             book.allow(budget)
 
+    def halt(self) -> None:
+        for book in self._books.values():
+            book.halt()
+
     @property
     def scope(self) -> str:
         return next(iter(self._books.values())).scope

@@ -67,7 +67,7 @@ class RecordedVotes:
         self.identity = OracleIdentity(kind="recorded", model=path.name, parameters=tuple(digests))
 
     def _take(self, path: Path, content: bytes, cell: Callable[[str], str], *, compares: bool) -> None:
-        """What a table holds, told by its first line."""
+        """What a table holds, by its first line."""
         try:
             rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
             found = rows.fieldnames or ()

@@ -1,6 +1,6 @@
 """Labels that are predicted where a certificate allows it, and asked elsewhere."""
 
-from models.predicted.cheaper import log_odds, told_chances
+from models.predicted.cheaper import log_odds, mean_chances
 from models.predicted.classifier import Classifiers
 from models.predicted.embedders import NoVectors, VectorSource, embedder_of
 from models.predicted.groups import groups_of

@@ -11,12 +11,12 @@ from models.oracle import Label
 from models.voting import Ballot
 from sources import Example
 
-PLAIN = 0.9  # how sure an answer counts whose model tells no probability
+PLAIN = 0.9  # how sure an answer counts whose model gives no probability
 LIMIT = 0.001  # of a probability
 
 
-def told_chances(ballots: Sequence[Ballot], examples: Sequence[Example]) -> NDArray[np.float64]:
-    """Examples × features: the mean probability of yes over the votes that tell one; NaN where none does."""
+def mean_chances(ballots: Sequence[Ballot], examples: Sequence[Example]) -> NDArray[np.float64]:
+    """Examples × features: the mean probability of yes over the votes that have one; NaN where none does."""
     place_of = {example.id: place for place, example in enumerate(examples)}
     sums, counts = np.zeros((2, len(examples), len(ballots)))
     for column, ballot in enumerate(ballots):
@@ -30,7 +30,7 @@ def told_chances(ballots: Sequence[Ballot], examples: Sequence[Example]) -> NDAr
 
 
 def log_odds(labels: NDArray[np.int8], chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of yes: by the probabilities that were told, else by the labels."""
+    """Of yes: by the probabilities where there are any, else by the labels."""
     plain = np.select([labels == 1, labels == 0], [PLAIN, 1 - PLAIN], 0.5)
     likely = np.clip(np.where(np.isnan(chances), plain, chances), LIMIT, 1 - LIMIT)
     odds: NDArray[np.float64] = np.log(likely / (1 - likely))

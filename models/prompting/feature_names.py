@@ -27,7 +27,7 @@ _NEGATION = re.compile(
 _FORBIDDING = re.compile(
     r"^no \w+( \w+)* (sign|symbol|logo|label|notice)s?$", re.IGNORECASE
 )  # "no entry sign" is a thing
-# An instruction is told by its verb in the imperative: where a sentence begins, or after a word that commands.
+# An instruction is recognised by its verb in the imperative: where a sentence begins, or after a word that commands.
 _BEGINS = r"(?:^|[.!?;:,\n–—]\s*|\b(?:please|always|only|just|must|should|shall|now|then|and|simply)\s+)"
 _INSTRUCTIONS = (
     r"\b(ignore|disregard|forget|override)\b.{0,40}\b(above|previous|prior|earlier|instructions?|prompts?)\b",

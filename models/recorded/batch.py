@@ -45,6 +45,7 @@ class Recording(Protocol):
     scope: str
     budget: Money | None
     retry_unusable: float | None
+    halted: bool
 
     def count_lost(self, in_doubt: Money) -> None: ...
 
@@ -119,7 +120,7 @@ class PaidBatch:
 
     @property
     def _stopping(self) -> bool:
-        return self._ended or stopping.is_set()
+        return self._ended or self._recorded.halted or stopping.is_set()
 
     def run(self) -> Iterator[tuple[str, Answer]]:
         if not self._questions:
@@ -180,7 +181,7 @@ class PaidBatch:
         """What this process may ask. A group at a time is marked as sent, so that a crash loses few."""
         recorded, keys = self._recorded, list(self._questions)
         at_once = recorded.width  # few at first, for the oracle is idle until they come
-        while keys:
+        while keys and not self._stopping:
             wanted, keys = keys[:at_once], keys[at_once:]
             at_once = max(recorded.width, CLAIMED_AT_ONCE)
             bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])

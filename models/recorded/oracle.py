@@ -17,6 +17,7 @@ from models.oracle import (
     USABLE,
     Answer,
     BudgetExhausted,
+    Halted,
     Money,
     Oracle,
     OracleIdentity,
@@ -66,8 +67,13 @@ class Recorded:
         self.paid_calls = 0
         self.cached_calls = 0
         self.cost: Money = take_over_probe(oracle, store, run_id)  # paid by this run, now
-        self.in_doubt: Money = 0  # at most what requests of this run, now, have cost beside that never told
+        self.in_doubt: Money = 0  # at most what requests of this run, now, have cost in addition that never reported it
+        self.halted = False
         self._counting = threading.Lock()
+
+    def halt(self) -> None:
+        """Send nothing more, from any thread: what is on its way is waited for, and `ask` raises Halted then."""
+        self.halted = True
 
     def allow(self, budget: Money) -> None:
         """Another budget from now on: what is spent and reserved counts against it."""
@@ -81,7 +87,8 @@ class Recorded:
         return [0 if key in known else bound for key, bound in zip(keys, bounds, strict=True)]
 
     def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded."""
+        """One answer per question. Raises BudgetExhausted once all that could be paid for has been yielded, and Halted
+        once all that was sent has been."""
         asked: dict[str, list[Question]] = {}
         for question in questions:
             asked.setdefault(self.keys.of(question), []).append(question)
@@ -101,6 +108,8 @@ class Recorded:
             waiting = [key for key in waiting if key not in settled]
             if waiting and stopping.is_set():
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
+            if waiting and self.halted:
+                raise Halted("stopped by a person: the same command goes on")
             if not settled and batch.refused and not batch.held:
                 raise BudgetExhausted(self._why_refused())
             last_settled = time.monotonic() if settled else last_settled

@@ -79,11 +79,16 @@ class LiveLog:
             "state",
             queries=progress.queries,
             features=len(progress.findings),
+            waiting=progress.waiting,
             given=len(progress.given),
             counting=progress.interesting_distinct,
             g=round(progress.g, 6),
             usd=cost / MICRO,
         )
+
+    def rest(self, examples: int, answers: int, cost: Money) -> None:
+        """The examples that were not compared are being labelled."""
+        self._write("rest", examples=examples, answers=answers, usd=cost / MICRO)
 
     def end(self, progress: Progress) -> None:
         self._write("ended", reason=str(progress.stopped), message=progress.message)

@@ -1,5 +1,5 @@
 """The adaptive loop with what people can change of it between two questions. The strategy knows nothing of that: a
-feature that a person gives, or that a person's question has brought, is one that it is told of."""
+feature that a person gives, or that a person's question has brought, is one that it learns."""
 
 from __future__ import annotations
 
@@ -130,6 +130,10 @@ class SteeredLoop(Loop):
         waiting = self._limits.voters * len(self._wanted)
         return self.progress.stopped is None and self.progress.queries + waiting < self._limits.queries
 
+    def are_waiting(self, names: Sequence[str]) -> bool:
+        """Whether one of these was named and is not labelled yet."""
+        return any(same_name(name, one.name) for one in self._unlabelled() for name in names)
+
     def tried(self, do: Callable[[], Effect]) -> Effect:
         try:
             return do()
@@ -147,6 +151,8 @@ class SteeredLoop(Loop):
             words = {one.feature.name, self._name_of(one)}
             if one is not but and any(same_name(name, word) for word in words):
                 raise _InVain(f"there is a feature {self._name_of(one)} already")
+        if self.are_waiting([name]):
+            raise _InVain(f"there is a feature {name} already")
         if self._is_excluded(name):
             raise _InVain(f"{name} is not wanted: it was vetoed or excluded")
 
@@ -180,8 +186,8 @@ class SteeredLoop(Loop):
         self._of_people.append(wanted)
         return [wanted]
 
-    def _question(self, comparison: Comparison, voter: int) -> Compare:
-        return replace(super()._question(comparison, voter), about=self._about)
+    def _question(self, comparison: Comparison, voter: int, waiting: Sequence[str] = ()) -> Compare:
+        return replace(super()._question(comparison, voter, waiting), about=self._about)
 
     def _tell_strategy(self, comparison: Comparison, named: dict[str, Known]) -> None:
         if not any(comparison is one for one in self._of_people):

@@ -38,17 +38,31 @@ Lines = list[AnyWish | HeededMark | SettledMark | None]
 
 class Steering:
     """Reads the wishes between two questions. `reached` is how many questions earlier executions have asked: what was
-    wanted since comes after these. `budget` is that of the settings, and `allow` sets another one."""
+    wanted since comes after these. `budget` is that of the settings, `allow` sets another one, and after `halt` nothing
+    more is asked."""
 
     def __init__(
-        self, folder: Path, reached: int = 0, budget: str = "", allow: Callable[[Money], None] = lambda _: None
+        self,
+        folder: Path,
+        reached: int = 0,
+        budget: str = "",
+        allow: Callable[[Money], None] = lambda _: None,
+        halt: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder, self._path = folder, folder / STEER
-        self._reached, self._budget, self._allow = reached, budget, allow
+        self._reached, self._budget, self._allow, self._halt = reached, budget, allow, halt
+        self._in_rest: tuple[type[Wish], ...] = ()  # while the rest is labelled: what is heeded
         self._before = len(self._lines())  # a wish to stop that an earlier execution has heeded is over
         self._effects: dict[int, Effect] = {}  # by line, of what was heeded
         self._seen: tuple[int, int] | None = None
         self.heeded: list[SteeredBy] = []
+
+    def heed_in_rest(self, loop: SteeredLoop, live: LiveLog, *, over: bool = False) -> None:
+        """The same while the examples that were not compared are labelled: what is about spending at once, and names
+        when that is over. Everything else waits until the run goes on."""
+        self._in_rest = (Veto, Rename) if over else (Stop, ChangeBudget)
+        self._seen = None
+        self.heed(loop, live)
 
     def heed(self, loop: SteeredLoop, live: LiveLog) -> bool:
         """Do what is wanted and was not done yet, after a kill at the same question as before. Whether anything was."""
@@ -78,6 +92,12 @@ class Steering:
     def _is_due(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
         """What nothing can be asked for any more waits until the run goes on; it is marked at once, so that the run is
         the same again and does not heed it earlier."""
+        if self._in_rest:
+            return self._is_due_in_rest(number, wish, mark, loop)
+        if mark is not None and mark.in_rest:
+            return loop.progress.queries > mark.queries  # there are more questions now than there were
+        if isinstance(wish, Veto | Rename | Merge) and loop.are_waiting(wish.named):
+            return False
         at_once = isinstance(wish, Stop | ChangeBudget)
         if loop.progress.queries < (mark.queries if mark else 0 if at_once else self._reached):
             return False
@@ -88,9 +108,15 @@ class Steering:
             self._mark(number, wish, loop)
         return False
 
+    def _is_due_in_rest(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
+        if mark is None and not isinstance(wish, Stop | ChangeBudget | Veto | Rename):
+            self._mark(number, wish, loop)
+        return isinstance(wish, self._in_rest) and (mark is None or mark.queries <= loop.progress.queries)
+
     def _mark(self, number: int, wish: AnyWish, loop: SteeredLoop) -> HeededMark:
         instead_of = self._budget if isinstance(wish, ChangeBudget) else ""
-        mark = HeededMark(event=number, queries=loop.progress.queries, instead_of=instead_of)
+        queries, in_rest = loop.progress.queries, bool(self._in_rest)
+        mark = HeededMark(event=number, queries=queries, instead_of=instead_of, in_rest=in_rest)
         self._note(mark)
         return mark
 
@@ -105,6 +131,8 @@ class Steering:
     def _do(self, wish: AnyWish, loop: SteeredLoop) -> Effect:
         match wish:
             case Stop():
+                if not loop.progress.waiting:  # else what was named and paid for is labelled first
+                    self._halt()
                 return loop.stop()
             case Veto():
                 return loop.veto(wish.name, wish.by)

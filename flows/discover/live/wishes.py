@@ -98,6 +98,10 @@ class Veto(Wish):
     name: Name
 
     @property
+    def named(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
     def words(self) -> str:
         return f"vetoes {self.name}"
 
@@ -106,6 +110,10 @@ class Rename(Wish):
     action: Literal["rename"] = "rename"
     name: Name
     to: Name
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        return (self.name,)
 
     @property
     def words(self) -> str:
@@ -118,6 +126,10 @@ class Merge(Wish):
     action: Literal["merge"] = "merge"
     names: Annotated[tuple[Name, ...], AfterValidator(_several)]
     into: Annotated[str, _words(MAX_NAME, needed=False)] = ""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        return self.names
 
     @property
     def words(self) -> str:
@@ -164,13 +176,15 @@ class ChangeBudget(Wish):
 
 
 class HeededMark(_Line):
-    """After how many questions the run has heeded the wish on line `event`. Of a budget: instead of which one, for
-    another one in the settings outranks it."""
+    """After how many questions the run has heeded the wish on line `event`; `in_rest` once no more were to come, while
+    the examples that were not compared were labelled. Of a budget: instead of which one, for another one in the
+    settings outranks it."""
 
     action: Literal["heeded"] = "heeded"
     event: int
     queries: int
     instead_of: str = ""
+    in_rest: bool = False
 
 
 class SettledMark(_Line):

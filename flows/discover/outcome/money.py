@@ -19,12 +19,20 @@ class Spent:
 
     def allow(self, budget: Money) -> None:
         """Another budget from now on."""
-        for one in (self.recorded, self.cheap):
-            if one is not None:
-                one.allow(budget)
+        for one in self._both:
+            one.allow(budget)
+
+    def halt(self) -> None:
+        """Nothing more is asked."""
+        for one in self._both:
+            one.halt()
+
+    @property
+    def _both(self) -> list[Recorded | RecordedCrowd]:
+        return [one for one in (self.recorded, self.cheap) if one is not None]
 
     def _sum(self, name: str) -> int:
-        return int(sum(getattr(one, name) for one in (self.recorded, self.cheap) if one is not None))
+        return int(sum(getattr(one, name) for one in self._both))
 
     @property
     def cost(self) -> int:

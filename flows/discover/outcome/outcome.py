@@ -226,12 +226,11 @@ class Outcome:
             raise AnswersUnusable.leaving(written, self.unusable.lines()[0])
 
     def _per_question(self) -> PerQuestion:
-        """What questions brought and took, apart from the labels."""
+        """What questions brought and took, apart from the labels of all examples."""
         answers = [answer for _, answer in self.progress.asked]
-        questions, labels = (
-            sum(answer.cost for answer in answers),
-            sum(vote.cost for one in self.progress.findings for vote in (*one.ballot.answers, *one.checks)),
-        )
+        votes = [vote for one in self.progress.findings for vote in (*one.ballot.answers, *one.checks)]
+        votes += [vote for ballot in self.rest[len(self.progress.given) :] for vote in ballot.answers]
+        questions, labels = (sum(one.cost for one in asked) for asked in (answers, votes))
         found = max(len(self.progress.findings), 1)
         return PerQuestion(
             most=self.settings.per_question or 1,

@@ -2,6 +2,8 @@
 
 from flows.discover.price.forecast import (
     AGREE,
+    LOW_DETAIL,
+    PROVIDER_BATCH,
     PricedPlan,
     RunForecast,
     about_usd,
@@ -30,6 +32,8 @@ from flows.discover.price.rehearsal import (
 __all__ = [
     "AGREE",
     "FOUND",
+    "LOW_DETAIL",
+    "PROVIDER_BATCH",
     "SAMPLE",
     "AskedShares",
     "Measuring",

@@ -28,7 +28,7 @@ from flows.discover.price.rehearsal import (
 )
 from flows.discover.rest import label_rest
 from flows.discover.settings import WORKING_SET, DiscoverSettings
-from flows.oracle_specs import OracleSpec
+from flows.oracle_specs import OracleSpec, at_low_detail
 from models import MICRO, Money, Oracle, Panel, in_usd, rows_save
 from sources import Example
 
@@ -175,8 +175,9 @@ def price_of(prepared: Prepared) -> PriceRange:
     def discover(rehearsal: RehearsedOracle) -> Progress:
         settings, examples = sampled.settings, sampled.compared
         panel = Panel(prepared.knowing(rehearsal), examples, settings.votes)
-        limits = Limits(settings.queries, settings.batch, voters=settings.voters, per_question=prepared.features_each)
-        limits = replace(limits, exemplars=settings.exemplars)
+        limits = Limits(settings.queries, settings.batch or 1, voters=settings.voters)
+        limits = replace(limits, per_question=prepared.features_each, exemplars=settings.exemplars)
+        limits = replace(limits, label_every=settings.label_every)
         looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label, prepared.labelled)
         strategy = RandomQuestions(form, len(examples))
         sameness = Sameness(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None
@@ -290,6 +291,10 @@ def what_is_kept(prepared: Prepared) -> str:
     if expected.most_left:
         most = in_usd(expected.most_left, 2, at_most=True)
         left += f", likely {in_usd(expected.left, 2, at_most=True)}, at most {most}"
+    budget = prepared.settings.budget_micro
+    if budget is not None and budget - expected.spent < expected.left:
+        left += f"; the budget of {in_usd(budget)} is less, so the last features may be labelled in part: ask fewer "
+        left += "questions with --queries"
     if expected.kept:
         return f"kept {expected.kept:,} answers, {left}"
     return f"{expected.examples} examples, {expected.oracle}: {left}"
@@ -300,22 +305,44 @@ def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
     if not is_paid(prepared.oracle, prepared.compared):
         return
     settings, n = prepared.settings, len(prepared.dataset.examples)
+    at_once = {"batch": 1, "label_every": None}
     if settings.elicit_on == WORKING_SET and settings.label_rest:
-        changed = settings.model_copy(update={"elicit_on": n, "label_rest": False})
+        changed = settings.model_copy(update={"elicit_on": n, "label_rest": False} | at_once)
         words = "all examples are compared, and labelled with each feature as it is found"
-        yield _plan("feature by feature", f"--elicit-on {n}", words, prepared, changed)
+        yield _plan("feature by feature", words, f"--elicit-on {n} --batch 1", prepared, changed)
+    if settings.label_every:
+        words = "the features of each question are labelled before the next one is chosen"
+        yield _plan("labels after each question", words, "--batch 1", prepared, settings.model_copy(update=at_once))
     if settings.elicit_on is None and n > WORKING_SET and rows_save(prepared.oracle):
         changed = settings.model_copy(update={"elicit_on": WORKING_SET, "label_rest": True})
         words = f"{WORKING_SET} examples are compared; all others are labelled at the end, every feature in one request"
-        yield _plan("in rows at the end", f"--elicit-on {WORKING_SET} --label-rest", words, prepared, changed)
+        yield _plan("in rows at the end", words, f"--elicit-on {WORKING_SET} --label-rest", prepared, changed)
     yield from _predicted_plan(prepared)
+    yield from _low_detail_plan(prepared)
     if OracleSpec.parse(settings.labeller or settings.oracle).kind == "openai" and not settings.provider_batch:
         changed = settings.model_copy(update={"provider_batch": True})
-        words = "labels travel in the provider's batches: half the price, and up to a day for each"
-        yield _plan("by provider batch", "--provider-batch", words, prepared, changed)
+        yield _plan(*PROVIDER_BATCH, "--provider-batch", prepared, changed)
 
 
 AGREE = 0.95  # of the plan that predicts
+# Plans by what they are called, and what they change.
+PROVIDER_BATCH = (
+    "by provider batch",
+    "labels travel in the provider's batches: half the price, and up to a day for each",
+)
+LOW_DETAIL = (
+    "pictures at low detail",
+    "the server looks at a picture as a whole, not in tiles: for less, and small things in it may be missed",
+)
+
+
+def _low_detail_plan(prepared: Prepared) -> Iterator[PricedPlan]:
+    settings = prepared.settings
+    who = "labeller" if settings.labeller else "oracle"
+    other = at_low_detail(settings.labeller or settings.oracle)
+    if other is not None and any(example.image for example in prepared.dataset.examples):
+        changed = settings.model_copy(update={who: other})
+        yield _plan(*LOW_DETAIL, f"detail=low in --{who}", prepared, changed)
 
 
 def _predicted_plan(prepared: Prepared) -> Iterator[PricedPlan]:
@@ -323,9 +350,9 @@ def _predicted_plan(prepared: Prepared) -> Iterator[PricedPlan]:
     shares = _shares(replace(prepared, settings=settings))
     if prepared.settings.agree is None and shares is not None and shares.saves:
         options = f"--elicit-on {settings.elicit_on} --agree {AGREE}"
-        yield _plan(f"predicted at {AGREE:.0%}", options, shares.words(AGREE), prepared, settings)
+        yield _plan(f"predicted at {AGREE:.0%}", shares.words(AGREE), options, prepared, settings)
 
 
-def _plan(name: str, options: str, changes: str, prepared: Prepared, settings: DiscoverSettings) -> PricedPlan:
+def _plan(name: str, changes: str, options: str, prepared: Prepared, settings: DiscoverSettings) -> PricedPlan:
     oracle = build_crowd(settings, prepared.dataset, prepared.store)
     return PricedPlan(name, options, changes, price_of(Prepared(settings, prepared.dataset, oracle, prepared.store)))

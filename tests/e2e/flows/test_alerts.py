@@ -33,7 +33,7 @@ class Changing(World):
 
 @pytest.fixture
 def heard(prefect_url: str) -> Iterator[list[str]]:
-    """What a chat program is told by all five, on a server that has them."""
+    """What all five send to a chat program, on a server that has them."""
     password = os.environ["PREFECT_API_AUTH_STRING"]
     settings = {PREFECT_API_URL: prefect_url, PREFECT_API_AUTH_STRING: password}
     with (

@@ -207,8 +207,8 @@ def test_the_page_takes_a_newcomer_to_a_scheduled_run_that_survives_restarts(
     assert len(labels) == 100
     assert labels["glasses"].notna().all()
     a_scheduled_run_happens(terminal)
-    a_used_up_budget_is_told(terminal)
-    a_violated_contract_is_told_and_the_table_stays(terminal)
+    a_used_up_budget_is_reported(terminal)
+    a_violated_contract_is_reported_and_the_table_stays(terminal)
     database_and_server_are_restarted_in_the_middle(terminal, postgres)
     the_worker_is_killed_in_the_middle(terminal)
     a_scheduled_run_happens(terminal)
@@ -244,13 +244,13 @@ def ears(terminal: Terminal) -> Iterator[list[str]]:
         yield heard
 
 
-def a_used_up_budget_is_told(terminal: Terminal) -> None:
+def a_used_up_budget_is_reported(terminal: Terminal) -> None:
     with ears(terminal) as heard:
         enrich(terminal, oracle="simulated?price=0.01", budget="0.05", out="enriched/dear")
         until(lambda: any("raise --budget" in one for one in heard), "the notification")
 
 
-def a_violated_contract_is_told_and_the_table_stays(terminal: Terminal) -> None:
+def a_violated_contract_is_reported_and_the_table_stays(terminal: Terminal) -> None:
     table = terminal.folder / "enriched" / "faces" / "labels.parquet"
     before = table.read_bytes()
     (terminal.folder / "expect.json").write_text('{"rows": {"max": 10}}')

@@ -61,6 +61,7 @@ def test_a_discovery_collects_its_batch_with_a_smaller_budget_and_stops_then(
         dataset=str(dataset),
         oracle=oracle(server),
         queries=4,
+        batch=1,
         per_question=1,
         store=str(store),
         out=str(tmp_path / "run"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from benchmarks.price.estimates import Case, cases, outcome_of
 from flows.__main__ import main
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery, plans_of
+from flows.discover.price import forecast_discovery, plans_of, what_is_kept
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Feature, Label, Measured
 from models.prices import parse_price
@@ -76,6 +77,15 @@ def test_a_crowd_with_a_server_that_was_never_probed_is_forecast_without_a_reque
         assert expected.price.likely.cost > 50_000
 
 
+def test_a_budget_that_is_less_than_the_likely_price_is_told_before_it_is_spent(
+    server: FakeOpenAI, tmp_path: Path
+) -> None:
+    said = [what_is_kept(prepare(settings_for(server, tmp_path, budget=budget))) for budget in ("0.0001", "1")]
+    told = "; the budget of 0.0001 USD is less, so the last features may be labelled in part: ask fewer questions"
+    assert [told in line for line in said] == [True, False], said
+    assert server.requests == []
+
+
 def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
     from flows.discover import run_discovery
 
@@ -98,6 +108,25 @@ def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
         kept = forecast_discovery(prepare(settings))
         assert kept.kept > 0
         assert kept.left < kept.price.likely.cost
+
+
+def test_plans_for_pictures_tell_what_low_detail_and_provider_batches_save(
+    server: FakeOpenAI, tmp_path: Path, capsys: Printed
+) -> None:
+    faces = settings_for(server, tmp_path, dataset="datasets/faces", elicit_on=20, batch=1)
+    given = ["enrich", "datasets/faces", "--features", "hat: A hat.", "--store", str(tmp_path / "store.sqlite")]
+    command = [*given, "--oracle", faces.oracle, "--out", str(tmp_path / "table")]
+    discovery = forecast_discovery(prepare(faces), plans_of).to_json()
+    assert main(["estimate", *command, "--json"]) == 0
+    for found in (discovery, json.loads(capsys.readouterr().out)):
+        prices = {plan["name"]: plan["usd_about"] / found["usd_about"] for plan in found["plans"]}
+        assert prices["pictures at low detail"] == pytest.approx(1 / 3, abs=0.05)  # 2,833 of 8,500 tokens
+        assert prices["by provider batch"] < 0.6
+    chosen = faces.model_copy(update={"oracle": f"{faces.oracle}&detail=high"})
+    texts = settings_for(server, tmp_path)
+    patches = faces.model_copy(update={"oracle": faces.oracle.replace("gpt-4o-mini", "gpt-4.1-mini")})
+    for other in (chosen, texts, patches):
+        assert "pictures at low detail" not in [plan.name for plan in plans_of(prepare(other))]
 
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o", "gpt-4.1-mini", "o1", "openai/gpt-4o-mini", "other"])
@@ -126,9 +155,9 @@ def test_a_script_that_says_nothing_about_money_ends_before_anything_is_spent(
     server: FakeOpenAI, tmp_path: Path, capsys: Printed
 ) -> None:
     assert discover(server, tmp_path) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("error: openai:gpt-4o-mini will likely cost ")
-    assert "give --budget USD, or --yes" in told
+    refusal = capsys.readouterr().err.splitlines()[-1]
+    assert refusal.startswith("error: openai:gpt-4o-mini will likely cost ")
+    assert "give --budget USD, or --yes" in refusal
     assert server.count(CHAT) == 0
     command = [str(texts_table(tmp_path, 12)), "--features", "cat: A cat.", "--store", str(tmp_path / "store.sqlite")]
     oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price={PRICE}"
@@ -136,7 +165,7 @@ def test_a_script_that_says_nothing_about_money_ends_before_anything_is_spent(
     assert main(["compare", *command, "--oracles", oracle, "--out", str(tmp_path / "both")]) == 2
     assert main(["estimate", "enrich", *command, "--oracle", oracle, "--out", str(tmp_path / "table")]) == 0
     assert main(["estimate", "compare", *command, "--oracles", oracle]) == 0
-    assert capsys.readouterr().out.count("likely") == 2
+    assert capsys.readouterr().out.count(": likely ") == 2
     assert server.count(CHAT) == 0
 
 

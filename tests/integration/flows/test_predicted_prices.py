@@ -1,4 +1,4 @@
-"""What predicted labels cost is forecast, and what they saved is told: in enrich.json, run.json and by costs."""
+"""What predicted labels cost is forecast, and what they saved is reported: in enrich.json, run.json and by costs."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_a_discovery_lists_the_plan_that_predicts_and_tells_what_it_saved(
     assert saved["predicted_labels"] == outcome.predicted.count > 0
     assert saved["predicted_usd"] == pytest.approx(outcome.predicted.count / 1000)
     assert main(["costs", "--store", str(world.folder / "store.sqlite")]) == 0
-    told = f"{saved['predicted_labels']:,} labels were predicted: asked, they would have cost about"
-    assert told in " ".join(capsys.readouterr().out.split())
+    sentence = f"{saved['predicted_labels']:,} labels were predicted: asked, they would have cost about"
+    assert sentence in " ".join(capsys.readouterr().out.split())
 
 
 def test_too_few_examples_have_no_plan_that_predicts(tmp_path: Path) -> None:

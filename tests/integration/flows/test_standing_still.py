@@ -56,9 +56,9 @@ def test_it_is_said_while_no_answer_comes_and_not_while_some_do() -> None:
     assert heard.logged[:2] == ["5 answers so far, 1.0000 USD", "11 answers so far, 0.0000 USD"]
     assert heard.said[0].startswith("no answer for 0 min, waiting for openai:gpt-4o-mini: 8 requests under way, ")
     assert heard.said[0].endswith("2 to be sent again; the latest failed: host answers 503")
-    told = len(heard.said)
+    notices = len(heard.said)
     time.sleep(0.3)
-    assert len(heard.said) == told, "the thread ends with the run"
+    assert len(heard.said) == notices, "the thread ends with the run"
 
 
 @pytest.mark.usefixtures("_quick_minutes")

@@ -34,11 +34,11 @@ def test_the_instruments_tell_what_the_store_tells(tmp_path: Path) -> None:
         observe(provider.get_meter("twothirds"), store.metrics.samples)
         data: Any = reader.get_metrics_data()
     [scope] = data.resource_metrics[0].scope_metrics
-    told = {metric.name: metric.data.data_points for metric in scope.metrics if metric.data.data_points}
-    asked = [point.value for point in told["twothirds.questions"] if point.attributes["source"] == "asked"]
+    points = {metric.name: metric.data.data_points for metric in scope.metrics if metric.data.data_points}
+    asked = [point.value for point in points["twothirds.questions"] if point.attributes["source"] == "asked"]
     assert sum(asked) == summary["paid_calls"] == 24
-    assert sum(point.value for point in told["twothirds.cost_dollars"]) == pytest.approx(summary["cost_usd"])
-    assert told["twothirds.run_ended_timestamp_seconds"]
+    assert sum(point.value for point in points["twothirds.cost_dollars"]) == pytest.approx(summary["cost_usd"])
+    assert points["twothirds.run_ended_timestamp_seconds"]
     provider.shutdown()
 
 

@@ -88,10 +88,10 @@ def test_recorded_votes_choose_the_value_that_was_voted_for(tmp_path: Path) -> N
         "example,feature,worker,label\ne0,black hair,w,1\ne0,red hair,w,0\ne1,black hair,w,1\ne1,red hair,w,1\n"
     )
     votes, examples = RecordedVotes(path), texts(3)
-    told = answered(votes, [Family(HAIR), *(Choose(COLOUR, HAIR, example) for example in examples)])
-    assert (told[0].feature, told[0].shown) == (Feature("hair colour"), (0, 1, 2))
-    assert [one.shown for one in told[1:]] == [(0,), (), ()]
-    assert [one.note for one in told[2:]] == [SEVERAL, "not in the table of recorded votes"]
+    answers = answered(votes, [Family(HAIR), *(Choose(COLOUR, HAIR, example) for example in examples)])
+    assert (answers[0].feature, answers[0].shown) == (Feature("hair colour"), (0, 1, 2))
+    assert [one.shown for one in answers[1:]] == [(0,), (), ()]
+    assert [one.note for one in answers[2:]] == [SEVERAL, "not in the table of recorded votes"]
 
 
 @pytest.mark.slow
@@ -101,13 +101,13 @@ def test_the_model_that_ships_chooses_among_the_values() -> None:
     names = [f"{colour} background" for colour in ("grey", "blue", "yellow", "pink")]
     columns = [data.truth.columns.index(name) for name in names]
     values, shown = tuple(map(Feature, names)), data.examples[:24]
-    family, *told = answered(
+    family, *answers = answered(
         ContrastiveOracle(), [Family(values[:3]), *(Choose(Feature("background"), values, one) for one in shown)]
     )
     assert family.feature == Feature("background colour")
     assert [one.feature.name for one in family.more] == ["pink background"]  # of its vocabulary
     true = data.truth.matrix[:24, columns].argmax(axis=1)
-    assert np.mean([one.shown == (place,) for one, place in zip(told, true.tolist(), strict=True)]) >= 0.9
+    assert np.mean([one.shown == (place,) for one, place in zip(answers, true.tolist(), strict=True)]) >= 0.9
 
 
 def test_a_local_model_is_asked_in_words(tmp_path: Path) -> None:

@@ -59,11 +59,11 @@ def test_a_server_is_asked_once_for_the_price_that_is_booked(store: Store, level
 
 def test_a_quote_that_is_not_in_the_text_is_asked_for_again(store: Store) -> None:
     class Inventive(Mind):
-        told = 0
+        calls = 0
 
         def why(self, page: Page) -> dict[str, object]:  # noqa: ARG002
-            self.told += 1
-            return {"has": True, "reason": "It says so.", "quote": "a cat" if self.told > 1 else "a kitten"}
+            self.calls += 1
+            return {"has": True, "reason": "It says so.", "quote": "a cat" if self.calls > 1 else "a kitten"}
 
     with FakeOpenAI(Inventive()) as server:
         config = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("key"), price=PRICE)

@@ -33,7 +33,7 @@ def test_the_page_has_the_table_of_the_program() -> None:
     assert documented() == list(ENDINGS)
 
 
-def test_no_two_endings_are_told_alike() -> None:
+def test_no_two_endings_are_worded_alike() -> None:
     assert len({one.name for one in ENDINGS}) == len({one.event for one in ENDINGS}) == len(ENDINGS)
     own = [one.status for one in ENDINGS if one.status not in SHARED]
     assert len(set(own)) == len(own)

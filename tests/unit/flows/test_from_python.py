@@ -82,7 +82,7 @@ def test_a_script_and_a_terminal_shell_are_shown_nothing(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("words", [["-m", "flows", "--help"], ["-c", "import flows"]], ids=["command", "import"])
-def test_a_package_that_hides_ours_is_told_in_one_line(tmp_path: Path, words: list[str]) -> None:
+def test_a_package_that_hides_ours_is_reported_in_one_line(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "__init__.py").touch()
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a run does when Prefect's API fails: which errors count, and that it is told once."""
+"""What a run does when Prefect's API fails: which errors count, and that it is reported once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_only_requests_to_prefect_count(error: Exception, of_prefect: bool) -> N
         assert is_failure_of_prefect(error) is of_prefect
 
 
-def test_it_is_told_once_and_tasks_become_plain_functions() -> None:
+def test_it_is_reported_once_and_tasks_become_plain_functions() -> None:
     said, asked = Said(), []
 
     def tell() -> None:

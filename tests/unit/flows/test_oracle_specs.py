@@ -133,8 +133,8 @@ def test_a_secret_is_refused_and_not_repeated(parameters: str) -> None:
 
 def test_what_the_data_is_about_may_have_lines_and_any_script_and_nothing_else_may() -> None:
     about = "手工家具。\n- 价格\n" * 300
-    told = with_brief("openai:m?price=1,2", about.strip(), None)
-    assert dict(OracleSpec.parse(told).parameters)["about"] == about.strip()
+    spec = with_brief("openai:m?price=1,2", about.strip(), None)
+    assert dict(OracleSpec.parse(spec).parameters)["about"] == about.strip()
     for text in ("openai:m?avoid=a%0Ab", "openai:m%0Ab", "openai:m?about=a\nb", "openai:m?about=a%1Bb"):
         with pytest.raises(OracleError, match="cannot be printed"):
             OracleSpec.parse(text)

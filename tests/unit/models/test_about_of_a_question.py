@@ -1,4 +1,4 @@
-"""What a person says of the data while a run goes on is told with the comparisons to come, and priced with them."""
+"""What a person says of the data while a run goes on is shown with the comparisons to come, and priced with them."""
 
 from __future__ import annotations
 

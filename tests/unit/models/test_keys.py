@@ -33,7 +33,7 @@ from models.oracle import (
 )
 from sources.dataset import Example
 from sources.load import digest_of_text
-from store.ledger.answers import KEY_LENGTH, PREFIX_LENGTH
+from store.ledger.keys import KEY_LENGTH, PREFIX_LENGTH
 
 TRICKY = [
     "",

@@ -149,7 +149,7 @@ def test_estimate_says_calls_and_money_and_spends_nothing(capsys: pytest.Capture
 
 
 def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
-    prefect_url: str, tmp_path: Path, fresh: list[str]
+    prefect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: list[str]
 ) -> None:
     options = ["--oracle", "simulated?price=0.001", "--queries", "6", "--yes", "--json", *fresh]
     first = run("discover", FACES, *options, PREFECT_API_URL=prefect_url)
@@ -173,23 +173,26 @@ def test_discover_writes_a_run_folder_and_a_repetition_pays_nothing(
     assert repeated["settings"] == summary["settings"]
     assert before == {name: (tmp_path / "run" / name).read_bytes() for name in before}
 
-    costs = run("costs", str(tmp_path / "run"), "--json", "--store", str(tmp_path / "store.sqlite"))
-    lines = json.loads(costs.stdout)
+    assert main(["costs", str(tmp_path / "run"), "--json", "--store", str(tmp_path / "store.sqlite")]) == 0
+    lines = json.loads(capsys.readouterr().out)
     assert sum(line["paid"] for line in lines) == summary["paid_calls"] * 1000
     assert sum(line["cached_worth"] for line in lines) == summary["paid_calls"] * 1000
     assert {line["kind"] for line in lines} == {"two-of-three", "label"}
 
 
-def test_a_budget_stops_a_run_with_partial_results_and_a_higher_one_goes_on(prefect_url: str, fresh: list[str]) -> None:
+@pytest.mark.usefixtures("prefect_url")
+def test_a_budget_stops_a_run_with_partial_results_and_a_higher_one_goes_on(
+    capsys: pytest.CaptureFixture[str], fresh: list[str]
+) -> None:
     options = ["--oracle", "simulated?price=0.01", "--queries", "4", "--json", *fresh]
-    first = run("discover", FACES, *options, "--budget", "1.50", PREFECT_API_URL=prefect_url)
-    assert first.returncode == 3, first.stderr
-    stopped = json.loads(first.stdout)
+    assert main(["discover", FACES, *options, "--budget", "1.50"]) == 3
+    first = capsys.readouterr()
+    stopped = json.loads(first.out)
     assert stopped["stopped_because"] == "budget"
     assert stopped["cost_usd"] == pytest.approx(1.50)
-    assert "raise --budget" in first.stderr
-    second = run("discover", FACES, *options, "--budget", "5", PREFECT_API_URL=prefect_url)
-    finished = json.loads(second.stdout)
+    assert "raise --budget" in first.err
+    assert main(["discover", FACES, *options, "--budget", "5"]) == 0
+    finished = json.loads(capsys.readouterr().out)
     assert finished["stopped_because"] == "queries"
     assert finished["cost_usd"] + stopped["cost_usd"] == pytest.approx((4 + 100 * finished["features"]) * 0.01)
 

@@ -107,8 +107,8 @@ def test_a_page_in_chromium_can_do_nothing(chromium: Browser, tmp_path: Path, se
             seen.page.route(f"{origin}/attack", lambda route: route.fulfill(body=html, content_type="text/html"))
             seen.page.goto(f"{origin}/attack")
             found = seen.page.evaluate("attack()")
-            told = {what for what in found.values() if what is not None}
-            assert told == {"403 this server answers at its own address only"}
+            refusals = {what for what in found.values() if what is not None}
+            assert refusals == {"403 this server answers at its own address only"}
         assert target.started() == []
     found_in = [
         path for path in tmp_path.rglob("*") if path.is_file() and target.password.encode() in path.read_bytes()

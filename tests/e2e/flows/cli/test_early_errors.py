@@ -1,4 +1,4 @@
-"""What is wrong with the oracle is told before Prefect starts, within seconds, and leaves no process."""
+"""What is wrong with the oracle is reported before Prefect starts, within seconds, and leaves no process."""
 
 from __future__ import annotations
 

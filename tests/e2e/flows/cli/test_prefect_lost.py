@@ -25,7 +25,7 @@ from tests.support.growing_worlds import World
 
 CROWD = "simulated?latency=0.02&width=4"
 TOLD = "no longer answers"
-DEAD_SECONDS, HUNG_SECONDS = 40.0, 120.0  # within which it is told on a busy machine; else it takes 14 s and 54 s
+DEAD_SECONDS, HUNG_SECONDS = 40.0, 120.0  # within which it is reported on a busy machine; else it takes 14 s and 54 s
 
 
 def server_of(command: Command) -> int:
@@ -37,13 +37,13 @@ def server_of(command: Command) -> int:
     raise AssertionError("no server was started")
 
 
-def ended_without_prefect(command: Command, how: signal.Signals = signal.SIGKILL, told: float = 300.0) -> list[str]:
+def ended_without_prefect(command: Command, how: signal.Signals = signal.SIGKILL, within: float = 300.0) -> list[str]:
     """Take the server away when some answers are kept; the lines about it, when the command has ended well."""
     command.wait_until(answers=40)
     os.kill(server_of(command), how)
     began = time.monotonic()
     while TOLD not in (command.folder / "errors").read_text() and command.process.poll() is None:
-        assert time.monotonic() - began < told, "nothing is said"
+        assert time.monotonic() - began < within, "nothing is said"
         time.sleep(0.1)
     status = command.process.wait(300)
     errors = (command.folder / "errors").read_text()
@@ -62,13 +62,13 @@ HOW = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "retries", "told"), HOW)
+@pytest.mark.parametrize(("how", "retries", "within"), HOW)
 def test_a_discovery_goes_on_and_finds_what_it_would_have_found(
-    tmp_path: Path, how: signal.Signals, retries: str, told: float
+    tmp_path: Path, how: signal.Signals, retries: str, within: float
 ) -> None:
     words = ["discover", "datasets/faces", "--oracle", CROWD, "--queries", "10", "--out", str(tmp_path / "run")]
     with started(tmp_path, *words, PREFECT_CLIENT_MAX_RETRIES=retries) as command:
-        [line] = ended_without_prefect(command, how, told)
+        [line] = ended_without_prefect(command, how, within)
     assert TOLD in line
     undisturbed = DiscoverSettings(
         dataset="datasets/faces",

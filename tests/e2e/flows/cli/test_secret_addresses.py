@@ -42,7 +42,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 def leaks(*folders: Path) -> list[str]:
     found = {str(path): b"qzmarked" in content for path, content in written_files(*folders) if path.name != "table.csv"}
     assert len(found) > 8
-    return [path for path, told in found.items() if told]
+    return [path for path, leaked in found.items() if leaked]
 
 
 @pytest.mark.usefixtures("prefect_url")

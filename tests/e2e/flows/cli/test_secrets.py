@@ -30,7 +30,7 @@ Printed = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def server(server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> FakeOpenAI:
-    """One that tells everything it was told."""
+    """One that repeats everything it receives."""
     server.echo = SECRETS
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url.replace("http://", f"http://me:{PASSWORD}@"))
@@ -83,6 +83,8 @@ def test_no_error_line_and_no_traceback_repeats_them(
         str(dataset),
         "--oracle",
         ORACLE,
+        "--queries",
+        "2",
         "--yes",
         "--store",
         str(tmp_path / "s.sqlite"),

@@ -65,7 +65,7 @@ def without_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "run_as_flow", run)
 
 
-def test_everything_that_is_told_agrees(
+def test_everything_that_is_reported_agrees(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without_prefect(monkeypatch)

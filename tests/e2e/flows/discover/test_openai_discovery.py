@@ -79,7 +79,7 @@ def test_an_estimate_sends_nothing_and_says_calls_tokens_and_dollars(
     assert server.requests == []
     each = FEW + MOST_PAIRS  # labels, and whether it means what a known feature means
     assert estimate["calls"] == 8 * (1 + 3 * each), "up to three features a question"
-    in_rows = 8 + 8 * 5  # three features a question, six pictures with all three in a request
+    in_rows = 8 + FEW  # every picture once, with the features of all questions
     assert 0 < estimate["requests"] - in_rows <= 8 * 3 * DOUBTED
     assert 0 < estimate["usd_about"] < estimate["usd"]
     assert estimate["input_tokens"] > estimate["output_tokens"] > 0

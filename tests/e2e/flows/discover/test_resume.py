@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.__main__ import main
 from store import Store
 from tests.support.killed import AFTER_ANSWERS, kill_flows, start_flows
 from tests.support.made import few_faces
@@ -45,14 +46,14 @@ def finish(process: subprocess.Popen[str]) -> dict[str, float]:
     ("kills", "faces"), [(1, 30), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((3, 50), (10, 100)))]
 )
 def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing_twice(
-    kills: int, faces: int, prefect_url: str, tmp_path: Path
+    kills: int, faces: int, prefect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = few_faces(tmp_path / "faces", faces)
     calm, stormy = tmp_path / "calm", tmp_path / "stormy"
     calm.mkdir()
     stormy.mkdir()
-    undisturbed = finish(start(calm, prefect_url, dataset))
-    total = int(undisturbed["paid_calls"])
+    assert main(command(calm, dataset)) == 0
+    total = int(json.loads(capsys.readouterr().out)["paid_calls"])
 
     moments = random.Random(2015)
     for _ in range(kills):

@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert len(printed.splitlines()) == 1
 
 
-def test_inviting_is_told_as_json_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inviting_is_reported_as_json_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert here
     assert main(["review", "invite", "Ann", "Bob", "--base-url", "https://review.example.org", "--json"]) == 0
     assert '"Ann": "https://review.example.org/i/' in capsys.readouterr().out

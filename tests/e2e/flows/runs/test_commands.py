@@ -136,6 +136,7 @@ def test_how_it_was_made_tells_of_the_questions_that_were_asked(folder: Path) ->
         assert (f'<span class="number">{asked[kind]}</span> {words}' in made) if kind in asked else (words not in made)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_target_is_predicted_against_three_controls(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tagging = tagged(folder, folder.parent / "tagging")
     printed = said(capsys, "report", str(folder), "--target", "type", "--tagging", str(tagging), "--json")
@@ -240,12 +241,12 @@ def test_answers_for_a_change_are_paid_once(folder: Path, capsys: pytest.Capture
     parts = [name for name in truth if name not in set(run.features["name"])][:2]  # what the crowd knows about
     arguments = ["features", str(folder), "split", whole, *parts, "--json"]
     uncertain = int((run.labels[whole] != 0).fillna(True).sum())
-    told = json.loads(said(capsys, *arguments, "--yes"))
-    assert set(told["asked"].values()) == {uncertain}
+    paid = json.loads(said(capsys, *arguments, "--yes"))
+    assert set(paid["asked"].values()) == {uncertain}
     first = Run(folder).labels
     said(capsys, "features", str(folder), "undo")
     again = json.loads(said(capsys, *arguments, "--yes"))
-    assert again["usd"] < told["usd"]
+    assert again["usd"] < paid["usd"]
     pd.testing.assert_frame_equal(Run(folder).labels, first)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+from flows.__main__ import main
 
 ROOT = Path(__file__).parents[4]
 
@@ -25,16 +25,7 @@ def test_discover_ends_with_its_report_and_prefect_shows_the_same_numbers(prefec
         "--out",
         str(tmp_path / "run"),
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "flows", "discover", str(ROOT / "datasets" / "zoo"), *options],
-        cwd=ROOT,
-        env=os.environ | {"PREFECT_API_URL": prefect_url},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    assert main(["discover", str(ROOT / "datasets" / "zoo"), *options]) == 0
     assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
     with SyncPrefectClient(prefect_url, auth_string=os.environ["PREFECT_API_AUTH_STRING"]) as client:
         of_zoo = ArtifactFilter(key=ArtifactFilterKey(like_="features-zoo%"))  # other tests have made hundreds

@@ -24,7 +24,7 @@ def page_of(found: OracleComparison, world: str) -> str:
     return " ".join(render_comparison(found, load_dataset(world)).split())
 
 
-def test_who_says_no_to_everything_is_told_to_be_no_better_than_that(tmp_path: Path) -> None:
+def test_who_says_no_to_everything_is_reported_to_be_no_better_than_that(tmp_path: Path) -> None:
     world = make_world(tmp_path, n=60)
     never = [(row["id"], feature, "w", 0) for row in truth_of(world) for feature in FEATURES]
     found = compared(tmp_path, world, write_votes(tmp_path / "never.csv", never), votes=1, comparisons=0)
@@ -38,7 +38,7 @@ def test_who_knows_is_not(tmp_path: Path) -> None:
     assert not [line for line in verdict_of(found) if "no better" in line]
 
 
-def test_votes_that_err_alike_are_told(tmp_path: Path) -> None:
+def test_votes_that_err_alike_are_reported(tmp_path: Path) -> None:
     """Errors in common are 1 where every vote repeats the first, and about 0 where votes are coins."""
     world = make_world(tmp_path, n=200)
     oracles = ("simulated?flip=0.2&shared=1", "simulated?flip=0.2")
@@ -56,7 +56,7 @@ def test_without_labels_there_is_nothing_to_compare_with() -> None:
     assert Reference(None, "none", "nothing").without_looking is None
 
 
-def test_who_gives_one_label_to_every_example_is_told_to_do_so(tmp_path: Path) -> None:
+def test_who_gives_one_label_to_every_example_is_reported(tmp_path: Path) -> None:
     world = make_world(tmp_path, n=40)
     rows = [(row["id"], feature, row[feature]) for row in truth_of(world) for feature in FEATURES]
     votes = [(name, feature, "w", int(feature == "beard" and value == "1")) for name, feature, value in rows]

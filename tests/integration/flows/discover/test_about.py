@@ -69,9 +69,9 @@ def test_comparisons_and_labels_begin_with_it(dataset: Path, version: int) -> No
 def test_the_decisions_endpoint_is_told_too(dataset: Path) -> None:
     with FakeOpenAI(Mind(WORDS), Abilities(decisions=True)) as server:
         discovered(server, dataset, about=ABOUT)
-        told = user_texts(server, DECISIONS)
-    assert told
-    assert all(text.startswith("About the data: ") for text in told)
+        texts = user_texts(server, DECISIONS)
+    assert texts
+    assert all(text.startswith("About the data: ") for text in texts)
 
 
 def test_runs_that_differ_in_it_share_no_answer_and_one_without_it_pays_for_nothing_again(dataset: Path) -> None:
@@ -120,6 +120,6 @@ def test_hostile_words_stay_in_their_quotation() -> None:
 
 
 def test_parameters_of_the_oracle_stay() -> None:
-    told = with_brief("openai:m?price=1,2&detail=low", "a & b", "c=d")
-    assert told == "openai:m?price=1,2&detail=low&about=a%20%26%20b&avoid=c%3Dd"
-    assert with_brief(told, None, None) == told
+    spec = with_brief("openai:m?price=1,2&detail=low", "a & b", "c=d")
+    assert spec == "openai:m?price=1,2&detail=low&about=a%20%26%20b&avoid=c%3Dd"
+    assert with_brief(spec, None, None) == spec

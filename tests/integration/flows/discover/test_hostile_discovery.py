@@ -77,7 +77,7 @@ def test_with_three_replies_in_ten_bad_the_labels_are_those_of_a_good_server(
 @pytest.mark.parametrize(
     "way", ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
 )
-def test_usage_that_cannot_be_believed_changes_no_label_and_is_booked_above_what_was_told(
+def test_usage_that_cannot_be_believed_changes_no_label_and_is_booked_above_what_was_reported(
     server: FakeOpenAI, dataset: Path, tmp_path: Path, way: str
 ) -> None:
     discovered(server, dataset, tmp_path / "good", way)

@@ -57,18 +57,18 @@ def test_texts_of_every_kind_go_through_a_whole_discovery(tmp_path: Path) -> Non
     assert "<img src=x" not in page
 
 
-def test_tables_in_other_encodings_are_read_or_told_on_one_line(tmp_path: Path) -> None:
+def test_tables_in_other_encodings_are_read_or_reported_on_one_line(tmp_path: Path) -> None:
     from sources.errors import DatasetError
 
     table = "id,text\r\na,Äpfel\r\nb,Birnen\r\n"
-    read, told = set(), set()
+    read, refused = set(), set()
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "shift_jis"):
         path = tmp_path / f"{encoding}.csv"
         path.write_bytes(table.encode(encoding, "replace"))
         try:
             examples = load_dataset(str(path)).examples
         except DatasetError as error:
-            told.add(encoding)
+            refused.add(encoding)
             line = str(error)
             assert printable(line) == line
             assert encoding in line
@@ -77,4 +77,4 @@ def test_tables_in_other_encodings_are_read_or_told_on_one_line(tmp_path: Path) 
             assert examples[-1].text == "Birnen"
             assert all("\0" not in (one.text or "") and one.id in ("a", "b") for one in examples)
     assert {"utf-8", "utf-8-sig"} <= read
-    assert read | told == {"utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "shift_jis"}
+    assert read | refused == {"utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "shift_jis"}

@@ -77,9 +77,9 @@ def test_a_bad_name_is_asked_again_once_and_recorded(store: Store, name: str) ->
         assert BAD[name] in answer.note
         assert len(answer.note) < 300
         assert store.runs.spent("scope") == (server.spent(PRICE), 0)
-        told = server.bodies(CHAT)[-1]["messages"]
-        assert [turn["role"] for turn in told] == ["system", "user", "assistant", "user"]
-        assert BAD[name] in told[-1]["content"]
+        messages = server.bodies(CHAT)[-1]["messages"]
+        assert [turn["role"] for turn in messages] == ["system", "user", "assistant", "user"]
+        assert BAD[name] in messages[-1]["content"]
         sent = server.count(CHAT)
         again = asked(server, store, memory)
         assert server.count(CHAT) == sent

@@ -82,7 +82,7 @@ def test_a_budget_that_ends_it_leaves_what_was_asked_and_predicts_nothing(world:
 
 class PartlyTold(TellingWorld):
     shares = (0.5, 0.3, 0.08)
-    untold = ("red",)
+    unnamed = ("red",)
 
 
 def test_what_was_only_looked_at_is_neither_asked_nor_predicted(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pandas as pd
 import pytest
 
+from flows.cli.options import read_options
 from flows.discover.findings import StopReason
 from flows.discover.flow import run_discovery
 from flows.discover.outcome import Outcome
@@ -19,8 +20,10 @@ from flows.discover.preparation import prepare
 from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from models.oracle import AnswersPending
+from flows.errors import UsageError
+from models.oracle import MICRO, AnswersPending
 from models.prices import parse_price
+from reports.run.files import RunError
 from store import Store
 from tests.support.fake_openai import CHAT, DECISIONS, Abilities, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
@@ -43,6 +46,7 @@ def discovered(server: FakeOpenAI, dataset: Path, name: str = "run", **changes: 
     given: dict[str, Any] = {
         "oracle": oracle(server),
         "queries": QUERIES,
+        "batch": 1,  # the server finds what labels lead to
         "per_question": 1,
         "look": 0,
         "store": str(dataset.parent / "store.sqlite"),
@@ -121,6 +125,62 @@ def test_above_five_thousand_the_others_are_labelled_on_request_only() -> None:
     assert planned(5_001, strategy="tagging") == (2_000, False)
     assert planned(400, elicit_on=50) == (50, False)
     assert planned(400, target="species") == (None, False)
+
+
+def test_labels_wait_for_twenty_questions_where_an_example_costs_less_with_more_of_them() -> None:
+    def rounds(**changes: Any) -> tuple[int | None, int | None]:
+        rows = changes.pop("rows_save", True)
+        settings = DiscoverSettings(dataset="d", **{"oracle": "openai:m"} | changes).resolved(50, rows_save=rows)
+        assert settings.resolved(50, rows_save=rows) == settings, "what run.json records stays as it is"
+        return settings.batch, settings.label_every
+
+    assert rounds() == rounds(target="kind") == (1, 20)
+    assert rounds(per_question=5) == (1, 12)
+    assert rounds(per_question=1) == (1, 20)
+    assert rounds(batch=1) == (1, None)
+    assert rounds(batch=8) == (8, None)
+    assert rounds(batch=4, label_every=8) == (4, 8)
+    assert rounds(label_every=1) == rounds(rows_save=False) == rounds(oracle="human", rows_save=False) == (1, None)
+    assert rounds(strategy="adaptive-triple") == (1, None)
+    assert rounds(oracle="human", labeller="openai:m") == rounds(escalate=0.1) == rounds(spot_check=0.1) == (1, None)
+    assert rounds(labeller="openai:other") == rounds(provider_batch=True) == (1, 20)
+    with pytest.raises(UsageError, match=r"^--label-every 3 is less than --batch 8: .* give 8 or more$"):
+        rounds(batch=8, label_every=3)
+    with pytest.raises(UsageError, match="give 1 with tagging"):
+        rounds(strategy="tagging", label_every=3)
+
+
+def test_what_questions_find_is_labelled_together_and_an_example_is_sent_once(
+    server: FakeOpenAI, dataset: Path
+) -> None:
+    outcome = discovered(server, dataset, batch=None, per_question=3)
+    found = len(outcome.progress.findings)
+    assert found > 1
+    asked = labels_asked(server)
+    assert {features for _, features in asked} == {found}
+    assert sum(examples for examples, _ in asked) == EXAMPLES
+
+
+def test_a_run_goes_on_with_the_rounds_that_it_began_with(server: FakeOpenAI, dataset: Path) -> None:
+    def resumed(config: Path) -> Outcome:
+        return run_discovery(prepare(read_options({"config": str(config)}, DiscoverSettings)), run_id=str(uuid4()))
+
+    first = discovered(server, dataset, batch=None)
+    again = resumed(dataset.parent / "run" / "run.json")
+    assert (again.settings, again.settings.label_every) == (first.settings, 20)
+    assert again.recorded.cost == 0 < first.recorded.cost
+
+    by_one = discovered(server, dataset, "before")
+    kept = json.loads((dataset.parent / "before" / "run.json").read_text())
+    assert kept["settings"]["batch"] == 1
+    del kept["settings"]["label_every"]  # as it was written before there was such a setting
+    config = dataset.parent / "before.json"
+    config.write_text(json.dumps(kept))
+    earlier = resumed(config)
+    assert earlier.settings == by_one.settings
+    assert earlier.recorded.cost == 0
+    with pytest.raises(RunError, match=r"holds another run \(without label-every\)"):
+        discovered(server, dataset, "before", batch=None)
 
 
 SLOW = pytest.mark.slow
@@ -257,3 +317,12 @@ def test_the_rest_is_labelled_on_every_kind_of_store(server: FakeOpenAI, dataset
     assert labels_of(dataset).equals(truth(dataset, labels_of(dataset).columns))
     again = discovered(server, dataset, store=store_url)
     assert again.recorded.paid_calls == 0
+
+
+def test_the_cost_of_questions_and_labels_is_all_that_was_paid(server: FakeOpenAI, dataset: Path) -> None:
+    outcome = discovered(server, dataset, per_question=3)
+    each = outcome.summary().per_question
+    assert each is not None
+    in_all, of_each = outcome.recorded.cost / MICRO, each.question_usd + each.label_usd
+    assert 0.93 * in_all < of_each <= in_all, "but for what connecting cost"
+    assert each.usd_per_feature == pytest.approx(of_each / len(outcome.progress.findings), abs=1e-6)

@@ -172,7 +172,7 @@ def test_an_old_run_folder_is_read_with_the_columns_it_lacks(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("refuse", [0.2, 1.0])
-def test_unusable_answers_are_told_everywhere(
+def test_unusable_answers_are_reported_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refuse: float
 ) -> None:
     without_prefect(monkeypatch)

@@ -55,8 +55,8 @@ def test_a_wordy_model_is_asked_and_its_duplicates_are_neither_labelled_in_full_
         other = str(row.twin).removeprefix("same as ")
         assert mind.column_of(str(row.name), str(row.definition)) == mind.column_of(other, defined[other])
     assert (twins["labelled"] < 101).any()
-    told = run.findings.feature_table()["cost_usd"].sum()
-    assert told == pytest.approx(table["cost_usd"].sum()), "what it took to tell them apart is read back"
+    listed = run.findings.feature_table()["cost_usd"].sum()
+    assert listed == pytest.approx(table["cost_usd"].sum()), "what it took to tell them apart is read back"
     assert summary.same.usd > 0
     marks = [interesting and distinct for interesting, distinct in run.findings.marks]
     assert sum(marks) == summary.interesting_distinct == int((table["interesting"] & table["distinct"]).sum())

@@ -65,10 +65,10 @@ class Watch:
         return [moment for moment in self.moments if first <= moment.labels <= last]
 
     def __str__(self) -> str:
-        return "\n".join(self._told(self.tenth(place)) for place in range(TENTHS))
+        return "\n".join(self._described(self.tenth(place)) for place in range(TENTHS))
 
     @staticmethod
-    def _told(tenth: list[Moment]) -> str:
+    def _described(tenth: list[Moment]) -> str:
         start, *_, end = tenth
         labels = end.labels - start.labels
         return (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,13 @@ import pandas as pd
 import pytest
 
 from flows.enrich.batches import Resources
-from flows.enrich.flow import enrich_with
+from flows.enrich.flow import enrich_with, run_flow
 from flows.enrich.settings import EnrichSettings
+from models.contrastive import Vectors
+from models.contrastive.embeddings import Embedder
 from models.contrastive.oracle import SHIPPED, ContrastiveOracle
 from models.oracle import Feature, Label, OracleError, Verdict
+from sources import Example
 from sources.load import load_dataset
 from store import Store
 
@@ -66,7 +71,7 @@ def test_labels_are_those_that_asking_gives_and_the_store_has_a_number_only(
         assert summary["paid_calls"] == len(examples) * len(NAMES)
 
 
-def test_a_feature_that_the_model_does_not_understand_is_refused_and_told(faces: Path, store_url: str) -> None:
+def test_a_feature_that_the_model_does_not_understand_is_refused_and_reported(faces: Path, store_url: str) -> None:
     summary = night(faces, store_url, "headwear; xylophone quartets")
     assert labels(faces)["xylophone quartets"].isna().all()
     assert labels(faces)["headwear"].notna().all()
@@ -119,7 +124,46 @@ def test_a_model_that_was_loaded_ahead_labels_the_same(faces: Path, store_url: s
     resources.close()
 
 
-def test_what_is_wrong_with_a_model_is_told_when_it_is_used(faces: Path, store_url: str) -> None:
+def test_pictures_that_were_looked_at_ahead_need_the_model_no_more(
+    faces: Path, store_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    looked_at: list[int] = []
+    original = Embedder.images
+
+    def images(self: Embedder, examples: Sequence[Example]) -> Vectors:
+        looked_at.append(len(examples))
+        return original(self, examples)
+
+    monkeypatch.setattr(Embedder, "images", images)
+    about = {"features": "; ".join(NAMES), "oracle": "contrastive", "store": store_url}
+    settings = EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about)
+    resources = Resources()
+    resources.load_ahead(settings)
+    assert sum(looked_at) == 12
+    assert enrich_with(settings, resources=resources).to_json()["added"] == 12
+    assert sum(looked_at) == 12
+    resources.load_ahead(settings)  # the run has begun: nothing is done ahead of it
+    assert sum(looked_at) == 12
+    resources.close()
+
+
+@pytest.mark.parametrize(("runner", "ahead"), [("threads", 1), ("dask", 0)])
+def test_a_model_is_loaded_ahead_where_it_will_label(
+    faces: Path, store_url: str, monkeypatch: pytest.MonkeyPatch, runner: str, ahead: int
+) -> None:
+    begun: list[EnrichSettings] = []
+    monkeypatch.setattr(Resources, "load_ahead", lambda _self, settings: begun.append(settings))
+    monkeypatch.setattr("flows.enrich.flow.run_as_flow", lambda *_, **__: None)
+    about = {"features": "; ".join(NAMES), "oracle": "contrastive", "store": store_url, "runner": runner}
+    run_flow(EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about))
+    for thread in threading.enumerate():
+        if thread.name == "load":
+            thread.join()
+    assert len(begun) == ahead
+
+
+def test_what_is_wrong_with_a_model_is_reported_when_it_is_used(faces: Path, store_url: str) -> None:
     about = {"features": "; ".join(NAMES), "oracle": f"contrastive:{faces / 'nowhere'}", "store": store_url}
     settings = EnrichSettings(dataset=str(faces), out=str(faces.parent / "out"), **about)
     resources = Resources()

@@ -38,9 +38,9 @@ def test_a_bad_night_leaves_the_table_and_its_history_as_they_are(world: World) 
     before = files(world)
     world.add(40)
     bad = expecting(world, columns=[{"name": "red", "share": {"max": 0.01}}], rows={"max": 80})
-    with pytest.raises(ContractViolated, match=r"red: 0\.\d+ of 100 rows have it, at most 0\.01 is expected") as told:
+    with pytest.raises(ContractViolated, match=r"red: 0\.\d+ of 100 rows have it, at most 0\.01 is expected") as caught:
         night(world, expect=bad)
-    assert explain(told.value) == (7, str(told.value))
+    assert explain(caught.value) == (7, str(caught.value))
     assert files(world) == before
     said = json.loads((world.folder / "out" / "enrich.json").read_text(encoding="utf-8"))
     assert (said["stopped_because"], said["version"], said["rows"]) == ("contract", 1, 60)
@@ -101,7 +101,7 @@ def test_people_are_waited_for_before_anything_is_expected(world: World) -> None
         night(world, oracle="human", expect=expecting(world, rows={"min": 60}))
 
 
-def test_a_contract_that_cannot_be_read_is_told_before_anything_is_asked(world: World) -> None:
+def test_a_contract_that_cannot_be_read_is_reported_before_anything_is_asked(world: World) -> None:
     with pytest.raises(RunError, match="cannot read"):
         night(world, expect=str(world.folder / "missing.json"))
     assert not (world.folder / "store.sqlite").exists()

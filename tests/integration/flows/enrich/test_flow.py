@@ -171,7 +171,7 @@ def test_two_enrichments_do_not_write_one_table_at_once(world: World) -> None:
         night(world)
 
 
-def test_rows_that_cannot_be_read_are_told_and_left_out(world: World) -> None:
+def test_rows_that_cannot_be_read_are_reported_and_left_out(world: World) -> None:
     world.texts["e000005"] = " "
     world.write()
     summary = night(world)
@@ -191,7 +191,7 @@ def test_hostile_names_survive(world: World) -> None:
     assert json.loads((world.folder / "out" / "enrich.json").read_text())["features"] == [name, "digest"]
 
 
-def test_a_damaged_table_is_told_in_one_line(world: World) -> None:
+def test_a_damaged_table_is_reported_in_one_line(world: World) -> None:
     night(world)
     (world.folder / "out" / "labels.parquet").write_bytes(b"no parquet")
     with pytest.raises(RunError, match=r"restore labels\.previous\.parquet"):
@@ -243,7 +243,7 @@ def test_a_process_of_a_cluster_opens_its_oracle_once_however_many_batches_it_la
     assert opened == ["simulated?price=0.001"]
 
 
-def test_answers_are_told_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
+def test_answers_are_counted_as_they_come_not_only_when_a_batch_is_done(world: World) -> None:
     class Watched(Display):
         def __init__(self) -> None:
             self.seen: list[tuple[int, str]] = []

@@ -103,18 +103,18 @@ def test_files_of_earlier_nights_are_never_touched(world: World) -> None:
     assert {path: after[path] for path in before} == before
 
 
-def test_each_label_is_told_with_who_gave_it_in_which_run(world: World) -> None:
+def test_each_label_is_reported_with_who_gave_it_in_which_run(world: World) -> None:
     night(world, "night one")
     world.add(2)
     night(world, "night two")
-    told = provenance(world)
-    assert len(told) == 32 * 3
-    assert set(told["source"]) == {"asked"}
-    assert told["by"].str.startswith("simulated").all()
-    assert told.groupby("run").size().to_dict() == {"night one-1": 90, "night two-2": 6}
+    labels = provenance(world)
+    assert len(labels) == 32 * 3
+    assert set(labels["source"]) == {"asked"}
+    assert labels["by"].str.startswith("simulated").all()
+    assert labels.groupby("run").size().to_dict() == {"night one-1": 90, "night two-2": 6}
     whole = table(world)
     for name in world.traits:
-        here = told[told["feature"] == name].set_index("id")["label"]
+        here = labels[labels["feature"] == name].set_index("id")["label"]
         assert (here.loc[whole.index] == whole[name].astype(bool)).all()
     counted = query(recipes("sql", world)[1], world)
     assert counted["labels"].sum() == 96
@@ -126,17 +126,17 @@ def test_predicted_labels_are_told_apart_with_their_probability(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     world = TellingWorld(tmp_path / "world", 800)
     summary = night(world, agree=0.9)
-    told = provenance(world)
-    assert summary["predicted_labels"] == (told["source"] == "predicted").sum() > 0
-    predicted = told[told["source"] == "predicted"]
+    labels = provenance(world)
+    assert summary["predicted_labels"] == (labels["source"] == "predicted").sum() > 0
+    predicted = labels[labels["source"] == "predicted"]
     assert predicted["probability"].notna().all()
     surely = predicted[(predicted["probability"] - 0.5).abs() > 0.001]
     assert ((surely["probability"] > 0.5) == surely["label"]).all()
-    assert set(predicted["by"]) != set(told[told["source"] == "asked"]["by"])
-    assert len(told) == 2_400
+    assert set(predicted["by"]) != set(labels[labels["source"] == "asked"]["by"])
+    assert len(labels) == 2_400
 
 
-def test_what_people_correct_is_told_with_who_did_it_and_reaches_the_history(
+def test_what_people_correct_is_reported_with_who_did_it_and_reaches_the_history(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     night(world)
@@ -147,8 +147,8 @@ def test_what_people_correct_is_told_with_who_did_it_and_reaches_the_history(
     night(world, "corrected")
     assert bool(table(world)["red"]["e000004"]) == other
     assert_same(world)
-    told = provenance(world)
-    now = told[told["version"] == 2]
+    labels = provenance(world)
+    now = labels[labels["version"] == 2]
     assert now[["id", "feature", "source", "by", "run"]].to_numpy().tolist() == [
         ["e000004", "red", "corrected", "Ann", "corrected-2"]
     ]
@@ -176,9 +176,9 @@ def test_a_run_that_is_killed_before_its_history_is_written_is_made_up_for(
     assert len(by_duckdb(world)) == 30
     assert night(world, "three")["added"] == 0
     assert_same(world)
-    told = provenance(world)
-    assert told[told["version"] == 2]["run"].isna().all()
-    assert sorted(set(told[told["version"] == 2]["id"])) == [f"e{number:06}" for number in range(30, 34)]
+    labels = provenance(world)
+    assert labels[labels["version"] == 2]["run"].isna().all()
+    assert sorted(set(labels[labels["version"] == 2]["id"])) == [f"e{number:06}" for number in range(30, 34)]
 
 
 def test_a_table_from_before_there_was_a_history_gets_one(world: World) -> None:
@@ -188,6 +188,6 @@ def test_a_table_from_before_there_was_a_history_gets_one(world: World) -> None:
     (world.folder / "out" / "enrich.json").unlink()
     night(world)
     assert_same(world)
-    told = provenance(world)
-    assert len(told) == 90
-    assert told["run"].isna().all()
+    labels = provenance(world)
+    assert len(labels) == 90
+    assert labels["run"].isna().all()

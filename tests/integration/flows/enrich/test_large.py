@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 from flows.enrich.batches import Batch, BatchLabels, Labeller
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
+from models import AnswersPending
 from reports.enrichment import GrowingTable, read_table, write_table
 from sources.dataset import Example, Quarantined
 from sources.load import digest_of_text, iter_examples
@@ -63,6 +66,38 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     after = pq.read_table(out / "labels.parquet")
     assert after.slice(0, ROWS).equals(before)
     assert after.num_rows == ROWS + NEW
+
+
+@pytest.mark.parametrize(("oracle", "patience"), [("simulated", 0.0), ("simulated", 600.0), ("human", 0.0)])
+def test_the_first_questions_wait_for_few_others_unless_people_answer(
+    tmp_path: Path, oracle: str, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.enrich.update.PATIENCE", patience)
+    world = World(tmp_path / "world", 1000)
+    sizes: list[int] = []
+
+    def submit(labeller: Labeller, batch: Batch) -> Future[BatchLabels]:
+        sizes.append(len(batch.examples) * len(batch.features))
+        done: Future[BatchLabels] = Future()
+        done.set_result(labeller(batch))
+        return done
+
+    out = tmp_path / "out"
+    settings = EnrichSettings(
+        dataset=world.spec,
+        features=world.features,
+        oracle=oracle,
+        store=str(tmp_path / "store.sqlite"),
+        out=str(out),
+    )
+    with pytest.raises(AnswersPending) if oracle == "human" else nullcontext():
+        enrich_with(settings, submit=submit)
+    assert sum(sizes) == 1000 * len(world.traits)
+    if oracle == "human" or patience:
+        assert len(sizes) == 1, "what is read in no time shares its requests"
+    else:
+        assert sizes[:3] == [66, 258, 1026]  # whole examples of three labels
+        assert read_table(out).ids == list(world.texts)
 
 
 def test_pictures_that_were_readable_before_are_not_decoded_again(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_cheaper_oracle_labels_first_and_the_dear_one_where_that_is_not_enough
 
 
 class PartlyTold(TellingWorld):
-    untold = ("red",)
+    unnamed = ("red",)
 
 
 def test_what_cannot_be_certified_is_left_on_request_and_not_tried_again_every_night(tmp_path: Path) -> None:

@@ -141,11 +141,11 @@ def test_a_cheaper_chat_model_tells_its_probabilities_and_is_certified_by_them(t
         cheap = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
         plain = night(world, cheap=cheap, agree=0.9, out=str(tmp_path / "plain"))
         sent = len(server.requests)
-        told = night(world, cheap=f"{cheap}&logprobs=true", agree=0.9)
+        with_logprobs = night(world, cheap=f"{cheap}&logprobs=true", agree=0.9)
     bodies = [request.json() for request in server.requests[sent:] if request.path == CHAT]
     assert all(body["logprobs"] is True and body["top_logprobs"] == 5 for body in bodies)
     assert not any("logprobs" in request.json() for request in server.requests[:sent] if request.body)
-    assert told["predicted_labels"] > plain["predicted_labels"] > 0
+    assert with_logprobs["predicted_labels"] > plain["predicted_labels"] > 0
     with Store.open(str(world.folder / "store.sqlite")) as store:
         assert not store.check.problems()
 

@@ -98,7 +98,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(cloud: Clouds, bu
     assert cloud.get(f"{bucket}/runs/two/run.json") == b"{}"
 
 
-def test_a_bucket_that_is_not_there_is_told_before_anything_is_asked(bucket: str, texts: Path) -> None:
+def test_a_bucket_that_is_not_there_is_reported_before_anything_is_asked(bucket: str, texts: Path) -> None:
     missing = bucket.replace("lab", "nobody")
     with pytest.raises(DatasetError, match=f"cannot write to '{missing}/runs'") as caught:
         prepare(discover_settings(texts, f"{missing}/runs"))

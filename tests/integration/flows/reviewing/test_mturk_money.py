@@ -109,8 +109,8 @@ def test_what_the_budget_no_longer_allows_goes_back_to_the_page(
     killed_when(store, monkeypatch, "post", turk)
     claim(store, ["another"], run_id="run", scope="scope", price=1, budget=2 * BOUND)
     turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
-    told = collect(store, turk[0], "production").lines()
-    assert "budget of 0.12 USD of run faces does not allow it" in told[1]
+    lines = collect(store, turk[0], "production").lines()
+    assert "budget of 0.12 USD of run faces does not allow it" in lines[1]
     assert store.runs.spent("scope") == (0, 1)
     ann = store.queue.people.add("ann", "reviewer").id
     assert len(store.queue.leases.next_page(ann, LeaseTerms())) == 5

@@ -81,7 +81,7 @@ def test_the_report_marks_what_was_changed_by_hand(run: Run) -> None:
     assert "Curated by hand" in page
 
 
-def test_damaged_run_folders_are_told_in_one_line(run: Run) -> None:
+def test_damaged_run_folders_are_reported_in_one_line(run: Run) -> None:
     (run.folder / "answers.jsonl").write_text("nonsense\n")
     with pytest.raises(RunError, match=r"answers\.jsonl cannot be read"):
         _ = Run(run.folder).findings

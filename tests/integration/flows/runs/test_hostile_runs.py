@@ -51,7 +51,7 @@ def changed(text: str, at: tuple[Any, ...], new: Any) -> str:
     return json.dumps(value)
 
 
-def assert_told(folder: Path, capsys: pytest.CaptureFixture[str], what: object) -> None:
+def assert_reported(folder: Path, capsys: pytest.CaptureFixture[str], what: object) -> None:
     for name, *options in COMMANDS:
         status = main([name, str(folder), *options])
         said = capsys.readouterr().err
@@ -68,7 +68,7 @@ def test_a_value_of_another_kind_anywhere_is_one_line(run: Run, capsys: pytest.C
     for at in places(json.loads(lines[0])):
         for new in VALUES:
             path.write_text("\n".join([changed(lines[0], at, new), *lines[1:]]))
-            assert_told(run.folder, capsys, (at, new))
+            assert_reported(run.folder, capsys, (at, new))
 
 
 @pytest.mark.parametrize(
@@ -86,24 +86,27 @@ def test_a_file_of_another_kind_is_one_line(
     run: Run, capsys: pytest.CaptureFixture[str], name: str, content: str
 ) -> None:
     (run.folder / name).write_text(content, encoding="latin-1")
-    assert_told(run.folder, capsys, name)
+    assert_reported(run.folder, capsys, name)
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda told: told.pop("g_curve"), "g_curve: Field required"),
-        (lambda told: told["dataset"].update(examples="100"), "dataset.examples: Input should be a valid integer"),
-        (lambda told: told["dataset"].update(left_out=[7]), "dataset.left_out.0: Input should be an object"),
-        (lambda told: told.update(oracle=[]), "oracle: Input should be an object"),
-        (lambda told: told.update(paid_calls=True), "paid_calls: Input should be a valid integer"),
+        (lambda run: run.pop("g_curve"), "g_curve: Field required"),
+        (
+            lambda run: run["dataset"].update(examples="100"),
+            "dataset.examples: Input should be a valid integer",
+        ),
+        (lambda run: run["dataset"].update(left_out=[7]), "dataset.left_out.0: Input should be an object"),
+        (lambda run: run.update(oracle=[]), "oracle: Input should be an object"),
+        (lambda run: run.update(paid_calls=True), "paid_calls: Input should be a valid integer"),
     ],
 )
 def test_what_is_wrong_with_a_summary_is_named(
     run: Run, capsys: pytest.CaptureFixture[str], change: Callable[[dict[str, Any]], object], problem: str
 ) -> None:
-    told = json.loads((run.folder / "run.json").read_text())
-    change(told)
-    (run.folder / "run.json").write_text(json.dumps(told))
+    summary = json.loads((run.folder / "run.json").read_text())
+    change(summary)
+    (run.folder / "run.json").write_text(json.dumps(summary))
     assert main(["report", str(run.folder)]) == 2
     assert f"is not what discover writes ({problem}): run discover again" in capsys.readouterr().err

@@ -98,8 +98,8 @@ def test_bad_corrections_are_one_line_and_change_nothing(world: World, capsys: p
         "columns.csv": "no column 'feature'",
         "missing.csv": "cannot be read",
     }
-    for file, told in words.items():
-        assert told in error(capsys, "labels", folder, "import", str(world.folder / file), "--by", "Ann")
+    for file, message in words.items():
+        assert message in error(capsys, "labels", folder, "import", str(world.folder / file), "--by", "Ann")
     assert "no label" in error(capsys, "labels", folder, "set", "e000001", name, "maybe")
     assert "no feature" in error(capsys, "labels", folder, "set", "e000001", "zebra stripes", "yes")
     assert "unknown action" in error(capsys, "labels", folder, "paint")

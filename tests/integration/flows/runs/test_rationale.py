@@ -75,6 +75,7 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
             dataset=str(texts_table(tmp_path, 12)),
             oracle=f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60&logprobs=false",
             queries=3,
+            batch=1,
             votes=3,
             budget="1",
             store=str(tmp_path / "store.sqlite"),
@@ -86,9 +87,9 @@ def test_a_paid_server_needs_a_yes_a_budget_stops_it_and_nothing_is_paid_twice(
         expected = json.loads(capsys.readouterr().out)
         assert (expected["calls"], expected["kept"]) == (4, 0)
         assert estimate(rationale, run, limit=4).to_json() == expected
-        told = ask_why(run, RationaleRequest(limit=4))
-        assert told.data["done"] is False
-        assert (told.data["likely_usd"], told.data["usd"]) == (expected["usd_about"], expected["usd"])
+        plan = ask_why(run, RationaleRequest(limit=4))
+        assert plan.data["done"] is False
+        assert (plan.data["likely_usd"], plan.data["usd"]) == (expected["usd_about"], expected["usd"])
         assert not read_reasons(run.folder)
         assert len(server.requests) == asked, "nothing is sent before somebody agrees"
         with pytest.raises(BudgetExhausted):
@@ -122,8 +123,8 @@ def by_people(tmp_path: Path, **more: Any) -> Run:
     run = make_run(
         world.folder / "run", world.write(), world.ids, list(world.names), world.labels.T, votes=3, divided=0.2
     )
-    told = run.summary.settings | {"replace": True, "votes": 3, "store": str(tmp_path / "store.sqlite")} | more
-    (run.folder / "run.json").write_text(run.summary.model_copy(update={"settings": told}).model_dump_json())
+    changed = run.summary.settings | {"replace": True, "votes": 3, "store": str(tmp_path / "store.sqlite")} | more
+    (run.folder / "run.json").write_text(run.summary.model_copy(update={"settings": changed}).model_dump_json())
     return Run(run.folder)
 
 

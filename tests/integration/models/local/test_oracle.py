@@ -248,8 +248,8 @@ def test_the_identity_names_the_weights_and_all_that_changes_an_answer(
 
 
 def test_the_same_question_gets_the_same_answer_again(llava: Path, pictures: list[Example]) -> None:
-    def told(answer: Answer) -> tuple[object, ...]:
+    def content(answer: Answer) -> tuple[object, ...]:
         return answer.question, answer.verdict, answer.raw
 
     questions: list[Question] = [*labels(pictures, voters=1), *triples(pictures)]
-    assert [*map(told, oracle_of(llava).ask(questions))] == [*map(told, oracle_of(llava).ask(questions))]
+    assert [*map(content, oracle_of(llava).ask(questions))] == [*map(content, oracle_of(llava).ask(questions))]

@@ -90,9 +90,9 @@ def test_a_batch_under_way_is_booked_and_collected_whatever_the_budget(bench: Be
     with pytest.raises(AnswersPending):
         bench.ask(budget=budget)
     bench.server.batches.finish()
-    spent, told = bench.books()
+    spent, booked = bench.books()
     print(f"charged {bench.charged}, booked {spent}, budget {budget}")
-    assert 0 < bench.charged <= spent == told <= budget
+    assert 0 < bench.charged <= spent == booked <= budget
     is_collected(bench, bench.ask(budget=1))
 
 

@@ -128,7 +128,7 @@ def test_one_bad_reply_changes_nothing_but_the_bill(
     if fault in IN_DOUBT:  # one that may have been charged is booked beside the one that succeeded
         assert spent > sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
         assert spent >= sum_of(server)
-    elif fault in USAGES:  # booked with the most that it can have cost, as the server told nothing
+    elif fault in USAGES:  # booked with the most that it can have cost, as the server reported nothing
         assert spent > server.spent_on_questions(PRICE)
     else:
         assert spent == server.spent_on_questions(PRICE)
@@ -148,10 +148,10 @@ def test_a_server_that_never_makes_sense_is_recorded_as_such_and_paid(
     server.batches.manners = BatchManners(spoiled=1.0, spoilers=(fault,))
     answers = asked(server, store, way, memory)
     assert len(answers) == len(QUESTIONS)
-    told = [answer for answer in answers if answer.verdict in (Verdict.YES, Verdict.NO)]
-    assert wrong(told) == []
-    assert len(told) == 0 or fault in ("half the labels", "cut short", "long name")
-    left = [answer for answer in answers if answer not in told]
+    decided = [answer for answer in answers if answer.verdict in (Verdict.YES, Verdict.NO)]
+    assert wrong(decided) == []
+    assert len(decided) == 0 or fault in ("half the labels", "cut short", "long name")
+    left = [answer for answer in answers if answer not in decided]
     assert left
     assert all(answer.note for answer in left if answer.verdict is not Verdict.FEATURE)
     wanted = {Verdict.REFUSED, Verdict.UNREADABLE} if fault in REFUSALS else {Verdict.UNREADABLE, Verdict.FEATURE}

@@ -31,8 +31,8 @@ def test_prompts_of_version_1_are_what_they_were() -> None:
         column = [Label(Feature("hat", "It has a hat."), example(name), voter) for name in "abc"]
         for name, asked in (("row", row), ("column", column)):
             form = label_form(arranged(asked, 1), 1)
-            told: list[Any] = [[(message.role, message.text) for message in form.messages], form.schema]
-            made[f"{name} {voter}"] = digest_of(told)[:16]
+            content: list[Any] = [[(message.role, message.text) for message in form.messages], form.schema]
+            made[f"{name} {voter}"] = digest_of(content)[:16]
     assert digest_of(made) == VERSION_1
 
 

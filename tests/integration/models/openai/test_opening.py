@@ -67,7 +67,7 @@ def test_decisions_that_the_server_does_not_have() -> None:
     assert "has no decisions endpoint for 'gpt-4o-mini': use output=auto" in message
 
 
-def test_a_model_without_a_price_is_told_before_anything_is_sent() -> None:
+def test_a_model_without_a_price_is_reported_before_anything_is_sent() -> None:
     with FakeOpenAI() as server, pytest.raises(UnknownPrice, match=r"\?price="):
         OpenAIOracle(replace(CONFIG, base_url=server.base_url, model="my-own", price=None))
     assert server.requests == []

@@ -76,7 +76,9 @@ def test_whoever_does_not_remember_asks_again_and_pays_again(server: FakeOpenAI,
     assert sum(store.runs.spent(f"scope of {run}")[0] for run in ("first", "second")) == server.spent(PRICE)
 
 
-def test_a_budget_that_even_this_may_exceed_is_told_before_anything_is_sent(server: FakeOpenAI, store: Store) -> None:
+def test_a_budget_that_even_this_may_exceed_is_reported_before_anything_is_sent(
+    server: FakeOpenAI, store: Store
+) -> None:
     with oracle_of(server, store, {}, budget=PROBE_MOST - 1) as oracle:
         with pytest.raises(BudgetExhausted, match=r"may take 0\.001350 USD more: raise --budget") as caught:
             oracle.connect()

@@ -70,7 +70,7 @@ def test_what_is_unknown_waits_in_the_queue_and_what_is_answered_comes_out(store
     assert str(pending).startswith("17 questions wait for 2 to 3 votes each")
 
 
-def test_one_question_is_told_in_the_singular(store: Store) -> None:
+def test_one_question_is_worded_in_the_singular(store: Store) -> None:
     _, pending = asked(HumanOracle(store.queue), [TRIPLE])
     assert str(pending) == "1 question waits for 1 vote: run `python -m flows review`"
 

@@ -147,14 +147,14 @@ def test_who_waits_for_people_asks_them_again_about_the_same_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mix", "told"),
+    ("mix", "counts"),
     [
         ({"labeller": "human:zoo"}, {"escalated": 0, "checked": 0, "agreed": 0}),
         ({"escalate": 0.1, "people": "human:zoo", "oracle": "simulated?flip=0.2"}, None),
     ],
 )
 def test_a_discovery_by_a_model_and_people_is_booked_to_each(
-    tmp_path: Path, mix: dict[str, str | float], told: dict[str, int] | None
+    tmp_path: Path, mix: dict[str, str | float], counts: dict[str, int] | None
 ) -> None:
     settings = DiscoverSettings.model_validate(
         {
@@ -181,8 +181,8 @@ def test_a_discovery_by_a_model_and_people_is_booked_to_each(
     assert summary.features == 2
     assert summary.oracle.kind == "mixed"
     assert {line.oracle for line in prepared.store.costs.lines()} == {"simulated:salience", "human:zoo"}
-    if told is not None:
-        assert summary.people == told
+    if counts is not None:
+        assert summary.people == counts
         assert summary.truth is not None
         assert summary.truth.mean_balanced_accuracy == 1.0
     else:

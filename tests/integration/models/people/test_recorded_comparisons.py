@@ -46,8 +46,8 @@ def test_the_answer_is_that_of_the_table_whatever_the_order_of_the_examples(reco
         Compare(Kind.GROUPS, (E[0], E[1]), (E[3], E[4])),
         Compare(Kind.TAG, (E[4],)),
     ]
-    told = [(one.verdict, one.feature, one.shown, one.by, one.cost) for one in recorded.ask(asked)]
-    assert told == [
+    found = [(one.verdict, one.feature, one.shown, one.by, one.cost) for one in recorded.ask(asked)]
+    assert found == [
         (Verdict.FEATURE, Feature("hat", "on the head"), (0, 1), "ann", 7),
         (Verdict.FEATURE, Feature("cap"), (0, 1), "ben", 7),
         (Verdict.FEATURE, Feature("beard"), (0, 2), "somebody", 7),

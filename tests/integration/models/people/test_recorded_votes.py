@@ -32,8 +32,8 @@ def votes(tmp_path: Path) -> RecordedVotes:
 def test_voter_k_is_the_kth_worker_of_that_example_and_feature(votes: RecordedVotes) -> None:
     hat = Feature("hat", "a definition is nobody's business here")
     questions = [Label(hat, EXAMPLES[row], voter) for row in (0, 1) for voter in (0, 1)]
-    told = [(answer.by, answer.verdict, answer.cost) for answer in votes.ask(questions)]
-    assert told == [
+    found = [(answer.by, answer.verdict, answer.cost) for answer in votes.ask(questions)]
+    assert found == [
         ("ann", Verdict.YES, 7),
         ("ben", Verdict.NO, 7),
         ("ben", Verdict.YES, 7),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import poisson
 
-from discovery.questions import Comparison, Kind, StrategyError
+from discovery.questions import Comparison, Kind, Strategy, StrategyError
 from discovery.simulation.crowds import Matrix, make_crowd
 from discovery.simulation.rehearsal import Labelling, Rehearsal, rehearse
 from discovery.simulation.worlds import World, binary_tree, independent_features, skewed_world
@@ -28,6 +28,15 @@ def run(truth: Matrix, seed: int, queries: int = 40, batch: int = 1, **options: 
     strategy = Auto(len(truth), np.random.default_rng(seed), **options)
     crowd = make_crowd("salience", truth, seed)
     return rehearse(strategy, crowd, truth, queries, np.random.default_rng(seed), batch=batch)
+
+
+class Deaf:
+    """A strategy that learns of answers with their labels only."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.next_questions, self.know, self.learn = strategy.next_questions, strategy.know, strategy.learn
+
+    unresolved = 1.0
 
 
 def kinds(history: Rehearsal) -> dict[Kind, int]:
@@ -49,6 +58,34 @@ def test_where_examples_share_little_it_turns_to_pairs_and_tags() -> None:
     truth = independent_features(60, [0.11] * 20, np.random.default_rng(2)).truth
     asked = kinds(run(truth, 2, 35))
     assert asked[Kind.PAIR] + asked[Kind.TAG] > 18
+
+
+def test_answers_without_labels_are_enough_to_turn_to_pairs_and_tags() -> None:
+    """The features of a round are labelled at its end: until then the strategy hears how many were named."""
+    heard = deaf = 0
+    for seed in range(4):
+        world = independent_features(60, [0.11] * 30, np.random.default_rng([seed, 2]))
+        for hears in (True, False):
+            strategy = Auto(60, np.random.default_rng([seed, 1]), most=3)
+            asking = strategy if hears else Deaf(strategy)
+            crowd, rng = world.crowd("salience", seed), np.random.default_rng([seed, 2])
+            history = rehearse(asking, crowd, world.truth, 20, rng, batch=20, one_by_one=True, most=3)
+            if hears:
+                heard += len(history.columns)
+                assert kinds(history)[Kind.TWO_OF_THREE] < 12
+            else:
+                deaf += len(history.columns)
+    assert heard > 1.2 * deaf
+
+
+def test_an_answer_that_is_learned_at_once_may_as_well_be_heard_first() -> None:
+    truth = skewed_world("signs", np.random.default_rng(3)).truth
+    asked = []
+    for one_by_one in (True, False):
+        strategy, crowd = Auto(len(truth), np.random.default_rng(1), most=3), make_crowd("salience", truth, 1)
+        history = rehearse(strategy, crowd, truth, 15, np.random.default_rng(1), one_by_one=one_by_one, most=3)
+        asked.append(history.questions)
+    assert asked[0] == asked[1]
 
 
 def test_on_sparse_data_it_finds_more_than_either_of_the_papers_strategies() -> None:

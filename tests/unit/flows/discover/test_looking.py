@@ -50,7 +50,17 @@ def test_a_rare_feature_is_looked_at_only_and_the_others_are_labelled_in_full() 
     assert sum(len(names) * len(rows) for names, rows in asked.rows) == sum(known), "no label is asked for twice"
 
 
-def test_the_same_as_a_known_one_is_told_by_name_and_so_are_two_new_ones_that_are_the_same() -> None:
+def test_every_example_is_asked_about_once_with_all_features_that_are_left() -> None:
+    asked = Asked(truth_of(0.5, 0.1, 0.02, 0.4, 0.12))  # some leave after the first look, some later
+    found = asked.look("abcde")
+    assert len(asked.rows) > 2
+    assert sorted(row for _, rows in asked.rows for row in rows) == list(range(N))
+    assert [(ballot.labels != UNKNOWN).all() for ballot in found.ballots] == [
+        place not in found.dropped for place in range(5)
+    ]
+
+
+def test_the_same_as_a_known_one_is_reported_by_name_and_so_are_two_new_ones_that_are_the_same() -> None:
     truth = truth_of(0.4, 0.4, 0.5)
     truth[:, 1] = truth[:, 0]
     known = [("spotted", truth[:, 0])]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from discovery import UNKNOWN
 from discovery.strategies import make_strategy
 from flows.discover.findings import Progress, StopReason
 from flows.discover.loop import Limits, Loop
@@ -156,3 +157,86 @@ def test_an_oracle_that_never_answered_is_an_error_and_one_that_stops_answering_
     else:
         assert loop.run().stopped is StopReason.UNAVAILABLE
         assert loop.progress.queries == answered
+
+
+class Watched:
+    """A discovery by `auto`, and what it asks in which order: names that a question is told, and names labelled."""
+
+    def __init__(self, limits: Limits, truth: NDArray[np.int8] | None = None) -> None:
+        truth = random_truth(40, 30) if truth is None else truth
+        self.examples, self.asked = texts(len(truth)), list[tuple[str, list[str]]]()
+        panel = Panel(crowd_of(truth), self.examples, 1)
+
+        def compare(questions: list[Compare]) -> Elicited:
+            self.asked += [("compare", list(one.known)) for one in questions]
+            return panel.compare(questions)
+
+        def label(features: list[Feature]) -> Labelled:
+            self.asked.append(("label", [one.name for one in features]))
+            return panel.label(features)
+
+        strategy = make_strategy("auto", len(truth), np.random.default_rng(0), most=limits.per_question)
+        self.loop = Loop(strategy, self.examples, limits, compare, label)
+
+    @property
+    def kinds(self) -> str:
+        """A letter for each step: a comparison, or labels."""
+        return "".join(kind[0] for kind, _ in self.asked)
+
+
+def test_features_of_several_questions_are_labelled_together_and_each_question_is_told_the_names_before_it() -> None:
+    run = Watched(Limits(queries=12, per_question=2, label_every=5))
+    progress = run.loop.run()
+    assert run.kinds == "ccccclccccclccl"
+    told = [names for kind, names in run.asked if kind == "compare"]
+    for (_, answer), names, later in zip(progress.asked, told, told[1:], strict=False):
+        assert later[: len(names)] == names
+        assert {one.feature.name for one in answer.features} <= set(later)
+    labelled = [name for kind, names in run.asked if kind == "label" for name in names]
+    assert labelled == [finding.feature.name for finding in progress.findings]
+    assert len(progress.g_curve) == progress.queries == 12
+    assert progress.waiting == 0
+
+
+def test_questions_before_the_first_labels_follow_from_the_answers_so_far() -> None:
+    nothing, much = np.zeros((40, 4), np.int8), random_truth(40, 60)
+    little, enough = (
+        Watched(Limits(queries=12, per_question=3, label_every=12), one).loop.run() for one in (nothing, much)
+    )
+    asked, other = ([question.kind for question, _ in run.asked] for run in (little, enough))
+    assert asked[0] == other[0]
+    assert asked != other
+
+
+def test_a_longer_run_asks_the_same_questions_first() -> None:
+    short, long = (Watched(Limits(queries=queries, label_every=5)).loop.run() for queries in (7, 20))
+    assert [answer.question for _, answer in short.asked] == [answer.question for _, answer in long.asked[:7]]
+
+
+def test_a_round_may_be_asked_in_batches() -> None:
+    run = Watched(Limits(queries=9, batch=2, label_every=5))
+    run.loop.run()
+    assert run.kinds == "ccccclccccl"
+    told = [len(names) for kind, names in run.asked if kind == "compare"]
+    assert told[0] == told[1] < told[2] == told[3] < told[4]
+
+
+def test_what_was_found_is_labelled_before_a_round_that_ends_early_is_over() -> None:
+    nothing = np.zeros((30, 4), np.int8)
+    run = Watched(Limits(queries=30, label_every=10, nones=3), nothing)
+    assert run.loop.run().stopped is StopReason.NONES
+    assert run.kinds == "ccc"
+
+    stopped = Watched(Limits(queries=30, label_every=10))
+    said: list[int] = []
+
+    def stop_after_four(progress: Progress, _: object) -> None:
+        said.append(progress.waiting)
+        if progress.queries == 4:
+            progress.stopped = StopReason.STOPPED
+
+    progress = stopped.loop.run(stop_after_four)
+    assert stopped.kinds == "ccccl"
+    assert said == [1, 2, 3, 4, 0], "it is told after every question, not once a round"
+    assert len(progress.findings) == 4
+    assert all((finding.labels != UNKNOWN).all() for finding in progress.findings)

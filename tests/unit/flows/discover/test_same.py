@@ -58,7 +58,7 @@ def test_what_looks_alike_is_asked_about_until_it_is_sure() -> None:
     assert [one.voter for one in judge.asked] == [0, 1], "in other words, so one yes is not enough"
 
 
-def test_two_new_ones_of_one_round_are_told_too_and_both_lead_to_the_known_one() -> None:
+def test_two_new_ones_of_one_round_are_reported_too_and_both_lead_to_the_known_one() -> None:
     sameness = Sameness(Judge(Verdict.YES, Verdict.YES))
     found, _ = sameness.among([candidate("headwear", 1), candidate("headwear", 4)], [candidate("hat", 3)], NOTHING_SEEN)
     assert {other.name for other in found.values()} == {"hat"}
@@ -153,7 +153,7 @@ def test_a_duplicate_is_not_labelled_in_full_nor_counted_and_the_strategy_learns
     assert last.cost == 7 * len(judge.asked), "what it took to tell is part of its cost"
 
 
-def test_without_a_look_it_is_told_afterwards_and_does_not_count() -> None:
+def test_without_a_look_it_is_reported_afterwards_and_does_not_count() -> None:
     findings, _, _, _ = discovered(["hat", "beard", "headwear"], look=False)
     assert [one.repeats for one in findings] == [False, False, True]
     assert not findings[-1].dropped

@@ -1,4 +1,4 @@
-"""What people may want of a run is a closed set; what is wrong with a wish is told in one line at its field."""
+"""What people may want of a run is a closed set; what is wrong with a wish is reported in one line at its field."""
 
 from __future__ import annotations
 

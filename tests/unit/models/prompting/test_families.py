@@ -138,7 +138,7 @@ def test_schemas_are_strict_and_list_what_can_be_chosen() -> None:
     assert choose_schema(CHOICE)["properties"]["value"]["enum"] == [-1, 0, 1, 2]
 
 
-def test_what_the_user_says_about_the_data_is_told() -> None:
+def test_what_the_user_says_about_the_data_is_passed_on() -> None:
     for question in (FAMILY, CHOICE):
         messages = single_form(question, Brief("portraits", "brands")).messages
         assert 'About the data: "portraits"' in messages[1].text

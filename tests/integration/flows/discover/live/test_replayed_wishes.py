@@ -24,6 +24,8 @@ from tests.support.growing_worlds import World
 from tests.support.people import TruthfulPerson
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
+WATCHED_REST = "flows.discover.live.watched_rest.LOOK_SECONDS"
+
 IDS = [f"e{number:06}" for number in range(24)]
 WISHES = some.one_of(
     some.builds(lambda name: {"action": "veto", "name": name}, some.sampled_from(TRAITS)),
@@ -48,6 +50,7 @@ WISHES = some.one_of(
 KINDS: list[dict[str, Any]] = [
     {},
     {"batch": 3},
+    {"label_every": 3, "per_question": 2},
     {"voters": 2},
     {"per_question": 3, "look": 8, "ask_same": True},
     {"elicit_on": 12, "label_rest": True},
@@ -110,10 +113,64 @@ def test_a_run_that_is_killed_among_wishes_of_all_kinds_is_the_same_again() -> N
         6: {"action": "budget", "usd": "9"},
     }
     check_kills({}, wishes, [4, 3, 6])
+    check_kills({"label_every": 4, "per_question": 2}, wishes, [5])
 
 
 def test_a_question_that_comes_too_late_waits_in_every_repetition() -> None:
     check_kills({"batch": 3}, {3: {"action": "ask", "examples": IDS[:3]}}, [])
+
+
+def check_rest(kind: dict[str, Any], wishes: dict[int, dict[str, Any]], killed_at: int | None) -> None:
+    """Wishes by the number of the answer about an example that was not compared."""
+    with TemporaryDirectory() as name:
+        world = World(Path(name) / "world", 60, TRAITS)
+        chosen = settings(world, queries=5, budget="5", **kind)
+        folder = Path(str(chosen.out))
+        todo = {number: wishing(folder, **wish) for number, wish in wishes.items()}
+
+        def act(number: int) -> None:
+            todo.pop(number, lambda: None)()
+            if number == killed_at:
+                kill()
+
+        try:
+            run = discovered(chosen, in_rest=act)
+        except Killed:
+            run = discovered(chosen, in_rest=lambda number: todo.pop(number, lambda: None)())
+        again = from_log(chosen, folder.parent / "again")
+        assert same(run, again)
+        assert again.summary.paid_calls == 0, "nothing is asked that the first had not asked"
+
+
+@pytest.mark.parametrize("kind", [{"label_rest": True}, {"agree": 0.9}], ids=lambda kind: next(iter(kind)))
+def test_a_run_that_is_steered_while_the_rest_is_labelled_is_the_same_again(
+    kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WATCHED_REST, 0)
+    wishes: dict[int, dict[str, Any]] = {
+        3: {"action": "veto", "name": TRAITS[0]},
+        5: {"action": "rename", "name": TRAITS[1], "to": "x"},
+        7: {"action": "add", "name": "wet"},
+        9: {"action": "budget", "usd": "0.3"},
+    }
+    check_rest({"elicit_on": 12} | kind, wishes, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [{"label_rest": True}, {"agree": 0.9}], ids=lambda kind: next(iter(kind)))
+@examples(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    wishes=some.dictionaries(some.integers(1, 40), WISHES, min_size=1, max_size=4),
+    usd=some.sampled_from(["9", "0.3", "0.2"]),
+    at=some.integers(1, 40),
+    killed_at=some.none() | some.integers(1, 60),
+)
+def test_wishes_while_the_rest_is_labelled_give_the_same_run_again(
+    kind: dict[str, Any], wishes: dict[int, dict[str, Any]], usd: str, at: int, killed_at: int | None
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(WATCHED_REST, 0)
+        check_rest({"elicit_on": 12} | kind, wishes | {at: {"action": "budget", "usd": usd}}, killed_at)
 
 
 @pytest.mark.slow

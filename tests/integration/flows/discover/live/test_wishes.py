@@ -82,6 +82,21 @@ def test_strategies_of_the_paper_take_a_question_that_is_not_theirs(world: World
     assert run.summary.queries == 6
 
 
+def test_between_questions_whose_features_are_labelled_together_wishes_are_heeded_too(world: World) -> None:
+    first, second = first_names(world, queries=2)
+    chosen = settings(world, label_every=4)
+    at = {2: wishing(out_of(chosen), action="veto", name=first), 5: wishing(out_of(chosen), action="stop")}
+    run = discovered(chosen, at)
+    assert [(one.after, one.words, one.in_vain) for one in run.summary.steered] == [
+        (4, f"vetoes {first}", ""),  # once it is labelled
+        (5, "stops it", ""),
+    ]
+    assert (run.summary.stopped_because, run.summary.queries) == ("stopped", 5)
+    assert first not in set(run.features["name"])
+    assert second in set(run.features["name"])
+    assert run.labels.drop(columns="id", errors="ignore").notna().all(axis=None), "what was named is labelled first"
+
+
 def test_a_question_that_comes_too_late_waits_until_the_run_goes_on(world: World) -> None:
     chosen, ids = settings(world, queries=3), [*world.texts][:3]
     late = discovered(chosen, {3: wishing(out_of(chosen), action="ask", examples=ids)})
@@ -173,7 +188,7 @@ def test_what_was_wanted_while_it_lay_dead_comes_after_all_that_was_paid(world: 
         ({"action": "merge", "names": ["FIRST", "nobody knows"]}, "there is no feature nobody knows any more"),
     ],
 )
-def test_a_wish_that_has_become_impossible_is_told_and_changes_nothing(
+def test_a_wish_that_has_become_impossible_is_reported_and_changes_nothing(
     world: World, wish: dict[str, Any], why: str
 ) -> None:
     chosen, names = settings(world), first_names(world)
@@ -186,8 +201,8 @@ def test_a_wish_that_has_become_impossible_is_told_and_changes_nothing(
     entered = {key: put(value) for key, value in wish.items()}
     run = discovered(chosen, {4: wishing(out_of(chosen), **entered)})
     assert [str(name) for name in run.features["name"]] == names
-    [told] = run.summary.steered
-    assert put(why) in told.in_vain
+    [entry] = run.summary.steered
+    assert put(why) in entry.in_vain
     assert read_log(out_of(chosen)) == []
 
 
