@@ -20,8 +20,9 @@ from studio.views import StudioTemplates
 def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> FastAPI:
     app = create_app(queue, review)
     signer, templates, shelf = Signer(queue.people.secret(SECRET)), StudioTemplates(), Shelf(config.roots)
-    gate, roles, others = Gate(queue, signer, config.cookie), Roles(queue), Others(shelf)
-    app.include_router(DoorPages(queue, config, templates, signer, gate, roles).router())
+    gate = Gate(queue, signer, review.cookie, secure=review.secure)
+    roles, others = Roles(queue), Others(shelf)
+    app.include_router(DoorPages(queue, config, templates, gate, roles).router())
     app.include_router(RunPages(config, templates, shelf, roles, others).router())
     app.include_router(PairPages(templates, shelf, roles).router())
     app.include_router(CostPages(config, templates, shelf, roles).router())

@@ -130,5 +130,3 @@ class StudioConfig:
     metrics_password: SecretStr  # empty: nobody has it
     starter: Starter
     vectors: VectorsOf
-    cookie: str
-    secure: bool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Header
@@ -12,24 +11,17 @@ from starlette.exceptions import HTTPException
 
 from store.review import REVIEWER, Queue
 from studio.config import METRICS_PASSWORD, EditRefused, StudioConfig
-from studio.review import LINK, PUBLIC, SESSION, Gate, Signer, Visiting, for_role
+from studio.review import PUBLIC, Gate, StaticFiles, Visiting, for_role
 from studio.roles import EDITOR, OWNER, Roles
-from studio.views import StudioTemplates, static_files
+from studio.views import StudioTemplates, static_paths
 
 
 class DoorPages:
     def __init__(
-        self,
-        queue: Queue,
-        config: StudioConfig,
-        templates: StudioTemplates,
-        signer: Signer,
-        gate: Gate,
-        roles: Roles,
+        self, queue: Queue, config: StudioConfig, templates: StudioTemplates, gate: Gate, roles: Roles
     ) -> None:
-        self._queue, self._config, self._templates, self._roles = queue, config, templates, roles
-        self._signer, self._gate = signer, gate
-        self._files = static_files()
+        self._queue, self._config, self._templates, self._gate, self._roles = queue, config, templates, gate, roles
+        self._files = StaticFiles(static_paths())
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -43,21 +35,15 @@ class DoorPages:
 
     @for_role(PUBLIC)
     def open_link(self, token: str) -> Response:
-        """Start a session. The next click then comes from this site, so that the cookie can be SameSite=strict."""
-        invitation = self._gate.invitation(self._signer.read(token, LINK))
-        if invitation is None or self._roles.of(invitation.person) not in (OWNER, EDITOR):
+        invitation = self._gate.invitation_of(token)
+        if invitation is None or invitation.ended or self._roles.of(invitation.person) not in (OWNER, EDITOR):
             raise HTTPException(403, "This page opens only with a personal link. Ask for a new one.")
         page = self._templates.page("door.html", who=invitation.person.name)
-        session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
-        page.set_cookie(self._config.cookie, session, httponly=True, samesite="strict", secure=self._config.secure)
-        return page
+        return self._gate.start_session(invitation, page)
 
     @for_role(PUBLIC)
     def static_file(self, name: str) -> Response:
-        if name not in self._files:
-            raise HTTPException(404)
-        content, kind = self._files[name]
-        return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
+        return self._files.response(name)
 
     @for_role(PUBLIC)
     def metrics(self, authorization: Annotated[str, Header()] = "") -> Response:

@@ -12,7 +12,6 @@ from reports.drawing import ASSETS, FILTERS
 from reports.page import BROWSER_SCRIPTS
 
 HERE = Path(__file__).parent
-KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 OF_THE_REPORT = ("report.css", *BROWSER_SCRIPTS)  # its look, and its browser
 
 
@@ -34,7 +33,6 @@ class StudioTemplates:
         return HTMLResponse(text.encode("utf-8", "replace"), status)
 
 
-def static_files() -> dict[str, tuple[bytes, str]]:
-    """By name: content and kind."""
-    paths = [*(HERE / "static").iterdir(), *(ASSETS / name for name in OF_THE_REPORT)]
-    return {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in paths}
+def static_paths() -> list[Path]:
+    """Of the files that pages need."""
+    return [*(HERE / "static").iterdir(), *(ASSETS / name for name in OF_THE_REPORT)]

@@ -71,9 +71,14 @@ class CuratedRun(RunFolder):
         return self.findings.attribute_table()
 
     @cached_property
+    def log(self) -> list[Entry]:
+        """The changes that `findings` shows, and those that were taken back."""
+        return read_log(self.folder)
+
+    @cached_property
     def findings(self) -> Findings:
         """The features with their labels, votes and questions."""
-        changes, corrections = effective(read_log(self.folder)), self.corrections
+        changes, corrections = effective(self.log), self.corrections
         findings = _applied(corrected(self.discovered, corrections), changes, corrections, self.folder)
         return _with_twins(findings) if changes or corrections else findings
 

@@ -34,7 +34,7 @@ DIGITS = 3  # of probabilities
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Labels that were given together: of these rows, of these columns, and how probable yes was where that is told."""
+    """Labels that were given together: of these rows, of these columns, and how probable yes was, where known."""
 
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]

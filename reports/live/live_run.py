@@ -6,26 +6,49 @@ import fcntl
 import json
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 MOST_EVENTS = 100_000
 
 
 class LiveRun:
-    """The file of a run that goes on, or has."""
+    """The file of a run that goes on, or has. Whoever follows it keeps one of these: it remembers how far it has read,
+    so that a look reads what is new."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._read = self._end = 0  # events that were read, and where the last of them ends
+        self._last = b""
 
     def events(self, after: int = 0, most: int = MOST_EVENTS) -> list[dict[str, Any]]:
         """Those after the first `after`; a line that is not finished is left for the next look."""
-        with self.path.open(encoding="utf-8") as file:
-            lines = islice(file, after, after + most)
-            return [json.loads(line) for line in lines if line.endswith("\n")]
+        with self.path.open("rb") as file:
+            if not self._goes_to(file, after):
+                return []
+            new = [line for line in islice(file, most) if line.endswith(b"\n")]
+        self._read, self._end, self._last = after + len(new), self._end + sum(map(len, new)), [self._last, *new][-1]
+        return [json.loads(line) for line in new]
+
+    def _goes_to(self, file: IO[bytes], after: int) -> bool:
+        """To the end of the first `after` events, if there are as many. A run that goes on after a kill writes its file
+        anew: it is read from the start unless the event that was read last is still where it was."""
+        if after == self._read:
+            file.seek(self._end - len(self._last))
+            if file.read(len(self._last)) == self._last:
+                return True
+        file.seek(0)
+        self._read, self._end, self._last = 0, 0, b""
+        for line in islice(file, after):
+            if not line.endswith(b"\n"):
+                break
+            self._read, self._end, self._last = self._read + 1, self._end + len(line), line
+        return self._read == after
 
     @property
     def begun(self) -> dict[str, Any]:
-        return next(iter(self.events(most=1)), {})
+        with self.path.open("rb") as file:
+            line = file.readline()
+        return dict(json.loads(line)) if line.endswith(b"\n") else {}
 
     @property
     def goes_on(self) -> bool:

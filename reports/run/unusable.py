@@ -8,7 +8,7 @@ from pydantic import Field
 
 from reports.run.json_parts import JsonPart
 
-MOST_REASONS = 12  # told one by one, the most frequent first
+MOST_REASONS = 12  # listed one by one, the most frequent first
 MANY_LABELS = 50  # that are all answered alike: features that are worth naming are not so one-sided
 COMPARISON, LABEL = "comparison", "label"
 

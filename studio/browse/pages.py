@@ -27,7 +27,7 @@ from studio.views import StudioTemplates
 
 MOST_AT_ONCE = 500  # tiles of one answer
 MOST_FIELDS = 1_000  # of a question
-MOST_NAMED = 200  # selected examples whose ids the page is told, for its address
+MOST_NAMED = 200  # selected examples whose ids the page gets, for its address
 
 
 class BrowsePages:

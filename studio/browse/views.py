@@ -1,4 +1,4 @@
-"""What the page is told of a run, of tiles and of one example."""
+"""What the page gets to know of a run, of tiles and of one example."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The page on which people answer: rendered on the server, usable without JavaScript, whole in itself."""
 
-from studio.review.access import LINK, PUBLIC, SECRET, SESSION, TASK, Gate, Signer, Visit, Visiting, for_role
+from studio.review.access import LINK, PUBLIC, SECRET, TASK, Gate, Signer, Visit, Visiting, for_role
 from studio.review.app import create_app
 from studio.review.config import ReviewConfig
+from studio.review.files import StaticFiles
 from studio.review.media import BrowserPictures, Size, film_kind

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
+from fastapi.responses import Response
 from itsdangerous import BadData, URLSafeSerializer
 
 from store.review import REVOKED, Invitation, Person, Queue
@@ -122,12 +124,12 @@ class Visit:
 
 
 class Gate:
-    """Checks every request before its endpoint runs."""
+    """Starts sessions, and checks every request before its endpoint runs."""
 
-    def __init__(self, queue: Queue, signer: Signer, cookie: str) -> None:
+    def __init__(self, queue: Queue, signer: Signer, cookie: str, *, secure: bool) -> None:
         self._queue = queue
         self._signer = signer
-        self._cookie = cookie
+        self._cookie, self._secure = cookie, secure
 
     async def __call__(self, request: Request) -> None:
         role = getattr(getattr(request.scope.get("route"), "endpoint", None), "role", None)
@@ -142,16 +144,20 @@ class Gate:
             raise NO_LINK
         if request.method != "GET":
             self._refuse_foreign(request, form, cookie)
-        find = partial(self.any_invitation, session[0])
+        find = partial(self._invitation, session[0])
         request.state.visit = Visit(form, language, self._signer.stamp(cookie, CSRF), find)
 
-    def invitation(self, value: Any) -> Invitation | None:
-        """The invitation that a signed value names, unless it is revoked or has expired."""
-        found = self.any_invitation(value)
-        return None if found is None or found.ended else found
+    def invitation_of(self, link: str) -> Invitation | None:
+        """The invitation of a personal link, also one that has ended."""
+        return self._invitation(self._signer.read(link, LINK))
 
-    def any_invitation(self, value: Any) -> Invitation | None:
-        """The same, also one that has ended."""
+    def start_session(self, invitation: Invitation, page: Response) -> Response:
+        """The page with the cookie. The next click then comes from this site, so that it can be SameSite=strict."""
+        session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
+        page.set_cookie(self._cookie, session, httponly=True, samesite="strict", secure=self._secure)
+        return page
+
+    def _invitation(self, value: Any) -> Invitation | None:
         return self._queue.people.invitation(value) if type(value) is int else None
 
     def _refuse_foreign(self, request: Request, form: Form, cookie: str) -> None:

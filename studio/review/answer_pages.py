@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,9 @@ from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
-from studio.review.access import (
-    LINK,
-    NO_LINK,
-    PUBLIC,
-    REVIEWER,
-    SESSION,
-    Gate,
-    Refusal,
-    Signer,
-    Visit,
-    Visiting,
-    ended,
-    for_role,
-)
+from studio.review.access import NO_LINK, PUBLIC, REVIEWER, Gate, Signer, Visit, Visiting, ended, for_role
 from studio.review.config import ReviewConfig
+from studio.review.files import StaticFiles
 from studio.review.languages import CATALOGUES
 from studio.review.media import BrowserPictures, Digest, Size, picture_of
 from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
@@ -42,7 +29,6 @@ from studio.review.views import (
 )
 
 STATIC = Path(__file__).parent / "static"
-KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 NOTES = ("again", "late", "nothing", "used")
 WAITING = {"others": "others", "working": "discovery", "unasked": "none"}  # why there is nothing to answer
 
@@ -63,7 +49,7 @@ class AnswerPages:
         self._signer = signer
         self._gate = gate
         self._pictures = pictures
-        self._files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in STATIC.iterdir()}
+        self._files = StaticFiles(STATIC.iterdir())
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -81,8 +67,7 @@ class AnswerPages:
 
     @for_role(PUBLIC)
     def open_link(self, token: str, visiting: Visiting) -> Response:
-        """Start a session. The next click then comes from this site, so that the cookie can be SameSite=strict."""
-        invitation = self._gate.any_invitation(self._signer.read(token, LINK))
+        invitation = self._gate.invitation_of(token)
         if invitation is None:
             raise NO_LINK
         if invitation.ended:
@@ -96,16 +81,11 @@ class AnswerPages:
             until=invitation.expires_at,
             admin=person.role == "admin",
         )
-        session = self._signer.sign([invitation.id, secrets.token_hex(8)], SESSION)
-        page.set_cookie(self._config.cookie, session, httponly=True, samesite="strict", secure=self._config.secure)
-        return page
+        return self._gate.start_session(invitation, page)
 
     @for_role(PUBLIC)
     def static_file(self, name: str) -> Response:
-        if name not in self._files:
-            raise Refusal(404, "refused.page")
-        content, kind = self._files[name]
-        return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
+        return self._files.response(name)
 
     @for_role(REVIEWER)
     def media(self, visiting: Visiting, digest: Digest, size: Size) -> Response:

@@ -41,7 +41,7 @@ async def few_threads(_app: FastAPI) -> AsyncIterator[None]:
 
 def create_app(queue: Queue, config: ReviewConfig) -> FastAPI:
     signer, templates, pictures = Signer(queue.people.secret(SECRET)), Templates(), BrowserPictures()
-    gate = Gate(queue, signer, config.cookie)
+    gate = Gate(queue, signer, config.cookie, secure=config.secure)
     app = FastAPI(
         title="twothirds review",
         openapi_url=None,  # the page is for people

@@ -35,9 +35,9 @@ class PairPages:
     def pair(self, visiting: Visiting, chosen: Chosen = []) -> Response:  # noqa: B006 - FastAPI copies it
         keys = list(dict.fromkeys(chosen))
         if len(keys) != 2:
-            told = "Two runs are shown side by side: tick two of them in the list."
+            message = "Two runs are shown side by side: tick two of them in the list."
             return self._templates.page(
-                "notice.html", 422, who=visiting.who, title="Side by side", told=told, back="/runs"
+                "notice.html", 422, who=visiting.who, title="Side by side", message=message, back="/runs"
             )
         a, b = (opened_run(self._shelf, key) for key in keys)
         try:

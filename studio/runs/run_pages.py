@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from reports.curation import checked_by_people, read_log, unused_corrections
+from reports.curation import checked_by_people, unused_corrections
 from reports.drawing import share_bar
 from reports.export import FILES
 from reports.run import RunError
@@ -17,7 +17,7 @@ from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
 from studio.review import BrowserPictures, Size, Visit, Visiting
 from studio.roles import Roles, for_staff
-from studio.runs.others import Others, matching
+from studio.runs.others import Others
 from studio.runs.shelf import SORTS, OpenRun, Shelf, listed
 from studio.views import StudioTemplates
 
@@ -64,8 +64,8 @@ class RunPages:
             sorts=list(SORTS),
             archived=archived,
             some_archived=any(one.archived for one in entries),
-            tables=[] if archived else matching(self._others.tables(), q),
-            comparisons=[] if archived else matching(self._others.comparisons(), q),
+            tables=[] if archived else [one for one in self._others.tables() if one.matches(q)],
+            comparisons=[] if archived else [one for one in self._others.comparisons() if one.matches(q)],
         )
 
     @for_staff
@@ -132,7 +132,7 @@ class RunPages:
             ],
             checked=checked_by_people(findings.found).sentences(),
             unused=len(unused_corrections(findings, opened.run.corrections)),
-            log=read_log(opened.folder)[::-1],
+            log=opened.run.log[::-1],
             formats=FILES,
             problem=problem,
             archived=(opened.folder / "archived.json").exists(),
@@ -162,7 +162,7 @@ def opened_run(shelf: Shelf, key: str) -> OpenRun:
 
 
 def wish_of(visiting: Visit) -> CurationWish:
-    """The form of a change; what is missing or wrong is told by whoever plans it."""
+    """The form of a change; what is missing or wrong is reported by whoever plans it."""
     form = visiting.form
     action = form.one("action")
     texts: dict[str, Callable[[], list[str]]] = {

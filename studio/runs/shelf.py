@@ -17,11 +17,11 @@ from typing import Any
 from cachetools import LRUCache
 
 from reports import Run
-from reports.curation import read_log
 from reports.live import LiveRun
 from reports.page import dataset_of
-from reports.run import LIVE, RUN_JSON, RunError, RunSummary, replace_file, without_paths
+from reports.run import LIVE, RUN_JSON, RunSummary, replace_file, without_paths
 from sources import Dataset, Example
+from studio.runs.entries import ListEntry, Summaries
 
 DEPTH = 3  # folders below a root in which runs are looked for
 NAME_DIGITS = 12
@@ -32,17 +32,8 @@ STOPPED = {"queries": "done", "nothing-unresolved": "done", "target-g": "done", 
 
 
 @dataclass(frozen=True)
-class RunEntry:
-    """One line of the list."""
-
-    key: str
-    folder: Path
-    summary: RunSummary
+class RunEntry(ListEntry[RunSummary]):
     archived: bool
-
-    @property
-    def name(self) -> str:
-        return self.folder.name
 
     @property
     def oracle(self) -> str:
@@ -58,12 +49,8 @@ class RunEntry:
         return STOPPED.get(self.summary.stopped_because, self.summary.stopped_because)
 
     @property
-    def when(self) -> str:
-        return self.summary.finished_at[:16].replace("T", " ")
-
-    def matches(self, words: str) -> bool:
-        searched = f"{self.name} {self.summary.dataset.name} {self.oracle} {self.state}".casefold()
-        return all(word in searched for word in words.casefold().split())
+    def words(self) -> str:
+        return f"{self.name} {self.summary.dataset.name} {self.oracle} {self.state}"
 
 
 class OpenRun:
@@ -113,28 +100,24 @@ class OpenRun:
         """Whether it says how it was started, so that it can go on."""
         return (self.folder / LIVE).is_file()
 
-    @cached_property
+    @property
     def changes(self) -> int:
-        """How many changes of features were made: what an edit is checked against."""
-        return len(read_log(self.folder))
+        """How many changes of features a page shows: what an edit is checked against."""
+        return len(self.run.log)
 
 
 class Shelf:
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve() for root in roots]
-        self._summaries: dict[Path, tuple[int, RunSummary]] = {}
+        self._summaries = Summaries(self.folders, RUN_JSON, RunSummary.read)
         self._open: LRUCache[str, OpenRun] = LRUCache(OPEN_RUNS)
         self._known: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     def entries(self) -> list[RunEntry]:
         """All runs that can be read, the latest first."""
-        found = []
-        for folder in self.folders():
-            with suppress(RunError, OSError):
-                archived = (folder / ARCHIVED).exists()
-                found.append(RunEntry(key_of(folder), folder, self._summary(folder), archived))
-        return sorted(found, key=lambda one: one.summary.finished_at, reverse=True)
+        found = self._summaries.latest_first()
+        return [RunEntry(key_of(folder), folder, one, (folder / ARCHIVED).exists()) for folder, one in found]
 
     def live(self) -> list[tuple[str, dict[str, Any], bool]]:
         """Discoveries that can be followed: key, how they began, and whether they go on."""
@@ -182,13 +165,6 @@ class Shelf:
             return
         mark = json.dumps({"by": by, "at": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n"
         replace_file(run.folder / ARCHIVED, lambda file: file.write(mark))
-
-    def _summary(self, folder: Path) -> RunSummary:
-        written = (folder / RUN_JSON).stat().st_mtime_ns
-        known = self._summaries.get(folder)
-        if known is None or known[0] != written:
-            known = self._summaries[folder] = written, RunSummary.read(folder)
-        return known[1]
 
     def folders(self, holding: str = RUN_JSON) -> Iterator[Path]:
         """Below the roots, those that hold such a file."""

@@ -30,7 +30,7 @@ class PaidRun:
     flow: str
     oracle: str
     usd: float
-    unknown_usd: float = 0.0  # what requests that never told their cost may come to, at most
+    unknown_usd: float = 0.0  # what requests that never reported their cost may come to, at most
     questions: int = 0
     key: str = ""  # of the run, where it is served
 

@@ -22,8 +22,8 @@ let browsing = null; // for who works at the console
     return reply.json();
   }
   async function problemOf(reply) {
-    const told = new DOMParser().parseFromString(await reply.text(), "text/html").body.innerText.trim();
-    return told || `The studio does not answer (status ${reply.status}): reload the page.`;
+    const problem = new DOMParser().parseFromString(await reply.text(), "text/html").body.innerText.trim();
+    return problem || `The studio does not answer (status ${reply.status}): reload the page.`;
   }
   function send(kind, selected) {
     byId("export").elements.kind.value = kind;

@@ -2,7 +2,7 @@
 // Corrections without leaving the page: a click or a key sends the form, and the card shows what stands now.
 (() => {
   const cells = [...document.querySelectorAll(".cell")];
-  const told = document.getElementById("told");
+  const announcement = document.getElementById("announcement");
 
   function show(cell, label, by, seen) {
     cell.classList.remove("yes", "no", "unknown");
@@ -16,7 +16,7 @@
     for (const one of document.querySelectorAll('.cell input[name="seen"]')) {
       if (one.form === cell) one.value = seen;
     }
-    told.textContent = `${cell.getAttribute("aria-label")}: ${label}`;
+    announcement.textContent = `${cell.getAttribute("aria-label")}: ${label}`;
   }
 
   async function send(cell, label) {

@@ -12,6 +12,7 @@
     tag: "What is there to say about this one?",
   };
   const SHOWN_ANSWERS = 60;
+  const MANY = 5; // names in a line
 
   function tile(name, event, side = "") {
     const row = event.rows[name];
@@ -68,8 +69,14 @@
         event.questions.length > 4 ? make("p", { class: "caption" }, `and ${event.questions.length - 4} more at the same time`) : "");
     },
     labelling(event) {
-      const names = event.features.map(([name]) => name).join(", ");
-      byId("going").textContent = `Labelling examples with ${names} …`;
+      const names = event.features.map(([name]) => name);
+      const said = names.length > MANY ? `${count(names.length)} features` : names.join(", ");
+      byId("going").textContent = `Labelling examples with ${said} …`;
+    },
+    rest(event) {
+      byId("asking").replaceChildren(make("p", { class: "caption" }, "Nothing."));
+      byId("going").textContent = `The questions are asked. Labelling the other ${count(event.examples)} examples: ${count(event.answers)} answers so far …`;
+      byId("usd").textContent = dollars(event.usd);
     },
     answer(event) {
       const said = event.features.length
@@ -103,6 +110,7 @@
       byId("counting").textContent = count(event.counting);
       byId("g").textContent = event.g.toFixed(3);
       byId("given").textContent = event.given ? `, ${event.given} given` : "";
+      byId("waiting").textContent = event.waiting ? `, ${count(event.waiting)} named and not labelled yet` : "";
       byId("usd").textContent = dollars(event.usd);
     },
     steered(event) {

@@ -4,10 +4,10 @@
   const { key } = byId("asking").dataset;
   const SHOWN = 3;
 
-  function told(form, words, bad, field) {
-    const place = form.querySelector(".told") ?? form.appendChild(make("span", { class: "told", role: "status" }));
-    place.className = bad ? "told bad" : "told caption";
-    place.id = place.id || `told-${Math.random().toString(36).slice(2)}`;
+  function showOutcome(form, words, bad, field) {
+    const place = form.querySelector(".outcome") ?? form.appendChild(make("span", { class: "outcome", role: "status" }));
+    place.className = bad ? "outcome bad" : "outcome caption";
+    place.id = place.id || `outcome-${Math.random().toString(36).slice(2)}`;
     place.textContent = words;
     for (const one of form.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
     const wrong = bad && field ? form.querySelector(`input[name="${field}"]:not([type="hidden"]), textarea[name="${field}"]`) : null;
@@ -25,11 +25,11 @@
     const reply = await fetch(form.getAttribute("action"), { method: "POST", body }).catch(() => null);
     const said = reply ? await reply.json().catch(() => ({})) : {};
     if (!reply?.ok) {
-      told(form, said.problem ? `not entered: ${said.problem}` : "not entered: the studio does not answer", true, said.field);
+      showOutcome(form, said.problem ? `not entered: ${said.problem}` : "not entered: the studio does not answer", true, said.field);
     } else if (form.classList.contains("stays")) {
       if (!form.classList.contains("keeps")) form.reset();
       if (form.closest("#pick")) choose([]);
-      told(form, said.said, false);
+      showOutcome(form, said.said, false);
     } else form.replaceChildren(make("span", { class: "caption", role: "status" }, said.said));
   });
 

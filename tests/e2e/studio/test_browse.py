@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from flows.serving.app import studio_link
 from reports.finished_run import Run
-from store import Store
 from tests.support.axe import serious_violations
 from tests.support.browsed_runs import browsed_run
 from tests.support.chromium import address_of, keep, opened
 from tests.support.review_browser import IMAGES, SCREEN
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
-from tests.support.studio_site import StudioSite, running_studio
+from tests.support.studio_site import StudioSite, own_studio
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
@@ -32,10 +30,9 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def site(run: Run, tmp_path: Path) -> Iterator[StudioSite]:
+def site(run: Run, studio: StudioSite) -> StudioSite:
     del run
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
-        yield running
+    return studio
 
 
 def browse(site: StudioSite, run: Run, chromium: Browser, choice: str = "", **options: Any) -> Any:
@@ -257,7 +254,7 @@ def test_the_report_and_the_studio_answer_alike(tmp_path: Path, chromium: Browse
     report = run.report().path
     with opened(chromium, address_of(report)) as seen:
         own = seen.page.evaluate(ANSWERS.replace("catalogue.", "browsing.catalogue."), CHOICES)
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+    with own_studio(tmp_path) as site:
         visit, address = browse(site, run, chromium)
         with visit as seen:
             seen.page.goto(address)
@@ -277,7 +274,7 @@ def test_the_report_and_the_studio_answer_alike(tmp_path: Path, chromium: Browse
 @pytest.mark.parametrize("pictures", [True, False])
 def test_a_phone_shows_all_of_it(tmp_path: Path, chromium: Browser, pictures: bool) -> None:
     run = browsed_run(tmp_path / "runs" / "people", pictures=pictures)
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+    with own_studio(tmp_path) as site:
         visit, address = browse(site, run, chromium, "any=doubtful&sort=doubt&is.place=studio", **PHONE)
         with visit as seen:
             page = seen.page
@@ -305,7 +302,7 @@ def test_hostile_columns_texts_and_values_run_nothing(tmp_path: Path, chromium: 
     names = list(HOSTILE[:6])
     matrix = random_matrix(len(names), len(ids))
     run = make_run(tmp_path / "runs" / "hostile", str(tmp_path / "texts.csv"), ids, names, matrix)
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+    with own_studio(tmp_path) as site:
         visit, address = browse(site, run, chromium)
         with visit as seen:
             page = seen.page

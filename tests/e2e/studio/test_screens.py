@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,12 +18,11 @@ from flows.serving.app import studio_link
 from models import Elicited, Panel
 from reports.curation.corrections import read_corrections
 from reports.finished_run import Run
-from store import Store
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_browser import IMAGES, SCREEN
 from tests.support.run_folders import HOSTILE, make_run, random_matrix
-from tests.support.studio_site import StudioSite, faces_run, running_studio
+from tests.support.studio_site import StudioSite, faces_run, own_studio
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 FACES = ["beard", "glasses", "open mouth", "hat", "long hair"]
@@ -45,10 +43,9 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def site(run: Run, tmp_path: Path) -> Iterator[StudioSite]:
+def site(run: Run, studio: StudioSite) -> StudioSite:
     del run
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
-        yield running
+    return studio
 
 
 def link(site: StudioSite, name: str, role: str = "editor") -> str:
@@ -86,7 +83,7 @@ def test_labels_are_corrected_by_mouse_and_by_keys_alone(site: StudioSite, run: 
 
 
 @pytest.mark.slow
-def test_a_label_that_somebody_else_corrected_is_told_at_its_card(site: StudioSite, chromium: Browser) -> None:
+def test_a_label_that_somebody_else_corrected_is_reported_at_its_card(site: StudioSite, chromium: Browser) -> None:
     with opened(chromium, link(site, "Ann")) as ann, opened(chromium, link(site, "Bob")) as bob:
         for seen in (ann, bob):
             seen.page.get_by_role("link", name="Open the studio").click()
@@ -233,7 +230,7 @@ def test_hostile_names_run_nothing(tmp_path: Path, chromium: Browser) -> None:
     run = make_run(
         tmp_path / "runs" / "hostile", str(tmp_path / "texts.csv"), ids, names, matrix, definitions=HOSTILE[4:]
     )
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+    with own_studio(tmp_path) as site:
         key = site.key(run)
         with opened(chromium, link(site, HOSTILE[0])) as seen:
             for address in ("/runs", f"/runs/{key}", f"/runs/{key}/correct?which=all", f"/runs/{key}/browse"):

@@ -168,7 +168,7 @@ class Story:
     page: Page
     hands: Mouse | Keys
     let: Callable[[int], None]
-    told: dict[str, str] = field(default_factory=dict)
+    features: dict[str, str] = field(default_factory=dict)
 
     def start(self, world: World, server: LifelikeServer, queries: int) -> None:
         page, hands = self.page, self.hands
@@ -181,6 +181,7 @@ class Story:
         hands.write(page.get_by_label("budget", exact=True), "1")
         hands.click(page.get_by_text("more settings"))
         hands.write(page.get_by_label("per question", exact=True), "1")
+        hands.write(page.get_by_role("textbox", name="batch", exact=True), "1")  # features are seen as they are found
         hands.click(page.get_by_role("button", name="Estimate"))
         hands.click(page.get_by_role("button", name="Start it"))
 
@@ -199,7 +200,7 @@ class Story:
         hands.write(page.locator("#own").get_by_label("name"), own)
         hands.write(page.locator("#own").get_by_label("definition"), f"It is {own}.")
         hands.click(page.get_by_role("button", name="Add it"))
-        expect(page.locator("#own .told")).to_contain_text("entered")
+        expect(page.locator("#own .outcome")).to_contain_text("entered")
         hands.click(page.get_by_text("Ask about three examples"))
         for number in (4, 5, 6):
             hands.click(page.locator("#picker").get_by_role("button", name=f"e{number:06}"))
@@ -208,13 +209,13 @@ class Story:
         assert page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
         page.set_viewport_size({"width": SCREEN["width"], "height": SCREEN["height"]})
         hands.click(page.get_by_role("button", name="Ask about these"))
-        expect(page.locator("#pick .told")).to_contain_text("entered")
+        expect(page.locator("#pick .outcome")).to_contain_text("entered")
         self.let(3)
         expect(page.get_by_text(f"vetoes {first}", exact=True)).to_be_visible()
         expect(page.get_by_role("heading", name="as I call it")).to_be_visible()
         expect(page.get_by_text("asks about e000004, e000005, e000006")).to_be_visible()
         expect(page.locator("#list > li").filter(has_text="given by Olga")).to_have_count(1)
-        self.told = {"vetoed": first, "renamed": second, "own": own}
+        self.features = {"vetoed": first, "renamed": second, "own": own}
 
     def stop_and_go_on(self, queries: int) -> None:
         page, hands = self.page, self.hands
@@ -239,8 +240,8 @@ class Story:
             expect(page.locator(".cell.corrected")).to_have_count(number + 1)
         hands.click(page.locator("nav a[href^='/runs/']").first)
         names = [name for name in texts_of(page.locator("li.feature h3")) if name != "as I call it"]
-        one, other = [name for name in names[-3:] if name != self.told["own"]][-2:]
-        self.told |= {"into": one, "merged": other}
+        one, other = [name for name in names[-3:] if name != self.features["own"]][-2:]
+        self.features |= {"into": one, "merged": other}
         for name in (one, other):
             hands.tick(page.get_by_label(f"merge {name}", exact=True))
         hands.click(page.get_by_role("button", name="Merge"))
@@ -267,22 +268,22 @@ def texts_of(wanted: Locator) -> list[str]:
     raise gone
 
 
-def check_export(told: dict[str, str], kept: dict[str, Path], run: Run) -> None:
+def check_export(features: dict[str, str], kept: dict[str, Path], run: Run) -> None:
     """The file has all of it, with who."""
     wide = pd.read_parquet(kept["wide-parquet"])
-    assert {"as I call it", told["own"], told["into"]} <= set(wide.columns)
-    assert not {told["vetoed"], told["renamed"], told["merged"]} & set(wide.columns)
+    assert {"as I call it", features["own"], features["into"]} <= set(wide.columns)
+    assert not {features["vetoed"], features["renamed"], features["merged"]} & set(wide.columns)
     marked = [column for column in wide.columns if column.endswith("(corrected by)")]
     assert sum(int((wide[column] == "Olga").sum()) for column in marked) == 5
     table = pd.read_csv(kept["features"], keep_default_na=False).set_index("name")
-    assert table.loc[told["own"], "given_by"] == "Olga"
-    assert f"renamed from “{told['renamed']}” by Olga" in str(table.loc["as I call it", "changes"])
-    assert f"merged with “{told['merged']}” by Olga" in str(table.loc[told["into"], "changes"])
+    assert table.loc[features["own"], "given_by"] == "Olga"
+    assert f"renamed from “{features['renamed']}” by Olga" in str(table.loc["as I call it", "changes"])
+    assert f"merged with “{features['merged']}” by Olga" in str(table.loc[features["into"], "changes"])
     asked = [one for one in run.findings.comparisons if one.examples == ("e000004", "e000005", "e000006")]
     assert len(asked) == 1
     words = [one.words for one in run.summary.steered]
-    assert f"vetoes {told['vetoed']}" in words
-    assert told["vetoed"] in run.found_features["name"].tolist(), "what was discovered stays as it is"
+    assert f"vetoes {features['vetoed']}" in words
+    assert features["vetoed"] in run.found_features["name"].tolist(), "what was discovered stays as it is"
 
 
 def asked_twice(server: LifelikeServer) -> int:
@@ -321,7 +322,7 @@ def tell_story(world: World, folder: Path, chromium: Browser, discoveries: Disco
             kept = story.curate_and_export(folder)
             assert [one for one in seen.complaints if "error" in one.lower()] == []
         assert Run(made).summary.queries == 14
-        check_export(story.told, kept, Run(made))
+        check_export(story.features, kept, Run(made))
         lines = site.store.costs.lines()
         assert server.spent(parse_price(PRICE)) <= sum(one.paid + one.unknown for one in lines)
 
@@ -352,7 +353,7 @@ def test_the_same_discovery_killed_in_the_middle_loses_nothing(
         with studio(tmp_path) as site:  # restarted
             link = studio_link(site.store, "Olga", "admin", site.settings())
             with opened(chromium, link, viewport=SCREEN) as seen:
-                again = Story(seen.page, Mouse(), discoveries.let, story.told)
+                again = Story(seen.page, Mouse(), discoveries.let, story.features)
                 seen.page.get_by_role("link", name="Open the studio").click()
                 seen.page.locator(".going a").first.click()
                 seen.page.get_by_role("link", name="Go on …").click()
@@ -364,7 +365,7 @@ def test_the_same_discovery_killed_in_the_middle_loses_nothing(
                 kept = again.curate_and_export(tmp_path)
         run = Run(made)
         assert run.summary.queries == 16
-        check_export(story.told, kept, run)
+        check_export(story.features, kept, run)
         assert asked_twice(server) <= in_flight, "only what was being answered when it was killed"
         assert sum(one.paid_calls for one in _books(tmp_path)) > answered
 

@@ -6,7 +6,6 @@ import base64
 import fcntl
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,12 +18,11 @@ from PIL import Image
 from models.contrastive.vector_file import VectorFile
 from reports.finished_run import Run
 from sources.load import load_dataset
-from store import Store
 from tests.support.browsed_runs import NAMES, browsed_run, table_of
 from tests.support.made import write_film
 from tests.support.review_site import Visitor
 from tests.support.run_folders import make_run, random_matrix
-from tests.support.studio_site import StudioSite, running_studio
+from tests.support.studio_site import StudioSite, own_studio
 
 
 @pytest.fixture
@@ -33,10 +31,9 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def site(run: Run, tmp_path: Path) -> Iterator[StudioSite]:
+def site(run: Run, studio: StudioSite) -> StudioSite:
     del run
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
-        yield running
+    return studio
 
 
 @pytest.fixture
@@ -183,7 +180,7 @@ def test_examples_are_alike_by_the_vectors_that_are_kept(store_cache: Path, tmp_
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     kept = VectorFile(store_cache / "a-model.v1", 6)
     kept.add({one.digest: vector for one, vector in zip(examples, vectors, strict=True)})
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+    with own_studio(tmp_path) as site:
         editor, address = site.staff("Ann", "editor"), f"/runs/{site.key(run)}/browse"
         assert asked(editor, f"{address}/about")["embedded"] is True
         found = asked(editor, f"{address}/found", ("sort", f"embedding.{examples[4].id}"), ("count", 60))
@@ -212,7 +209,7 @@ def test_animations_rest_in_the_grid_and_move_when_opened(tmp_path: Path) -> Non
     write_film(tmp_path / "pictures" / "c.mp4", ["red"] * 3 + ["blue"] * 3)
     ids = ["a.gif", "b.png", "c.mp4"]
     run = make_run(tmp_path / "runs" / "gifs", str(tmp_path / "pictures"), ids, ["red"], random_matrix(1, 3))
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as site:
+    with own_studio(tmp_path) as site:
         editor, key = site.staff("Ann", "editor"), site.key(run)
         shown = [asked(editor, f"/runs/{key}/browse/example", ("row", row)) for row in range(3)]
         assert [(one["moves"], one["film"]) for one in shown] == [(True, False), (False, False), (False, True)]
@@ -241,7 +238,9 @@ def test_a_run_without_features_is_browsed_by_its_columns(site: StudioSite, tmp_
 
 
 @pytest.mark.parametrize(("file", "path"), [("run.json", ""), ("answers.jsonl", "/about"), ("answers.jsonl", "/found")])
-def test_a_damaged_run_is_told_in_one_line(site: StudioSite, run: Run, editor: Visitor, file: str, path: str) -> None:
+def test_a_damaged_run_is_reported_in_one_line(
+    site: StudioSite, run: Run, editor: Visitor, file: str, path: str
+) -> None:
     (run.folder / file).write_text("nonsense")
     reply = editor.client.get(f"/runs/{site.key(run)}/browse{path}")
     assert (reply.status_code, file in reply.text) == (422, True)

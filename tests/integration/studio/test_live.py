@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,39 +12,20 @@ import pytest
 
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
-from flows.discover.settings import DiscoverSettings
 from models import Elicited, Panel
 from reports.finished_run import Run
 from reports.live.live_run import LiveRun
-from store import Store
 from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE
-from tests.support.studio_site import StudioSite, running_studio
+from tests.support.steered_runs import settings
+from tests.support.studio_site import StudioSite
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", 20)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[StudioSite]:
-    (tmp_path / "runs").mkdir()
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
-        yield running
-
-
-def settings(world: World, **changed: Any) -> DiscoverSettings:
-    chosen = {
-        "dataset": world.spec,
-        "oracle": "simulated:salience?price=0.001",
-        "queries": 6,
-        "store": str(world.folder / "store.sqlite"),
-        "out": str(world.folder.parent / "runs" / "one"),
-    }
-    return DiscoverSettings.model_validate(chosen | changed)
 
 
 def seen(visitor: Visitor, key: str, after: int = 0) -> list[dict[str, Any]]:
@@ -56,10 +36,10 @@ def seen(visitor: Visitor, key: str, after: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_what_is_shown_is_what_the_run_did(world: World, site: StudioSite) -> None:
+def test_what_is_shown_is_what_the_run_did(world: World, studio: StudioSite) -> None:
     run_discovery(prepare(settings(world)), run_id=str(uuid4()))
     run = Run(world.folder.parent / "runs" / "one")
-    editor, key = site.staff("Ann", "editor"), site.key(run)
+    editor, key = studio.staff("Ann", "editor"), studio.key(run)
     *events, over = seen(editor, key)
     assert over == {"finished": True, "runs": False}
     assert events[0]["kind"] == "begun"
@@ -78,7 +58,7 @@ def test_what_is_shown_is_what_the_run_did(world: World, site: StudioSite) -> No
     assert f"/runs/{key}" in editor.get(f"/live/{key}").text
 
 
-def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World, site: StudioSite) -> None:
+def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World, studio: StudioSite) -> None:
     folder, go_on, held = world.folder.parent / "runs" / "one", threading.Event(), threading.Event()
     asked = 0
 
@@ -95,7 +75,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
     )
     thread.start()
     assert held.wait(60)
-    live, editor = LiveRun(folder / "live.jsonl"), site.staff("Ann", "editor")
+    live, editor = LiveRun(folder / "live.jsonl"), studio.staff("Ann", "editor")
     try:
         assert live.goes_on
         assert live.events()[-1]["kind"] == "asking", "the question is shown before it is answered"
@@ -105,7 +85,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
         assert editor.get(f"/live/{key}").status_code == 200
         assert editor.get(f"/runs/{key}").status_code == 404, "there is no result yet"
         early: list[dict[str, Any]] = []
-        viewer = threading.Thread(target=lambda: early.extend(seen(site.staff("Bob", "editor"), key)))
+        viewer = threading.Thread(target=lambda: early.extend(seen(studio.staff("Bob", "editor"), key)))
         viewer.start()
     finally:
         go_on.set()
@@ -115,7 +95,7 @@ def test_a_viewer_who_joins_late_sees_the_same_as_one_who_was_there(world: World
     assert early == seen(editor, key)
 
 
-def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, site: StudioSite) -> None:
+def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, studio: StudioSite) -> None:
     class Killed(BaseException):
         pass
 
@@ -131,18 +111,18 @@ def test_a_run_that_is_killed_and_goes_on_shows_each_thing_once(world: World, si
     with pytest.raises(Killed):
         run_discovery(prepare(settings(world)), run_id=str(uuid4()), compare=compare)
     key_folder = world.folder.parent / "runs" / "one"
-    editor, key = site.staff("Ann", "editor"), key_of(key_folder.resolve())
+    editor, key = studio.staff("Ann", "editor"), key_of(key_folder.resolve())
     assert seen(editor, key)[-1] == {"finished": False, "runs": False}
     run_discovery(prepare(settings(world)), run_id=str(uuid4()))
     answers = [one["number"] for one in seen(editor, key) if one.get("kind") == "answer"]
     assert answers == list(range(1, 7))
 
 
-def test_hostile_names_arrive_as_data(world: World, site: StudioSite) -> None:
+def test_hostile_names_arrive_as_data(world: World, studio: StudioSite) -> None:
     world.texts = {name: HOSTILE[number % len(HOSTILE)] + str(number) for number, name in enumerate(world.texts)}
     world.write()
     run_discovery(prepare(settings(world)), run_id=str(uuid4()))
-    editor, key = site.staff("Ann", "editor"), key_of((world.folder.parent / "runs" / "one").resolve())
+    editor, key = studio.staff("Ann", "editor"), key_of((world.folder.parent / "runs" / "one").resolve())
     events = seen(editor, key)
     shown = {text for one in events for text in one.get("texts", {}).values()}
     assert any("<script>" in text for text in shown)

@@ -143,7 +143,7 @@ def studio_at_work(
 
 
 def test_two_editors_and_ten_reviewers_at_once_lose_no_update(store_url: str, tmp_path: Path) -> None:
-    studio_at_work(store_url, tmp_path, reviewers=10, questions=60, think=0.02, rounds=15)
+    studio_at_work(store_url, tmp_path, reviewers=10, questions=30, think=0.02, rounds=15)
 
 
 @pytest.mark.slow

@@ -30,16 +30,9 @@ FIELDS = (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(str(tmp_path / "store.sqlite")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def site(store: Store, tmp_path: Path) -> Iterator[StudioSite]:
-    faces_run(tmp_path / "runs" / "faces", ["hat", "beard"])
-    with running_studio(store, tmp_path / "runs") as running:
-        yield running
+def site(studio: StudioSite) -> StudioSite:
+    faces_run(studio.root / "faces", ["hat", "beard"])
+    return studio
 
 
 def test_every_form_of_every_page_needs_the_token_of_its_session_and_a_page_of_this_site(
@@ -60,8 +53,8 @@ def test_every_form_of_every_page_needs_the_token_of_its_session_and_a_page_of_t
             for token in ("", "forged", stolen):
                 assert person.post(address, {"csrf": token}).status_code == 403, f"{role} {path} {token}"
             foreign = {"sec-fetch-site": "cross-site"}
-            told = person.post(address, {"csrf": own[0] if own else ""}, headers=foreign)
-            assert told.status_code == 403, f"{role} {path} from elsewhere"
+            refused = person.post(address, {"csrf": own[0] if own else ""}, headers=foreign)
+            assert refused.status_code == 403, f"{role} {path} from elsewhere"
 
 
 def test_only_the_link_that_was_issued_opens_and_only_while_it_holds(site: StudioSite, tmp_path: Path) -> None:
@@ -107,12 +100,12 @@ def test_hostile_names_and_texts_are_shown_as_they_are_on_every_page(hostile: Ho
         for address in [*hostile.pages(), *hostile.pages_of_owner()]:
             reply = owner.get(address)
             assert reply.status_code == 200, address
-            for told in ("<script>document", "<img src=x", "onerror=alert(1)>", ">49<"):
-                assert told not in reply.text.replace("&gt;", ""), f"{told} on {address}"
+            for words in ("<script>document", "<img src=x", "onerror=alert(1)>", ">49<"):
+                assert words not in reply.text.replace("&gt;", ""), f"{words} on {address}"
             assert "script-src 'self'" in reply.headers["content-security-policy"]
             shown += unescape(reply.text)
-        for told in (FOLDER, *HOSTILE[:2]):
-            assert told in shown
+        for words in (FOLDER, *HOSTILE[:2]):
+            assert words in shown
         reply = owner.get(f"/comparisons/{hostile.comparison}")
         assert reply.text == HOSTILE[0]
         assert "sandbox allow-scripts allow-downloads;" in reply.headers["content-security-policy"]

@@ -1,4 +1,4 @@
-"""The pages on which a discovery is steered: bad wishes are told at their field, examples are picked, it goes on."""
+"""The pages on which a discovery is steered: problems stand at their field, examples are picked, it goes on."""
 
 from __future__ import annotations
 
@@ -16,24 +16,16 @@ import pytest
 from flows.__main__ import main
 from reports.curation.events import read_events
 from reports.finished_run import Run
-from store import Store
 from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.run_folders import HOSTILE
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings
-from tests.support.studio_site import StudioSite, running_studio
+from tests.support.studio_site import StudioSite
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", 24, TRAITS)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[StudioSite]:
-    (tmp_path / "runs").mkdir()
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
-        yield running
 
 
 @contextmanager
@@ -65,8 +57,8 @@ def unfound(folder: Path) -> str:
     return next(one for one in TRAITS if one not in names_in(folder))
 
 
-def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, site: StudioSite) -> None:
-    editor = site.staff("Ann", "editor")
+def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, studio: StudioSite) -> None:
+    editor = studio.staff("Ann", "editor")
     with held(world) as (folder, key):
         first, second, *_ = names_in(folder)
         editor.get(f"/live/{key}")
@@ -90,12 +82,12 @@ def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, 
         for wish, field, said in wishes:
             reply = editor.post(f"/live/{key}/steer", wish | {"json": "1"})
             assert reply.status_code == 422, wish
-            told = reply.json()
-            assert told["field"] == field, wish
-            assert said in told["problem"], wish
-            assert "\n" not in told["problem"]
+            answer = reply.json()
+            assert answer["field"] == field, wish
+            assert said in answer["problem"], wish
+            assert "\n" not in answer["problem"]
         assert not (folder / "steer.jsonl").exists()
-        owner = site.staff("Olga", "admin")
+        owner = studio.staff("Olga", "admin")
         owner.get(f"/live/{key}")
         assert owner.post(f"/live/{key}/steer", {"action": "budget", "usd": "more", "json": "1"}).status_code == 422
         assert owner.post(f"/live/{key}/steer", {"action": "budget", "usd": "2", "json": "1"}).status_code == 200
@@ -109,8 +101,8 @@ def test_bad_wishes_get_one_line_at_their_field_and_enter_nothing(world: World, 
     assert run.report().path.exists()
 
 
-def test_examples_are_found_by_their_ids_and_texts_among_those_compared(world: World, site: StudioSite) -> None:
-    editor = site.staff("Ann", "editor")
+def test_examples_are_found_by_their_ids_and_texts_among_those_compared(world: World, studio: StudioSite) -> None:
+    editor = studio.staff("Ann", "editor")
     with held(world, elicit_on=10) as (folder, key):
         found = editor.get(f"/live/{key}/examples").json()
         assert found["total"] == len(found["examples"]) == 10
@@ -131,8 +123,8 @@ def test_examples_are_found_by_their_ids_and_texts_among_those_compared(world: W
     assert [list(one.examples) for one in Run(folder).findings.comparisons][4] == ids
 
 
-def test_wishes_are_taken_while_a_run_lies_dead_and_not_once_it_is_finished(world: World, site: StudioSite) -> None:
-    chosen, editor = settings(world), site.staff("Ann", "editor")
+def test_wishes_are_taken_while_a_run_lies_dead_and_not_once_it_is_finished(world: World, studio: StudioSite) -> None:
+    chosen, editor = settings(world), studio.staff("Ann", "editor")
     folder = Path(str(chosen.out))
     with pytest.raises(Killed):
         discovered(chosen, {3: kill})
@@ -147,10 +139,10 @@ def test_wishes_are_taken_while_a_run_lies_dead_and_not_once_it_is_finished(worl
     assert (reply.status_code, "go on" in reply.json()["problem"]) == (409, True)
 
 
-def test_it_goes_on_with_more_questions_and_another_budget_after_an_estimate(world: World, site: StudioSite) -> None:
+def test_it_goes_on_with_more_questions_and_another_budget_after_an_estimate(world: World, studio: StudioSite) -> None:
     chosen = settings(world, queries=2, budget="0.5")
     discovered(chosen)
-    owner, key = site.staff("Olga", "admin"), key_of(Path(str(chosen.out)).resolve())
+    owner, key = studio.staff("Olga", "admin"), key_of(Path(str(chosen.out)).resolve())
     page = owner.get(f"/live/{key}/again").text
     assert 'value="2"' in page
     assert 'value="0.5"' in page
@@ -163,12 +155,12 @@ def test_it_goes_on_with_more_questions_and_another_budget_after_an_estimate(wor
     assert "queries: " in unescape(wrong.text)
     assert Run(Path(str(chosen.out))).summary.queries == 2, "nothing was started"
     assert f'href="/live/{key}/again"' in owner.get(f"/runs/{key}").text
-    assert f'href="/live/{key}/again"' not in site.staff("Ann", "editor").get(f"/runs/{key}").text
+    assert f'href="/live/{key}/again"' not in studio.staff("Ann", "editor").get(f"/runs/{key}").text
 
 
-def test_a_run_is_exported_from_its_page(world: World, site: StudioSite) -> None:
+def test_a_run_is_exported_from_its_page(world: World, studio: StudioSite) -> None:
     run = discovered(settings(world))
-    editor, key = site.staff("Ann", "editor"), site.key(run)
+    editor, key = studio.staff("Ann", "editor"), studio.key(run)
     editor.get(f"/runs/{key}")
     reply = editor.post(f"/runs/{key}/export", {"format": "features"})
     assert reply.headers["content-disposition"] == 'attachment; filename="features.csv"'

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reports.curation.events import read_events
 from reports.curation.log import read_log
-from store import Store
 from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
-from tests.support.studio_site import StudioSite, running_studio
+from tests.support.studio_site import StudioSite
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", 24, TRAITS)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[StudioSite]:
-    (tmp_path / "runs").mkdir()
-    with Store.open(str(tmp_path / "store.sqlite")) as store, running_studio(store, tmp_path / "runs") as running:
-        yield running
 
 
 def test_a_run_that_is_stopped_leaves_its_results_and_goes_on_without_asking_twice(world: World) -> None:
@@ -100,10 +91,10 @@ def test_a_log_that_nobody_of_ours_wrote_steers_nothing(world: World) -> None:
         assert discovered(chosen).summary.stopped_because == "queries"
 
 
-def test_what_a_person_enters_on_the_page_is_heeded_with_their_name(world: World, site: StudioSite) -> None:
+def test_what_a_person_enters_on_the_page_is_heeded_with_their_name(world: World, studio: StudioSite) -> None:
     chosen = settings(world)
     folder = Path(str(chosen.out))
-    editor, key, replies = site.staff("Ann", "editor"), key_of(folder.resolve()), []
+    editor, key, replies = studio.staff("Ann", "editor"), key_of(folder.resolve()), []
 
     def enter() -> None:
         editor.get(f"/live/{key}")

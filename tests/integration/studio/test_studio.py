@@ -15,9 +15,10 @@ import pytest
 from flows.reviewing.page import PageSettings
 from flows.serving.app import StudioSettings, make_studio, studio_link
 from reports.curation.corrections import read_corrections
-from reports.curation.log import read_log
+from reports.curation.log import plan_change, read_log, record_change
 from reports.finished_run import Run
 from store import Store
+from studio.runs.shelf import OpenRun
 from tests.integration.studio.review.test_access import routes
 from tests.support.review_site import Visitor
 from tests.support.run_folders import HOSTILE
@@ -338,3 +339,12 @@ def test_a_damaged_run_is_not_listed_and_damages_nothing_else(site: StudioSite, 
     reply = editor.get(f"/runs/{site.key(run)}")
     assert reply.status_code == 422
     assert editor.get("/runs").status_code == 200
+
+
+def test_a_page_counts_the_changes_that_it_shows_and_no_later_ones(run: Run) -> None:
+    opened = OpenRun("faces", run.folder)
+    assert "beard" in [one.name for one in opened.run.findings.found]
+    change = plan_change(run, "rename", {"name": "beard", "to": "bearded"})
+    record_change(run, change)  # by somebody else, before the page is drawn
+    assert opened.changes == 0, "an edit made on this page is stale, and is refused as such"
+    assert OpenRun("faces", run.folder).changes == 1

@@ -60,11 +60,11 @@ def test_a_table_shows_columns_nights_costs_and_what_its_contract_refused(site: 
     assert "red: " in page
     assert "at most 0 is expected" in page
     nights = re.findall(r'<tr><td class="when">(\d{4}-\d\d-\d\d \d\d:\d\d)</td>(.*?)</tr>', editor.page, re.DOTALL)
-    told = [words(rest) for _, rest in nights]
-    assert [one.split()[0] for one in told] == ["–", "2", "1"]
-    assert "not as expected" in told[0]
-    assert "$0.0180" in told[1]  # 6 rows of three features at a tenth of a cent
-    assert "$0.0600" in told[2]
+    rows = [words(rest) for _, rest in nights]
+    assert [one.split()[0] for one in rows] == ["–", "2", "1"]
+    assert "not as expected" in rows[0]
+    assert "$0.0180" in rows[1]  # 6 rows of three features at a tenth of a cent
+    assert "$0.0600" in rows[2]
     assert "of all nights in this store" in page
     assert "Enrich again" not in page, "only the owner starts anything"
 
@@ -74,7 +74,7 @@ def test_a_link_by_the_name_of_a_table_finds_it(site: StudioSite, world: World) 
     assert reply.headers["location"] == f"/tables/{key_of((world.folder / 'out').resolve())}"
 
 
-def test_a_damaged_table_is_told_or_left_out_and_damages_nothing_else(site: StudioSite, world: World) -> None:
+def test_a_damaged_table_is_reported_or_left_out_and_damages_nothing_else(site: StudioSite, world: World) -> None:
     editor, out = site.staff("Ann", "editor"), world.folder / "out"
     address = f"/tables/{key_of(out.resolve())}"
     (out / "labels.parquet").write_bytes(b"nonsense")
@@ -133,7 +133,7 @@ def test_two_ticked_runs_stand_side_by_side(site: StudioSite, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("asked", ["", "run={a}", "run={a}&run={a}", "run={a}&run={b}&run={b}&run=000000000000"])
-def test_other_than_two_runs_are_told(site: StudioSite, tmp_path: Path, asked: str) -> None:
+def test_other_than_two_runs_are_refused(site: StudioSite, tmp_path: Path, asked: str) -> None:
     a, b = (site.key(run) for run in two(tmp_path))
     reply = site.staff("Ann", "editor").get(f"/side-by-side?{asked.format(a=a, b=b)}")
     assert reply.status_code == 422

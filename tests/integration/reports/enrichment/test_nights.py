@@ -54,7 +54,7 @@ def test_predicted_and_corrected_labels_are_counted_apart(tmp_path: Path) -> Non
     assert ListedTable.read(tmp_path / "out").predicted_labels == red.predicted
 
 
-def test_a_folder_without_a_table_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_table_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="enrich again"):
         column_figures(tmp_path)
     with pytest.raises(RunError, match="enrich again"):

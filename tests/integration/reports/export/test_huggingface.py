@@ -27,31 +27,31 @@ LOAD = """
 import json, sys
 from datasets import load_dataset
 
-told = []
+found = []
 for spec in map(json.loads, sys.argv[2:]):
     loaded = load_dataset(*spec[0], split="train", cache_dir=sys.argv[1], **spec[1])
     sizes = [row["image"].size for row in loaded] if "image" in loaded.features else []
     rows = loaded.remove_columns(["image"]) if sizes else loaded
-    told.append({"rows": [dict(row) for row in rows], "sizes": sizes})
-print(json.dumps(told))
+    found.append({"rows": [dict(row) for row in rows], "sizes": sizes})
+print(json.dumps(found))
 """
 CROISSANT = """
 import json, sys
 import mlcroissant
 
-told = []
+found = []
 for path in sys.argv[1:]:
     dataset = mlcroissant.Dataset(jsonld=path)
     names = {f"examples/column-{n}": one.name for n, one in enumerate(dataset.metadata.record_sets[0].fields)}
     rows = [{names.get(key, key): value for key, value in row.items()} for row in dataset.records("examples")]
     text = lambda value: value.decode() if isinstance(value, bytes) else str(value)
     rows = [{key: text(value) for key, value in row.items() if key != "image"} for row in rows]
-    told.append({"rows": rows, "errors": list(dataset.metadata.ctx.issues.errors)})
-print(json.dumps(told))
+    found.append({"rows": rows, "errors": list(dataset.metadata.ctx.issues.errors)})
+print(json.dumps(found))
 """
 
 
-def told(script: str, folder: Path, *arguments: str) -> list[dict[str, Any]]:
+def output_of(script: str, folder: Path, *arguments: str) -> list[dict[str, Any]]:
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir(exist_ok=True)
     done = subprocess.run(
@@ -68,7 +68,7 @@ def told(script: str, folder: Path, *arguments: str) -> list[dict[str, Any]]:
 
 
 def loaded(folder: Path, *specs: tuple[list[str], dict[str, str]]) -> list[dict[str, Any]]:
-    return told(LOAD, folder, *map(json.dumps, specs))
+    return output_of(LOAD, folder, *map(json.dumps, specs))
 
 
 def labels_in(rows: list[dict[str, Any]], run: Run) -> pd.DataFrame:

@@ -71,7 +71,7 @@ def test_a_feature_that_contradicts_its_question_or_divides_its_voters_is_doubtf
     assert "its own question contradicts it" in written(Run(run.folder))
 
 
-def test_rows_left_out_of_the_data_set_are_told_with_their_reason(tmp_path: Path, texts: str) -> None:
+def test_rows_left_out_of_the_data_set_are_reported_with_their_reason(tmp_path: Path, texts: str) -> None:
     run = make_run(tmp_path / "run", texts, IDS, ["a"], random_matrix(1, 30))
     run.summary.dataset.left_out.append(SkippedExample(id="broken.png", reason="damaged image (truncated)"))
     page = written(run)

@@ -244,7 +244,7 @@ def test_a_reviewer_cannot_answer_for_another(site: Site) -> None:
 
 
 def test_a_reviewer_reads_nothing_of_what_another_answered(site: Site) -> None:
-    """Names are suggested to everybody, by design; who gave them, what they were given for and the rest is not told."""
+    """Names are suggested to everybody, by design; who gave them, what they were given for and the rest is hidden."""
     ann, bob = site.visitor("ann-who-answers"), site.visitor("bob")
     ann.get("/")
     fields = {"name": "round thing", "definition": "words of nobody else", "shown": [0, 1]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -50,20 +52,37 @@ def percentile(seconds: list[float], share: float) -> float:
     return sorted(seconds)[int(share * (len(seconds) - 1))]
 
 
-def many_people_at_once(url: str, people: int, questions: int, think: float, come_within: float = 0.0) -> float:
-    """How long 99 of 100 requests took at most."""
+@contextmanager
+def answering(
+    url: str, people: int, questions: int, think: float, come_within: float = 0.0
+) -> Iterator[tuple[Crowd, Callable[[], None]]]:
+    """People at a page, and what kills and restarts it. What they have answered in the end is exact."""
     port = free_port()
     with Store.open(url) as store:
         ask(store, questions)
         page = start_page(url, port)
         crowd = crowd_of(store, port, people, think, come_within)
+
+        def restart() -> None:
+            nonlocal page
+            page.send_signal(signal.SIGKILL)
+            page.communicate()
+            page = start_page(url, port)
+
         try:
+            yield crowd, restart
             crowd.wait()
         finally:
             crowd.end()
             page.kill()
             page.communicate()
         assert_exact(store, crowd, questions)
+
+
+def many_people_at_once(url: str, people: int, questions: int, think: float, come_within: float = 0.0) -> float:
+    """How long 99 of 100 requests took at most."""
+    with answering(url, people, questions, think, come_within) as (crowd, _):
+        pass
     requests, pages = crowd.times.requests, crowd.times.pages
     slowest = percentile(requests, 0.99)
     print(
@@ -75,7 +94,7 @@ def many_people_at_once(url: str, people: int, questions: int, think: float, com
 
 
 def test_several_people_at_once_fill_every_place_exactly(store_url: str) -> None:
-    many_people_at_once(store_url, people=6, questions=60, think=0.02)
+    many_people_at_once(store_url, people=6, questions=30, think=0.02)
 
 
 @pytest.mark.slow
@@ -92,26 +111,13 @@ def test_fifty_people_who_come_at_the_same_moment_and_never_think_are_served_as_
 
 @pytest.mark.parametrize(
     ("people", "questions", "kills"),
-    [(6, 120, (80,)), pytest.param(50, 2000, (1500, 4000), marks=pytest.mark.slow)],
+    [(6, 60, (40,)), pytest.param(50, 2000, (1500, 4000), marks=pytest.mark.slow)],
 )
 def test_a_page_that_is_killed_and_restarted_loses_no_acknowledged_answer(
     store_url: str, people: int, questions: int, kills: tuple[int, ...]
 ) -> None:
-    port = free_port()
-    with Store.open(store_url) as store:
-        ask(store, questions)
-        page = start_page(store_url, port)
-        crowd = crowd_of(store, port, people, think=0.02)
-        try:
-            for wanted in kills:
-                while len(crowd.acknowledged) < wanted and crowd.at_work:
-                    time.sleep(0.005)
-                page.send_signal(signal.SIGKILL)
-                page.communicate()
-                page = start_page(store_url, port)
-            crowd.wait()
-        finally:
-            crowd.end()
-            page.kill()
-            page.communicate()
-        assert_exact(store, crowd, questions)
+    with answering(store_url, people, questions, think=0.02) as (crowd, restart):
+        for wanted in kills:
+            while len(crowd.acknowledged) < wanted and crowd.at_work:
+                time.sleep(0.005)
+            restart()

@@ -139,7 +139,7 @@ def test_a_question_skipped_with_a_reason_is_not_shown_again(site: Site) -> None
     assert said(site) == [{"skipped": "The question is unclear"}]
 
 
-def test_progress_and_time_left_are_told(site: Site) -> None:
+def test_progress_and_time_left_are_reported(site: Site) -> None:
     site.ask([Label(BEARD, example) for example in texts(24)])
     ann = site.visitor("ann")
     assert "Questions 1 to 12 of about 24" in ann.get().text
@@ -241,7 +241,7 @@ def test_a_link_is_revoked_from_the_overview(site: Site) -> None:
     assert ann.get().status_code == 403
 
 
-def test_failed_attention_checks_are_told(tmp_path: Path) -> None:
+def test_failed_attention_checks_are_reported(tmp_path: Path) -> None:
     with (
         Store.open(str(tmp_path / "store.sqlite")) as store,
         running_site(store, checks=0.5, repeats=0, page_size=4) as site,
@@ -269,5 +269,5 @@ def test_people_read_what_the_data_is_about_beside_each_question(site: Site) -> 
     assert "Notes of &lt;b&gt;a shop&lt;/b&gt;" in page
     assert "Not wanted" not in page
     plain = HumanOracle(site.store.queue, "q")
-    with pytest.raises(AnswersPending, match="1 question waits"):  # what was told otherwise is another question
+    with pytest.raises(AnswersPending, match="1 question waits"):  # another text is another question
         list(plain.ask([comparison]))

@@ -167,7 +167,7 @@ def test_the_nearest_by_embedding_are_the_most_alike(run: Run) -> None:
     assert (np.diff((vectors @ vectors[3])[places[:-1]]) <= 1e-6).all()
 
 
-def test_what_an_old_link_names_is_told(catalogue: ExampleCatalogue) -> None:
+def test_what_an_old_link_names_is_reported(catalogue: ExampleCatalogue) -> None:
     found = catalogue.find(chosen("yes=moustache&is.place=moon&from.height=3&yes=hat"))
     assert found["ignored"] == ["moustache", "height", "place: moon"]
 

@@ -204,7 +204,7 @@ def test_corrections_survive_any_sequence_of_rerun_enrich_curate_undo_and_export
     tmp_path_factory: pytest.TempPathFactory, operations: list[tuple[Any, ...]]
 ) -> None:
     """The model: of each feature as discovered and each example the last word of a person. A feature that was made of
-    one discovered feature alone has that label; of one that was merged, only what its parts agree on is told."""
+    one discovered feature alone has that label; of one that was merged, only what its parts agree on is given."""
     Played(tmp_path_factory.mktemp("run")).play(operations)
 
 

@@ -66,7 +66,9 @@ def test_the_schema_that_is_written_is_a_contract_that_holds(table: GrowingTable
         ({"rows": {"max": 50}}, "100 rows, at most 50 are expected"),
     ],
 )
-def test_what_is_not_as_expected_is_told_in_a_line(table: GrowingTable, contract: dict[str, Any], said: str) -> None:
+def test_what_is_not_as_expected_is_reported_in_a_line(
+    table: GrowingTable, contract: dict[str, Any], said: str
+) -> None:
     assert violations(table, **contract) == [said]
 
 
@@ -99,8 +101,8 @@ def test_new_rows_are_judged_by_themselves_and_not_by_chance(table: GrowingTable
 def test_a_file_that_is_no_contract_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "expect.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(RunError, match=said) as told:
+    with pytest.raises(RunError, match=said) as caught:
         Contract.read(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     with pytest.raises(RunError, match="cannot read"):
         Contract.read(tmp_path / "missing.json")

@@ -72,11 +72,11 @@ def test_the_latest_row_of_each_id_is_the_tables(
     for name in table.ids:
         at = table.ids.index(name)
         assert now["digest"][name] == table.digest(at)
-        told = [now[column].astype("float").fillna(UNKNOWN)[name] for column in names]
-        assert told == table.labels[at].tolist()
+        found = [now[column].astype("float").fillna(UNKNOWN)[name] for column in names]
+        assert found == table.labels[at].tolist()
 
 
-def test_a_label_is_told_with_its_source_and_one_that_is_missing_is_not(tmp_path: Path) -> None:
+def test_a_label_is_reported_with_its_source_and_one_that_is_missing_is_not(tmp_path: Path) -> None:
     table = GrowingTable(Meaning(2, (Column("red", "", 0), Column("round", "", 0)), ORACLE))
     both = np.array([0, 1])
     for number in range(3):
@@ -87,15 +87,15 @@ def test_a_label_is_told_with_its_source_and_one_that_is_missing_is_not(tmp_path
     chances = np.array([[0.75, np.nan], [0.25, np.nan], [np.nan, np.nan]], np.float16)
     new = NewVersion("run 7", [0, 1, 2], [Cells(np.arange(3), both, chances)], (), "sentences")
     write_history(tmp_path, table, new)
-    told = cells(tmp_path, 2)
-    assert told[["id", "feature", "label", "source", "by"]].to_numpy().tolist() == [
+    found = cells(tmp_path, 2)
+    assert found[["id", "feature", "label", "source", "by"]].to_numpy().tolist() == [
         ["e0", "red", True, "asked", "openai:gpt-x"],
         ["e0", "round", False, "asked", "openai:gpt-x"],
         ["e1", "red", False, "asked", "openai:gpt-x"],
         ["e1", "round", True, "predicted", "sentences"],
     ]
-    assert told["probability"].fillna(-1).tolist() == pytest.approx([0.75, -1, 0.25, 0.9])
-    assert set(told["run"]) == {"run 7"}
+    assert found["probability"].fillna(-1).tolist() == pytest.approx([0.75, -1, 0.25, 0.9])
+    assert set(found["run"]) == {"run 7"}
     schema = pq.ParquetFile(tmp_path / "provenance" / "version=2" / "cells.parquet").schema_arrow
     assert schema.field("feature").type == pa.string()
     rows = pq.ParquetFile(tmp_path / "history" / "version=2" / "rows.parquet").schema_arrow
@@ -103,7 +103,7 @@ def test_a_label_is_told_with_its_source_and_one_that_is_missing_is_not(tmp_path
     assert rows.field("red").nullable
 
 
-def test_a_predicted_label_of_an_earlier_version_is_not_told_again(tmp_path: Path) -> None:
+def test_a_predicted_label_of_an_earlier_version_is_not_reported_again(tmp_path: Path) -> None:
     table, one = GrowingTable(Meaning(1, (Column("red", "", 0),), ORACLE)), np.array([0])
     table.put("e0", digest(0), 1)
     table.set_predicted(0, one, np.array([1], np.int8), np.array([0.9]))
@@ -112,9 +112,9 @@ def test_a_predicted_label_of_an_earlier_version_is_not_told_again(tmp_path: Pat
     write_history(tmp_path, table, NewVersion("run", [0], [Cells(one, one)]))
     assert len(cells(tmp_path, 2)) == 0
     write_history(tmp_path, table, NewVersion(None))  # of a table that is older than its history: all
-    told = cells(tmp_path, 2)
-    assert told["source"].tolist() == ["predicted"]
-    assert told["run"].isna().all()
+    found = cells(tmp_path, 2)
+    assert found["source"].tolist() == ["predicted"]
+    assert found["run"].isna().all()
 
 
 def test_columns_differ_in_more_than_case() -> None:

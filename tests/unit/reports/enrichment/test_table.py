@@ -154,7 +154,7 @@ def test_features_are_written_by_hand_or_in_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["nowhere/features.csv", "missing.csv", " ; ", "a; a: twice"])
-def test_features_that_cannot_be_had_are_told_in_one_line(text: str) -> None:
-    with pytest.raises(UsageError, match="--features") as told:
+def test_features_that_cannot_be_had_are_reported_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match="--features") as caught:
         read_features(text)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)

@@ -29,7 +29,7 @@ def test_pictures_are_in_the_text(tmp_path: Path) -> None:
     assert len(report) < 200_000
 
 
-def test_no_text_of_an_example_is_told(tmp_path: Path) -> None:
+def test_no_text_of_an_example_is_reported(tmp_path: Path) -> None:
     zoo = "datasets/zoo"
     report = discovered(tmp_path, zoo)
     texts = Path(zoo, "animals.csv").read_text(encoding="utf-8").splitlines()[1:]

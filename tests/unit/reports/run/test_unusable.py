@@ -1,4 +1,4 @@
-"""Unusable answers are counted by oracle and reason, and told in one line."""
+"""Unusable answers are counted by oracle and reason, and reported in one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tally(usable: int, **unusable: int) -> UnusableTally:
     return made
 
 
-def test_counts_are_told_by_oracle_and_reason() -> None:
+def test_counts_are_reported_by_oracle_and_reason() -> None:
     made = tally(90, declined=6)
     made.count("openai:m", "comparison", "unreadable", "an empty\nreply")
     made.count("vlm:n", "label", "unreadable", "")
@@ -37,7 +37,7 @@ def test_nothing_is_said_where_all_is_well() -> None:
     assert tally(10).summary().lines() == []
 
 
-def test_an_oracle_that_gives_one_answer_to_every_label_is_told() -> None:
+def test_an_oracle_that_gives_one_answer_to_every_label_is_reported() -> None:
     made, other = UnusableTally(), tally(MANY_LABELS)
     for _ in range(MANY_LABELS):
         made.count("vlm:n", "label", "no", "")
@@ -57,7 +57,7 @@ def test_more_than_half_of_either_kind_is_too_many() -> None:
     assert not UnusableTally().summary().too_many
 
 
-def test_tallies_are_added_and_rare_reasons_are_told_together() -> None:
+def test_tallies_are_added_and_rare_reasons_are_reported_together() -> None:
     whole, part = tally(5, a=2), tally(5, **{f"reason {number}": 1 for number in range(40)})
     whole.add(part)
     reasons = whole.summary().reasons
