@@ -42,11 +42,13 @@ class Variant:
     strategy: str
     options: tuple[tuple[str, Any], ...] = ()
     batch: int = 1
+    one_by_one: bool = False  # each question of a round after the answer to the one before, listing what was named
     voters: int = 1
     labelling: Labelling = TRUTHFUL
     most: int = 1  # features that an answer may hold
     look: bool = False
     look_of: int | None = None  # examples of which those that are compared are a random part
+    queries: int = LONG
 
     def run(self, case: Case, seed: int) -> Rehearsal:
         world = case.world(seed)
@@ -58,9 +60,10 @@ class Variant:
             strategy,
             world.crowd("salience", seed),
             world.truth,
-            LONG,
+            self.queries,
             np.random.default_rng([seed, 2]),
             batch=self.batch,
+            one_by_one=self.one_by_one,
             voters=self.voters,
             labelling=replace(self.labelling, seed=seed),
             most=self.most,

@@ -2,6 +2,8 @@
 
     python -m benchmarks.target                      the matrices that ship
     python -m benchmarks.target MATRIX.csv ...       other matrices too: an id column, then 0/1 columns
+    python -m benchmarks.target --rounds             instead, what it loses to label the features of several questions
+                                                     together, each question told the names before it
 
 A target is a noisy rule over hidden attributes of the matrix: one of them, or whether more of three or of five hold
 than in the median example, each perhaps negated; a tenth of the values is wrong. A third of the examples is held out:
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +25,7 @@ from discovery.simulation.crowds import Matrix
 from discovery.simulation.rehearsal import rehearse
 from discovery.statistics import fit_ridge
 from discovery.strategies import Targeted, make_strategy, target_outputs
+from flows.discover.settings import LABEL_EVERY
 from reports.analysis.held_out import score_held_out
 from reports.analysis.prediction import Target, ranking_score
 
@@ -48,7 +53,9 @@ class Task:
         test[rng.permutation(n)[: n // 3]] = True
         return cls(truth, values.astype(np.intp), test)
 
-    def found(self, case: Case, seed: int, most: int, queries: int, *, guided: bool) -> list[list[int]]:
+    def found(
+        self, case: Case, seed: int, most: int, queries: int, *, guided: bool = True, together: int = 1
+    ) -> list[list[int]]:
         """The columns found after each question."""
         rng = np.random.default_rng([seed, 1])
         strategy = make_strategy("auto", len(self.truth), rng, most=most)
@@ -56,7 +63,8 @@ class Task:
             hidden = np.where(self.test, -1, self.values)
             strategy = Targeted(strategy, target_outputs(hidden, 2), np.random.default_rng([seed, 1, 1]))
         crowd = case.world(seed).crowd("salience", seed)
-        history = rehearse(strategy, crowd, self.truth, queries, np.random.default_rng([seed, 2]), most=most)
+        rounds: dict[str, Any] = {"batch": together, "one_by_one": together > 1, "most": most}
+        history = rehearse(strategy, crowd, self.truth, queries, np.random.default_rng([seed, 2]), **rounds)
         return [history.found_by(query) for query in range(1, history.queries + 1)]
 
     def auc(self, columns: list[int]) -> float:
@@ -90,7 +98,7 @@ def compare(cases: list[Case], seeds: int, most: int) -> str:
             scores = []
             for seed in range(seeds):
                 task = Task.draw(truth, attributes, seed)
-                guided = task.found(case, seed, most, LATE, guided=True)
+                guided = task.found(case, seed, most, LATE)
                 unguided = task.found(case, seed, most, LATE, guided=False)
                 at = ((guided, SOON), (unguided, SOON), (unguided, LATE), (guided, LATE))
                 scores.append([task.auc(found[min(query, len(found)) - 1]) for found, query in at])
@@ -111,7 +119,7 @@ def compare(cases: list[Case], seeds: int, most: int) -> str:
 
 def false_findings(cases: list[Case], seeds: int, most: int) -> str:
     said = [
-        task.is_found(task.found(case, seed, most, SOON, guided=True)[-1])
+        task.is_found(task.found(case, seed, most, SOON)[-1])
         for case in cases
         for seed in range(seeds)
         for task in [Task.draw(case.world(0).truth, 0, seed)]
@@ -122,17 +130,37 @@ def false_findings(cases: list[Case], seeds: int, most: int) -> str:
     )
 
 
+def in_rounds(cases: list[Case], seeds: int, most: int) -> str:
+    """AUC towards the target by how many questions are labelled together, over all matrices and rules."""
+    rows = []
+    for together in (1, 5, 10, LABEL_EVERY):
+        scores = []
+        for case, attributes, seed in product(cases, ATTRIBUTES, range(seeds)):
+            task = Task.draw(case.world(0).truth, attributes, seed)
+            found = task.found(case, seed, most, LATE, together=together)
+            scores.append([task.auc(found[min(query, len(found)) - 1]) for query in (SOON, LATE)])
+        mean, error = np.mean(scores, axis=0), np.std(scores, axis=0) / np.sqrt(len(scores))
+        rows.append(
+            [str(together), *(f"{value:.3f} ± {spread:.3f}" for value, spread in zip(mean, error, strict=True))]
+        )
+    return table(["questions a round", f"after {SOON}", f"after {LATE}"], rows) + "\n"
+
+
 def main(arguments: list[str]) -> None:
     parser = matrix_arguments("benchmarks.target", __doc__)
     parser.add_argument("--per-question", type=at_least_one, default=3, metavar="K", help="features an answer may hold")
+    parser.add_argument("--rounds", action="store_true", help="instead, labels after several questions")
     chosen = parser.parse_args(arguments)
     cases = [of_matrix(path) for path in [*SHIPPED, *chosen.matrices]]
-    given = " MATRIX.csv …" if chosen.matrices else ""
+    given = (" MATRIX.csv …" if chosen.matrices else "") + (" --rounds" if chosen.rounds else "")
     print(heading(f"python -m benchmarks.target{given} --seeds {chosen.seeds} --per-question {chosen.per_question}"))
     print(
         f"AUC on held-out examples after {SOON} and {LATE} questions, means over {chosen.seeds} seeds ± their error",
         end="\n\n",
     )
+    if chosen.rounds:
+        print(in_rounds(cases, chosen.seeds, chosen.per_question))
+        return
     print(compare(cases, chosen.seeds, chosen.per_question), flush=True)
     print(false_findings(cases, chosen.seeds, chosen.per_question), flush=True)
 

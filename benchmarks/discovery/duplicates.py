@@ -1,7 +1,7 @@
 """The same feature twice: `python -m benchmarks.discovery.duplicates`.
 
-A discovery by the lifelike server, which errs in 6 % of the labels and says one name in eight in other words. Told by
-the attributes that the server means: how many of the counted features repeat another one, and how many features that
+A discovery by the lifelike server, which errs in 6 % of the labels and says one name in eight in other words. Counted
+by the attributes that the server means: how many of the counted features repeat another one, and how many features that
 are different from all before them were taken for the same as one. In the controls the oracle is not asked whether two
 features mean the same: names and labels alone decide. Further matrices are given as CSV files of an id and 0/1 columns
 whose names are words."""

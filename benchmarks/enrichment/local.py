@@ -2,8 +2,8 @@
 
     python -m benchmarks.enrichment.local [--examples 10000] [--features 30] [--rounds 3]
 
-Both label the same drawn faces with the shipped model, each in a process of its own and the two in turn; an enrichment
-is the whole command, with store, table and Prefect, whose server it starts anew. The two tables must be equal."""
+Both label the same drawn faces with the shipped model, each in its own process, one after the other; an enrichment is
+the whole command, with a new store, table and Prefect server. The two tables must be equal."""
 
 from __future__ import annotations
 

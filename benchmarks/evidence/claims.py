@@ -151,7 +151,7 @@ BY_EXPERIMENT = (
         "people err too seldom to tell. Leuven has no truth: its parameters depend on what is taken for true.",
     ),
     Claim(
-        "A weak model is told to be weak",
+        "The report says when a model is weak",
         "The oracle is any local transformers model; to see where a model and people differ, run `compare`.",
         "A real language model labels texts whose truth is known, by three wordings and drawn at a temperature.",
         "SmolLM2-135M-Instruct (four-bit weights), 40 texts and 6 attributes of datasets/zoo",
@@ -190,7 +190,7 @@ BY_EXPERIMENT = (
         ("benchmarks.price.estimates", "--examples", "30", "--queries", "8"),
         (r"\| case \|.*", r"\| (PNG|JPEG|WebP|Parquet|zip|texts|enrich).*"),
         "a run costs more than *at most*, or more than a third of the forecasts are more than 25 % off",
-        "2026-11-17: held: nothing cost more than at most, and one of twelve is beyond 25 % (1.30). One run each, no "
+        "2026-11-17: held: nothing cost more than at most, and all twelve are within 25 %. One run each, no "
         "interval. No real bill was seen.",
     ),
     Claim(

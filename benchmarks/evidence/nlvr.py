@@ -2,7 +2,7 @@
 
 FOLDER holds NLVR's dev split (Suhr et al. 2017, CC BY 4.0) as comparisons.csv (question, left, right, sentence, holds),
 votes.csv (example, feature, worker, label), structured.json and images/. People saw two pictures on the left and two on
-the right and wrote a sentence that is true of the left only; five others voted on each picture. Told are how often the
+the right and wrote a sentence that is true of the left only; five others voted on each picture. It prints how often the
 sentences hold, how far people agree, and how well duplicates are recognised. With --out the data is also written as
 a data set with tables that `recorded:` reads. Every figure that is beside another was computed twice."""
 

@@ -1,6 +1,6 @@
 """Errors as people and models make them: `python -m benchmarks.evidence.noise --leuven FILE --rte FILE …`.
 
-Votes are not coins: the same labels are hard for all voters. Told are how strongly the errors of people hang together
+Votes are not coins: the same labels are hard for all voters. It prints how strongly the errors of people hang together
 (where the truth is known), what that leaves of the gain from more votes, the parameters of a simulated crowd that errs
 as the raters of Leuven do, and what the strategies find with such errors."""
 

@@ -1,7 +1,8 @@
-"""A real model that is no good: `python -m benchmarks.evidence.weak_model FOLDER`, where make test-slow has put it.
+"""How good the labels of a weak model are: `python -m benchmarks.evidence.weak_model FOLDER`.
 
-How right its labels are beside saying the same of everything, and how much the errors of its votes have in common:
-votes by three wordings, as `vlm:` casts them, and votes drawn at a temperature, as by a server that samples."""
+FOLDER is where make test-slow has put the model. Its labels are compared with giving every example the same one, and
+the errors of its votes with each other: votes by three wordings, as `vlm:` casts them, and votes drawn at a
+temperature, as by a server that samples."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.cases import ROOT, at_least_one, table
 from benchmarks.evidence.vote_errors import Crowd, errors_of, seen_majority
@@ -33,8 +35,8 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """What the model makes of each label: features × examples × wordings, NaN where it says neither yes nor no."""
+class ModelVotes:
+    """The model's probability of yes for each label: features × examples × wordings, NaN where it says neither."""
 
     features: list[str]
     chances: Floats
@@ -54,7 +56,7 @@ class Told:
         return np.where(np.isnan(chances), UNKNOWN, said).astype(np.int8)
 
 
-def told_by(model: str, dataset: str, examples: int) -> Told:
+def votes_of(model: str, dataset: str, examples: int) -> ModelVotes:
     from models.local import LocalVlmConfig, LocalVlmOracle
     from models.oracle import Feature, Label
     from sources import load_dataset
@@ -76,13 +78,13 @@ def told_by(model: str, dataset: str, examples: int) -> Told:
     shape = len(rows), len(features), WORDINGS
     cells = np.array([np.nan if one is None else one for one in found], float).reshape(shape).transpose(1, 0, 2)
     columns = [list(data.truth.columns).index(name) for name in names]
-    return Told(names, cells, data.truth.matrix[rows][:, columns].T.astype(np.int8))
+    return ModelVotes(names, cells, data.truth.matrix[rows][:, columns].T.astype(np.int8))
 
 
-def labels_table(told: Told) -> str:
+def labels_table(model: ModelVotes) -> str:
     """Of the majority of the three wordings; ranks by the mean probability."""
     rows = []
-    for name, votes, chances, true in zip(told.features, told.usual, told.chances, told.truth, strict=True):
+    for name, votes, chances, true in zip(model.features, model.usual, model.chances, model.truth, strict=True):
         yes, no = (votes == 1).sum(1), (votes == 0).sum(1)
         known = (yes != no) & (true != UNKNOWN)
         said, fact = (yes > no)[known], true[known] == 1
@@ -90,31 +92,24 @@ def labels_table(told: Told) -> str:
         blind = max(fact.mean(), 1 - fact.mean())
         low, high = wilson(right, n)
         sides = [(said == fact)[fact == value].mean() for value in (True, False)]
-        ranked = _auc(np.nanmean(chances[known], 1), true[known])
+        ranked = roc_auc_score(fact, np.nanmean(chances[known], 1))
         shares = (f"{fact.mean():.0%}", f"{said.mean():.0%}", f"{right / n:.0%} ({low:.0%} to {high:.0%})")
         rows.append([name, str(n), *shares, f"{blind:.0%}", f"{np.mean(sides):.2f}", f"{ranked:.2f}"])
     columns = ["feature", "labels", "true", "says yes", "right", "right without looking", "balanced accuracy", "AUC"]
     return table(columns, rows)
 
 
-def _auc(chances: Floats, true: NDArray[np.int8]) -> float:
-    """How often an example that has the feature is given a higher probability than one that lacks it."""
-    has, lacks = chances[true == 1], chances[true == 0]
-    above = (has[:, None] > lacks[None]).sum() + (has[:, None] == lacks[None]).sum() / 2
-    return float(above / max(has.size * lacks.size, 1))
-
-
-def votes_table(told: Told) -> str:
+def votes_table(model: ModelVotes) -> str:
     ways = {
-        "three wordings, its likelier answer": told.usual,
-        "one wording, drawn at temperature 1": told.drawn(1.0, 1),
-        "three wordings, drawn at temperature 1": told.drawn(1.0, WORDINGS),
-        "three wordings, drawn at temperature 0.5": told.drawn(0.5, WORDINGS),
+        "three wordings, its likelier answer": model.usual,
+        "one wording, drawn at temperature 1": model.drawn(1.0, 1),
+        "three wordings, drawn at temperature 1": model.drawn(1.0, WORDINGS),
+        "three wordings, drawn at temperature 0.5": model.drawn(0.5, WORDINGS),
     }
     rows = []
     for words, votes in ways.items():
-        crowd = Crowd(words, votes.reshape(-1, votes.shape[-1]), told.truth.ravel())
-        one, shared = errors_of(crowd), in_common(votes, told.truth)
+        crowd = Crowd(words, votes.reshape(-1, votes.shape[-1]), model.truth.ravel())
+        one, shared = errors_of(crowd), in_common(votes, model.truth)
         phi, most = shared.value, votes.shape[-1]
         interval = f" ({shared.low:.2f} to {shared.high:.2f})" if shared.low is not None else ""
         alike = "not defined" if phi is None else f"{phi:.2f}{interval}"
@@ -140,9 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--dataset", default=str(ROOT / "datasets" / "zoo"), help="of texts, with a truth.csv")
     parser.add_argument("--examples", type=at_least_one, default=40)
     options = parser.parse_args(arguments)
-    told = told_by(options.model, options.dataset, options.examples)
+    model = votes_of(options.model, options.dataset, options.examples)
     print(heading(f"python -m benchmarks.evidence.weak_model FOLDER --examples {options.examples}", seed=0))
-    print(f"{labels_table(told)}\n\n{votes_table(told)}")
+    print(f"{labels_table(model)}\n\n{votes_table(model)}")
 
 
 if __name__ == "__main__":

@@ -81,8 +81,9 @@ def hypothesaes(server: WidelyReadServer, dataset: Dataset, _name: str, budget: 
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "twothirds": {},
-    "twothirds, eight questions at a time": {"batch": 8},
-    "twothirds, the same, 30 examples compared": {"batch": 8, "elicit_on": 30, "label_rest": True},
+    "twothirds, 20 questions": {"queries": 20},
+    "twothirds, all labels at the end": {"label_every": 35},
+    "twothirds, labels after each question": {"batch": 1},
 }
 
 

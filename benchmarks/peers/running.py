@@ -241,17 +241,17 @@ def start(tool: Tool, job: Job) -> subprocess.Popen[bytes]:
 
 
 def environment(job: Job, python: Path) -> dict[str, str]:
-    """Nothing is told to anybody or fetched from anywhere, and what a tool keeps lies in its folder."""
+    """No telemetry and no downloads, and what a tool keeps is in its own folder."""
     state = Path(job.state)
-    told = {"TELEMETRY_ENABLED": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
-    told |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none", "OPENAI_KEY_SAE": "none"}
-    told |= {"DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
+    offline = {"TELEMETRY_ENABLED": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
+    offline |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none", "OPENAI_KEY_SAE": "none"}
+    offline |= {"DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
     homes = {"HF_HOME": "hf", "XDG_DATA_HOME": "data", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
     kept = {name: str(state / place) for name, place in homes.items()}
     tables = sorted(python.parents[1].glob("lib/*/site-packages/litellm/litellm_core_utils/tokenizers"))
-    told |= {"TIKTOKEN_CACHE_DIR": str(tables[0])} if tables else {}  # it would be fetched otherwise
+    offline |= {"TIKTOKEN_CACHE_DIR": str(tables[0])} if tables else {}  # it would be fetched otherwise
     shared = {"PREFECT_HOME": str(state.parent / "prefect"), "TWOTHIRDS_SERVER_MINUTES": "0"}
-    return os.environ | told | kept | shared
+    return os.environ | offline | kept | shared
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -72,8 +72,7 @@ class Result:
 NOTE = """
 All tokens, pictures and dollars are those of the server's own book, with its 3 % of unusable replies and 2 % of failed
 requests. Labels feature by feature, as they travel while features are found, are measured on a tenth of the pictures
-and multiplied; the share is of comparisons and labels together. What is paid for are pictures, 8,500 tokens each, and
-most of those that the default sends are of the working set."""
+and multiplied; the share is of comparisons and labels together. What is paid for are pictures, 8,500 tokens each."""
 HEAD = ["what", "labels", "requests", "tokens in", "of these cached", "tokens out", "tokens per label"]
 HEAD += ["sends per picture", "USD", "target"]
 

@@ -1,7 +1,8 @@
 """What runs were forecast to cost, and what the lifelike server booked: `python -m benchmarks.price.estimates`.
 
-Every case forecasts before anything is sent, runs, and compares per feature found; the server counts tokens by OpenAI's
-rules, replies in prose, fails and repeats itself as a real one does."""
+Every case forecasts before anything is sent and runs; what is likely for as many features as were found is compared
+with the book. The server counts tokens by OpenAI's rules, replies in prose, fails and repeats itself as a real one
+does."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from uuid import uuid4
 
 from benchmarks.machine import heading
 from flows.discover import DiscoverSettings, PriceRange, prepare, price_of, run_discovery
+from flows.discover.price import rehearsal
 from flows.enrich import EnrichSettings, forecast_enrichment
 from flows.enrich.flow import enrich_with
 from models.oracle import MICRO
@@ -50,12 +52,12 @@ class Outcome:
     price: PriceRange
     spent: int
     features: int
+    as_found: int = 0  # what is likely for as many features as were found
 
     @property
     def ratio(self) -> float:
-        """Of the likely price to what was booked, per feature."""
-        found = self.price.features / self.features if self.price.features else 1.0
-        return self.price.likely.cost / found / self.spent
+        """Of the likely price to what was booked, for as many features."""
+        return (self.as_found or self.price.likely.cost) / self.spent
 
     @property
     def row(self) -> str:
@@ -69,7 +71,7 @@ class Outcome:
 
 
 HEADINGS = (
-    "| case | likely USD (range) | at most | booked | features forecast / found | likely : booked | most : likely |"
+    "| case | likely USD (range) | at most | booked | features likely / found | likely : booked | most : likely |"
 )
 
 
@@ -187,7 +189,11 @@ def outcome_of(case: Case, folder: Path, habits: Habits | None = None) -> Outcom
             price = price_of(prepared)
             assert not server.requests, "an estimate has sent something"
             outcome = run_discovery(prepared, run_id=str(uuid4()))
-            return Outcome(case.name, price, server.spent(PRICE), len(outcome.progress.findings))
+            found = len(outcome.progress.findings)
+            anew = prepare(settings.model_copy(update={"store": str(folder / "empty.sqlite")}))
+            with mock.patch.object(rehearsal, "FOUND", found / (settings.queries * anew.features_each)):
+                as_found = price_of(anew).likely.cost
+            return Outcome(case.name, price, server.spent(PRICE), found, as_found)
 
 
 def _enriched(case: Case, folder: Path, shared: dict[str, Any], server: LifelikeServer) -> Outcome:

@@ -55,7 +55,7 @@ def _measured(size: int) -> dict[str, str]:
         before = _memory()
         opening, browsed = _timed(lambda: runs.get(key))
         figures = {"reading the run, once": f"{opening:.2f} s"}
-        figures["what the page is told first"] = f"{_timed(lambda: about_of(browsed))[0]:.3f} s"
+        figures["what the page loads first"] = f"{_timed(lambda: about_of(browsed))[0]:.3f} s"
         for words, text in QUESTIONS.items():
             choice = BrowseChoice.of(parse_qsl(text))
             figures[words] = f"{min(_timed(partial(_page, browsed, choice))[0] for _ in range(3)):.3f} s"

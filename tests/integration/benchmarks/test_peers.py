@@ -73,11 +73,14 @@ def test_prose_is_no_call_and_half_the_fields_are_missing(server: WidelyReadServ
 
 
 def test_a_list_of_fields_in_words_is_understood(server: WidelyReadServer) -> None:
-    told = f"Here is a description of each field: {dict.fromkeys(['milk', 'eggs'], 'true or false')}\nAnswer in JSON."
+    fields = f"Here is a description of each field: {dict.fromkeys(['milk', 'eggs'], 'true or false')}\nAnswer in JSON."
     with OpenAI(base_url=server.base_url, api_key="none") as client:
         reply = client.chat.completions.create(
             model=MODEL,
-            messages=[{"role": "system", "content": told}, {"role": "user", "content": str(ZOO.examples[3].text)}],
+            messages=[
+                {"role": "system", "content": fields},
+                {"role": "user", "content": str(ZOO.examples[3].text)},
+            ],
             response_format={"type": "json_object"},
         )
     assert json.loads(reply.choices[0].message.content or "") == {

@@ -26,7 +26,7 @@ def matrix(tmp_path: Path) -> Path:
     return tmp_path / "animals.csv"
 
 
-def test_repeats_and_mistakes_are_told_by_what_the_server_means(matrix: Path, tmp_path: Path) -> None:
+def test_repeats_and_mistakes_are_found_by_what_the_server_means(matrix: Path, tmp_path: Path) -> None:
     with as_dataset(str(matrix)) as source:
         dataset = load_dataset(source)
         mind = LifelikeMind(dataset, Habits())
@@ -37,10 +37,10 @@ def test_repeats_and_mistakes_are_told_by_what_the_server_means(matrix: Path, tm
         meant = ["it can fly", "is big", "can fly", "lives in water"]
         ids = [example.id for example in dataset.examples]
         run = make_run(tmp_path / "run", source, ids, names, np.array([fly, big, other, water]), definitions=meant)
-        told = run.features
-        told["distinct"] &= told["name"] != "lives in water"
-        told["twin"] = ["same as is big" if name == "lives in water" else "" for name in told["name"]]
-        told.to_csv(run.folder / "features.csv", index=False)
+        features = run.features
+        features["distinct"] &= features["name"] != "lives in water"
+        features["twin"] = ["same as is big" if name == "lives in water" else "" for name in features["name"]]
+        features.to_csv(run.folder / "features.csv", index=False)
         found = tally_of(type(run)(run.folder), mind, asked=3, labels=96)
     assert found == Tally(counted=3, repeated=1, different=3, mistaken=1, asked=3, labels=96)
 

@@ -30,8 +30,8 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_table_keeps_its_head_and_other_lines_are_a_list() -> None:
-    told = page.result_of(TABLE, "x\n| a | b |\n| --- | --- |\n| 1 | 2 |\n").splitlines()
-    assert (told[0], told[1], told[-1]) == ("| a | b |", "| --- | --- |", "| 1 | 2 |")
+    lines = page.result_of(TABLE, "x\n| a | b |\n| --- | --- |\n| 1 | 2 |\n").splitlines()
+    assert (lines[0], lines[1], lines[-1]) == ("| a | b |", "| --- | --- |", "| 1 | 2 |")
     assert page.result_of(PLAIN, "noise\n4 passed in 1 s\n") == "- 4 passed in 1 s"
     assert "no result" in page.result_of(PLAIN, "noise")
 

@@ -92,7 +92,7 @@ def test_sentences_about_shapes(sentence: str, true: tuple[str, ...], false: tup
     assert not program(shapes(*false))
 
 
-def test_what_is_read_in_two_ways_is_read_as_it_is_told() -> None:
+def test_what_is_read_in_two_ways_is_read_as_given() -> None:
     three, apart = towers("b", "b", "b"), towers("bky", "k", "k")
     two = "there are two towers with a blue block at the base"
     assert [meaning(two, Reading(exact=exact))(three) for exact in (True, False)] == [False, True]  # type: ignore[misc]

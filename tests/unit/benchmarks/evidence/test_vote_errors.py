@@ -51,6 +51,6 @@ def test_raters_who_share_errors_are_told_from_coins(tmp_path: Path) -> None:
     ]
     path = tmp_path / "votes.csv"
     pd.DataFrame(rows, columns=["exemplar", "feature", *(f"rater{n}" for n in range(1, 5))]).to_csv(path, index=False)
-    found, told = leuven_errors(path)
+    found, note = leuven_errors(path)
     assert found.shared == pytest.approx(0.7, abs=0.2)
-    assert "coins" in told
+    assert "coins" in note

@@ -1,4 +1,4 @@
-"""What is told of a model's labels and votes, on probabilities that were made by hand."""
+"""What is measured of a model's labels and votes, on probabilities that were made by hand."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import pytest
 
 from benchmarks.discovery.ablation import errors_named
 from benchmarks.evidence.vote_errors import Crowd, errors_of
-from benchmarks.evidence.weak_model import Told, in_common, labels_table, votes_table
+from benchmarks.evidence.weak_model import ModelVotes, in_common, labels_table, votes_table
 from discovery.simulation.errors import VoteErrors
 
 
-def told(chances: float | np.ndarray, share: float = 0.4, n: int = 200) -> Told:
+def votes_with(chances: float | np.ndarray, share: float = 0.4, n: int = 200) -> ModelVotes:
     truth = (np.random.default_rng(1).random((2, n)) < share).astype(np.int8)
-    return Told(["a", "b"], np.broadcast_to(np.asarray(chances, float), (2, n, 3)).copy(), truth)
+    return ModelVotes(["a", "b"], np.broadcast_to(np.asarray(chances, float), (2, n, 3)).copy(), truth)
 
 
 def test_who_says_no_to_everything_is_as_right_as_without_looking() -> None:
-    row = labels_table(told(0.2)).splitlines()[2].split(" | ")
+    row = labels_table(votes_with(0.2)).splitlines()[2].split(" | ")
     says_yes, right, blind, balanced, ranked = row[3], row[4].split()[0], *row[5:8]
     assert (says_yes, right, balanced) == ("0%", blind, "0.50")
     assert ranked.startswith("0.50")
@@ -25,7 +25,7 @@ def test_who_says_no_to_everything_is_as_right_as_without_looking() -> None:
 
 def test_votes_drawn_from_one_probability_are_coins_and_likelier_answers_repeat_each_other() -> None:
     """Errors of draws still hang together where what is true and what is not are wrong at different rates."""
-    made = told(0.5)
+    made = votes_with(0.5)
     assert in_common(made.usual, made.truth).value == pytest.approx(1.0)
     assert in_common(made.drawn(1.0, 1), made.truth).value == pytest.approx(0.0, abs=0.05)
     assert (made.drawn(0.01, 1) == made.drawn(0.01, 3)).all()
@@ -35,7 +35,7 @@ def test_votes_drawn_from_one_probability_are_coins_and_likelier_answers_repeat_
 
 
 def test_a_lower_temperature_makes_votes_more_alike() -> None:
-    made = told(np.random.default_rng(0).random((2, 200, 1)))
+    made = votes_with(np.random.default_rng(0).random((2, 200, 1)))
     warm, cold = (in_common(made.drawn(temperature, 1), made.truth).value for temperature in (1.0, 0.2))
     assert warm is not None
     assert cold is not None
@@ -45,7 +45,7 @@ def test_a_lower_temperature_makes_votes_more_alike() -> None:
 def test_labels_that_say_neither_are_left_out() -> None:
     chances = np.full((2, 200, 3), 0.2)
     chances[:, :50] = np.nan
-    assert " | 150 | " in labels_table(told(chances)).splitlines()[2]
+    assert " | 150 | " in labels_table(votes_with(chances)).splitlines()[2]
 
 
 def test_votes_that_never_vary_have_everything_in_common() -> None:
