@@ -5,7 +5,10 @@ BIN := .venv/bin
 # glibc then reuses the memory that short-lived threads have freed
 export MALLOC_ARENA_MAX ?= 2
 
-.PHONY: discover test test-slow lint types replicate train-faces bench evidence lock audit licences clean help
+# tests start hundreds of processes: what one has compiled the others read
+test tests test-slow: export PYTHONDONTWRITEBYTECODE =
+
+.PHONY: discover test tests test-slow lint types replicate train-faces bench evidence lock audit licences clean help
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -13,9 +16,12 @@ help: ## list the commands
 discover: .venv/.run ## discover features of the shipped faces
 	$(BIN)/python -m flows discover datasets/faces --oracle contrastive $(ARGS)
 
-test: .venv/.dev lint types ## everything CI runs, about 12 minutes on two cores
+test: .venv/.dev ## everything CI runs, about 12 minutes on two cores
 	tests/install_chromium.sh
 	tests/install_axe.sh
+	$(MAKE) --no-print-directory -j 3 lint types tests
+
+tests: .venv/.dev # beside lint and types, which use one core each
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadgroup -m "not slow"
 
 test-slow: .venv/.dev ## the long tests, and property tests with new examples

@@ -4,7 +4,7 @@ from sources.dataset import TEXT_LIMIT, Dataset, Example, Quarantined, Truth, pi
 from sources.errors import DatasetError, DatasetMissing, Unreadable, Vanished
 from sources.files import RemoteFolder
 from sources.find import find_rows, find_truth, name_of
-from sources.load import iter_examples, load_dataset, read_metadata, vanished
+from sources.load import examples_in, iter_examples, load_dataset, read_metadata, vanished
 from sources.pictures import (
     FilmError,
     animated_webp,
@@ -17,7 +17,7 @@ from sources.pictures import (
     opened,
 )
 from sources.printable import printable, printable_lines, quoted
-from sources.rows import ANY, Columns
+from sources.rows import ANY, Columns, Rows
 from sources.secrets import has_store_password, is_secret_name, redacted, secret_forms, secret_of, without_secrets
 from sources.tables import is_table, keep_frame
 from sources.truth import read_whole_truth

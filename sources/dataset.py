@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 from sources.errors import Unreadable, Vanished
-from sources.files import MAX_FILE_BYTES, TOO_LARGE, member_of, open_binary, options_for_rows, reason_of
+from sources.files import MAX_FILE_BYTES, TOO_LARGE, is_url, member_of, open_binary, options_for_rows, reason_of
 from sources.printable import printable, quoted
 from sources.rows import ANY, Columns
 from sources.tables import cell_of, read_cell
@@ -145,6 +146,8 @@ def read_bytes(location: str, home: str | None = None) -> bytes:
     archive, start, size = member or (location, 0, MAX_FILE_BYTES + 1)
     with open_binary(archive, options) as file:
         try:
+            if member is None and not is_url(location):  # room for `size` bytes takes longer than to read a small file
+                size = min(size, os.fstat(file.fileno()).st_size + 1)
             file.seek(start)
             content = file.read(size)
         except Exception as error:  # file systems raise any exception

@@ -75,6 +75,8 @@ def inside(folder: str, table: str) -> str:
 
 
 def _hidden(file: str) -> bool:
+    if file[:1] != "." and "/." not in file and "__MACOSX" not in file:  # as most are
+        return False
     return any(part.startswith(".") or part == "__MACOSX" for part in file.split("/"))
 
 
@@ -100,7 +102,7 @@ def is_text_folder(files: Sequence[str]) -> bool:
 
 
 def rows_of_folder(folder: str, files: Sequence[str], columns: Columns = ANY) -> Rows:
-    tables = [file for file in files if posixpath.basename(file) in METADATA]
+    tables = [file for file in files if file.endswith(METADATA) and posixpath.basename(file) in METADATA]
     folders = [posixpath.dirname(table) for table in tables]
     twice = next((name for name, times in Counter(folders).items() if times > 1), None)
     if twice is not None:

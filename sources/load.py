@@ -19,6 +19,7 @@ from sources.dataset import (
     read_bytes,
 )
 from sources.errors import DatasetError, Unreadable, Vanished
+from sources.files import is_url
 from sources.find import ACCEPTED, find_rows, find_truth, name_of
 from sources.pictures import problem_of
 from sources.printable import quoted
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 
 THREADS = min(4, os.cpu_count() or 1)
+ROWS_TOGETHER = 32  # at most, for one thread: handing over a small file takes longer than reading it
 
 
 def load_dataset(spec: str, columns: Columns = ANY, *, progress: Progress | None = None) -> Dataset:
@@ -66,7 +68,18 @@ def iter_examples(
 
     A picture whose digest is `known` to be readable is not decoded again, which takes most of the time. Rows whose id
     is not `wanted` are skipped unread. `remark` is called with what people should know about how it was read."""
-    source = find_rows(spec, columns)
+    yield from examples_in(find_rows(spec, columns), progress=progress, known=known, wanted=wanted, remark=remark)
+
+
+def examples_in(
+    source: Rows,
+    *,
+    progress: Progress | None = None,
+    known: Callable[[str], bool] = lambda _: False,
+    wanted: Callable[[str], bool] = lambda _: True,
+    remark: Callable[[str], None] = lambda _: None,
+) -> Iterator[Example | Quarantined]:
+    """The same of rows that are listed already, which can be read once."""
     ids: set[str] = set()
     for done, found in enumerate(_examine_all(source, known, wanted), 1):
         if progress is not None:
@@ -85,17 +98,34 @@ def iter_examples(
 def _examine_all(
     source: Rows, known: Callable[[str], bool], wanted: Callable[[str], bool]
 ) -> Iterator[Example | Quarantined]:
-    """In the order of the rows. Pictures are decoded in threads, a few rows ahead of the consumer."""
-    waiting: deque[Future[Example | Quarantined] | Example | Quarantined] = deque()
+    """In the order of the rows. Pictures are read and decoded in threads, a few rows ahead of the consumer: files of
+    this machine in parts that grow from one row, so that the first one comes at once; others wait for the network."""
+    waiting: deque[Future[list[Example | Quarantined]] | list[Example | Quarantined]] = deque()
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="examine")
+    part, together = list[Row](), 1
+
+    def start() -> None:
+        nonlocal part
+        if part:
+            waiting.append(pool.submit(_examine_part, part, known, source.home))
+            part = []
+
     try:
         for row in filter(lambda row: wanted(row.name), source.rows):
-            examine = partial(_examine, row, known, source.home)
-            waiting.append(pool.submit(examine) if row.image is not None else examine())
-            if len(waiting) > 4 * THREADS:
-                yield _result(waiting.popleft())
+            if row.image is None or row.content is not None or is_url(row.image):
+                start()
+                one = partial(_examine_part, [row], known, source.home)
+                waiting.append(one() if row.image is None else pool.submit(one))
+            else:
+                part.append(row)
+                if len(part) >= together:
+                    start()
+                    together = min(2 * together, ROWS_TOGETHER)
+            while len(waiting) > 4 * THREADS:
+                yield from _result(waiting.popleft())
+        start()
         while waiting:
-            yield _result(waiting.popleft())
+            yield from _result(waiting.popleft())
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -114,8 +144,12 @@ def _vanished(example: Example) -> Quarantined | None:
     return None if bad is None else Quarantined(example.id, bad)
 
 
-def _result(found: Future[Example | Quarantined] | Example | Quarantined) -> Example | Quarantined:
+def _result(found: Future[list[Example | Quarantined]] | list[Example | Quarantined]) -> list[Example | Quarantined]:
     return found.result() if isinstance(found, Future) else found
+
+
+def _examine_part(rows: Sequence[Row], known: Callable[[str], bool], home: str | None) -> list[Example | Quarantined]:
+    return [_examine(row, known, home) for row in rows]
 
 
 def _examine(row: Row, known: Callable[[str], bool], home: str | None) -> Example | Quarantined:

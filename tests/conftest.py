@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.support.fake_openai import FakeOpenAI
     from tests.support.review_site import Site
+    from tests.support.studio_site import StudioSite
 
 PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])  # with a busy machine
 # The same examples everywhere, so that what passed once passes; more of them, others each time, by `make test-slow`.
-settings.register_profile("suite", PATIENT, derandomize=True, max_examples=40)
+settings.register_profile("suite", PATIENT, derandomize=True, max_examples=25)
 settings.register_profile("search", PATIENT, derandomize=False)
 settings.load_profile("suite")
 
@@ -131,4 +132,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
     from tests.support.review_site import running_site
 
     with Store.open(str(tmp_path / "store.sqlite")) as store, running_site(store, checks=0, repeats=0) as running:
+        yield running
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[StudioSite]:
+    """Over the runs that a test makes."""
+    from tests.support.studio_site import own_studio
+
+    with own_studio(tmp_path) as running:
         yield running

@@ -1,4 +1,4 @@
-"""Audio is out of scope: it is recognised so that people are told, and never read."""
+"""Audio is out of scope: it is recognised for the sake of the message, and never read."""
 
 from __future__ import annotations
 

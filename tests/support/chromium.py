@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
 
 FLAGS = (
     "--headless",
@@ -53,18 +54,54 @@ class Opened:
 
 @contextmanager
 def opened(browser: Browser, address: str, **options: Any) -> Iterator[Opened]:
-    """In a context of its own: no cookies, no cache, nothing from the page before."""
-    context = browser.new_context(**options)
-    context.set_default_timeout(PATIENCE)
-    seen = Opened(context.new_page())
-    seen.page.on("console", lambda message: seen.complaints.append(f"{message.type}: {message.text}"))
-    seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-    seen.page.on("request", lambda request: seen.requests.append(request.url))
+    """In a tab of its own: no cookies, nothing stored, nothing from the page before."""
+    tabs = _FREE_TABS.setdefault(browser, {}).setdefault(repr(sorted(options.items())), [])
+    seen = Opened(tabs.pop() if tabs else _new_tab(browser, options))
+    hears: dict[Any, Callable[[Any], None]] = {
+        "console": lambda message: seen.complaints.append(f"{message.type}: {message.text}"),
+        "pageerror": lambda error: seen.complaints.append(str(error)),
+        "request": lambda request: seen.requests.append(request.url),
+    }
+    for event, hear in hears.items():
+        seen.page.on(event, hear)
     try:
         seen.page.goto(address)
         yield seen
-    finally:
-        context.close()
+    except BaseException:
+        seen.page.context.close()
+        raise
+    for event, hear in hears.items():
+        seen.page.remove_listener(event, hear)
+    if _emptied(seen.page, options):
+        tabs.append(seen.page)
+    else:
+        seen.page.context.close()
+
+
+# A new renderer computes for a second: a tab that was left as it was found serves again.
+_FREE_TABS: WeakKeyDictionary[Browser, dict[str, list[Page]]] = WeakKeyDictionary()
+
+
+def _new_tab(browser: Browser, options: dict[str, Any]) -> Page:
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
+    return context.new_page()
+
+
+def _emptied(page: Page, options: dict[str, Any]) -> bool:
+    """Whether nothing is left of what was shown; a tab that was changed or is not alone is not to be had again."""
+    if options.get("java_script_enabled") is False or len(page.context.pages) > 1:
+        return False
+    size = page.viewport_size
+    try:
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        page.unroute_all()
+        page.emulate_media(color_scheme=options.get("color_scheme", "light"))
+        page.context.clear_cookies()
+        page.goto("about:blank")
+    except Error:  # such as a page that may store nothing
+        return False
+    return size == options.get("viewport", size)
 
 
 def keep(page: Page, name: str) -> None:

@@ -273,8 +273,8 @@ def table_of_forms(folder: Path, clouds: Clouds) -> list[str]:
     for number, one in enumerate(FORMS, 1):
         at = folder / f"{number}"
         at.mkdir()
-        _, told = outcome(one, at, clouds)
-        lines.append(f"| {number} | {one.name} | {told.replace('|', '·')} |")
+        _, message = outcome(one, at, clouds)
+        lines.append(f"| {number} | {one.name} | {message.replace('|', '·')} |")
     return lines
 
 

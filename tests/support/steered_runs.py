@@ -1,4 +1,5 @@
-"""Discoveries that are steered by code: something is done while the question of a certain number is asked."""
+"""Discoveries that are steered by code: something is done while the question of a certain number is asked, or with
+every answer about an example that was not compared."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from uuid import uuid4
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from models import Elicited, Panel
+from models import Answer, Elicited, Feature, Labelled, Panel
 from reports.curation.events import append_events
 from reports.finished_run import Run
 from tests.support.growing_worlds import World
@@ -37,9 +38,12 @@ def discovered(
     chosen: DiscoverSettings,
     at: Mapping[int, Callable[[], None]] | None = None,
     seen: list[Any] | None = None,
+    in_rest: Callable[[int], None] | None = None,
 ) -> Run:
-    """What is asked is added to `seen`."""
-    asked = 0
+    """What is asked is added to `seen`; `in_rest` is called with the number of each answer."""
+    asked = answered = 0
+    prepared = prepare(chosen)
+    rest = {one.id for one in prepared.rest}
 
     def compare(panel: Panel, questions: list[Any]) -> Elicited:
         nonlocal asked
@@ -49,7 +53,19 @@ def discovered(
         (at or {}).get(asked, lambda: None)()
         return panel.compare(questions)
 
-    run_discovery(prepare(chosen), run_id=str(uuid4()), compare=compare)
+    def label(panel: Panel, features: list[Feature]) -> Labelled:
+        def on_answer(answer: Answer) -> None:
+            nonlocal answered
+            answered += 1
+            if in_rest is not None:
+                in_rest(answered)
+            panel._on_answer(answer)
+
+        if not any(one.id in rest for one in panel.examples):
+            return panel.label(features)
+        return Panel(panel.oracle, panel.examples, panel.votes, on_answer).label(features)
+
+    run_discovery(prepared, run_id=str(uuid4()), compare=compare, label=label)
     return Run(Path(str(chosen.out)))
 
 

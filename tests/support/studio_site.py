@@ -49,3 +49,11 @@ def running_studio(store: Store, root: Path) -> Iterator[StudioSite]:
         site = StudioSite(store, address, visitors)
         site.root = root
         yield site
+
+
+@contextmanager
+def own_studio(folder: Path) -> Iterator[StudioSite]:
+    """Over the runs of the folder, on a store of its own."""
+    (folder / "runs").mkdir(exist_ok=True)
+    with Store.open(str(folder / "store.sqlite")) as store, running_studio(store, folder / "runs") as site:
+        yield site

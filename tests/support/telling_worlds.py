@@ -10,11 +10,11 @@ FILLERS = [f"word{number}" for number in range(200)]
 
 
 class TellingWorld(World):
-    """`told` is how often a trait that an example has is named in its text."""
+    """`named` is how often a trait that an example has is named in its text."""
 
-    told = 0.99
+    named = 0.99
     shares: tuple[float, ...] = (0.5, 0.3, 0.15)
-    untold: tuple[str, ...] = ()  # traits that no text names
+    unnamed: tuple[str, ...] = ()  # traits that no text names
 
     def truth(self, name: str) -> list[int]:
         number = int(name.lstrip("re") or 0)
@@ -31,6 +31,6 @@ class TellingWorld(World):
         words += [
             trait
             for trait, has in zip(self.traits, self.truth(name), strict=True)
-            if has and rng.random() < self.told and trait not in self.untold
+            if has and rng.random() < self.named and trait not in self.unnamed
         ]
         return f"{name} " + " ".join(words)

@@ -53,17 +53,17 @@ class ValuedWorld:
         names = [self.names[place] for place in known]
         spec = self.write()
         run = make_run(self.folder / "run", spec, self.ids, names, self.labels[:, known].T, votes=1, divided=0.0)
-        told = (
+        own = (
             run.summary.settings | {"replace": True, "votes": 1, "store": str(self.folder / "store.sqlite")} | settings
         )
-        changed = run.summary.model_copy(update={"settings": told})
+        changed = run.summary.model_copy(update={"settings": own})
         (run.folder / "run.json").write_text(changed.model_dump_json())
         return Run(run.folder)
 
     def share_right(self, run: Run, attribute: str, values: tuple[str, ...]) -> float:
-        told = run.attributes[attribute].astype(object)
+        given = run.attributes[attribute].astype(object)
         columns = [self.names.index(value) for value in values]
         true = [
             next((v for v, c in zip(values, columns, strict=True) if row[c]), "none of these") for row in self.truth
         ]
-        return float(np.mean([one == other for one, other in zip(told, true, strict=True)]))
+        return float(np.mean([one == other for one, other in zip(given, true, strict=True)]))

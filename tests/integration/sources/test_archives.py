@@ -71,7 +71,7 @@ def test_members_and_tables_that_unpack_to_too_much_are_set_aside(
 
 
 @pytest.mark.parametrize(("name", "kept"), [("t.tar", 100), ("t.tar", 600), ("t.csv.gz", 100), ("t.csv.gz", -5)])
-def test_a_damaged_archive_or_compressed_table_is_told_on_one_line(tmp_path: Path, name: str, kept: int) -> None:
+def test_a_damaged_archive_or_compressed_table_is_reported_on_one_line(tmp_path: Path, name: str, kept: int) -> None:
     rows = "id,text\n" + "\n".join(f"{n},text {n * n}" for n in range(2000))
     whole = {"t.tar": Path(shard(tmp_path / "whole.tar", 0)).read_bytes(), "t.csv.gz": gzip.compress(rows.encode())}
     with pytest.raises(DatasetError) as caught:

@@ -26,6 +26,23 @@ def test_a_folder_of_class_folders_is_walked_in_natural_order(tmp_path: Path) ->
     assert read_metadata(data)["label"].fillna("").tolist() == ["siamese", "dogs", "dogs", ""]
 
 
+def test_many_pictures_come_in_their_order_and_few_are_read_ahead(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"{number}.png").write_bytes(b"" if number % 7 == 3 else number.to_bytes(4))
+    read: list[str] = []
+
+    def known(digest: str) -> bool:
+        read.append(digest)
+        return digest != hashlib.sha256(b"").hexdigest()
+
+    stream = iter_examples(str(tmp_path), known=known)
+    first = next(stream)
+    assert len(read) < 200
+    found = [first, *stream]
+    assert [one.id for one in found] == [f"{number}.png" for number in range(300)]
+    assert [isinstance(one, Example) for one in found] == [number % 7 != 3 for number in range(300)]
+
+
 def test_the_digest_of_an_image_is_that_of_its_file_and_its_bytes_can_be_read_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

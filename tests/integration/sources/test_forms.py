@@ -30,8 +30,8 @@ def by_name(part: str) -> Form:
 
 
 def read(part: str, folder: Path, elsewhere: Clouds) -> Dataset:
-    data, told = outcome(by_name(part), folder, elsewhere)
-    assert data is not None, told
+    data, message = outcome(by_name(part), folder, elsewhere)
+    assert data is not None, message
     return data
 
 

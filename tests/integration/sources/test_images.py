@@ -83,7 +83,7 @@ def test_the_longest_side_is_kept_within_the_limit_and_small_pictures_stay(tmp_p
     assert open_image(example).size == (1000, 500)
 
 
-def test_a_picture_that_vanished_or_broke_is_told_on_one_line(tmp_path: Path) -> None:
+def test_a_picture_that_vanished_or_broke_is_reported_on_one_line(tmp_path: Path) -> None:
     example = saved(tmp_path, Image.new("RGB", (8, 8)), "a.png")
     (tmp_path / "a.png").write_bytes(b"broken")
     with pytest.raises(Vanished, match=r"a\.png' of example 'a\.png' has changed since the data set"):

@@ -131,7 +131,7 @@ BAD_TABLES = {
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
-def test_a_table_that_cannot_be_used_is_told_on_one_line_that_names_it(tmp_path: Path, name: str) -> None:
+def test_a_table_that_cannot_be_used_is_reported_on_one_line_that_names_it(tmp_path: Path, name: str) -> None:
     content, part = BAD_TABLES[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DatasetError) as caught:

@@ -34,7 +34,7 @@ BAD_TRUTHS = {
 
 
 @pytest.mark.parametrize("content", BAD_TRUTHS)
-def test_truth_that_does_not_fit_is_told_on_one_line(tmp_path: Path, content: str) -> None:
+def test_truth_that_does_not_fit_is_reported_on_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "t.csv").write_text("id,text\na,x\nb,y\n")
     (tmp_path / "truth.csv").write_text(content)
     with pytest.raises(DatasetError) as caught:

@@ -84,7 +84,7 @@ def test_two_archives_can_be_read_at_once(tmp_path: Path) -> None:
             assert found.image_bytes() == image
 
 
-def test_places_without_a_data_set_are_told_on_one_line(tmp_path: Path, memory: fsspec.AbstractFileSystem) -> None:
+def test_places_without_a_data_set_are_reported_on_one_line(tmp_path: Path, memory: fsspec.AbstractFileSystem) -> None:
     memory.makedirs("/hollow")
     (tmp_path / "faces").mkdir()
     (tmp_path / "faces" / "notes.txt").touch()

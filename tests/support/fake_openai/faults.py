@@ -35,8 +35,8 @@ def _items(change: Callable[[str], str], decide: Callable[[list[Data]], list[Dat
     return spoil
 
 
-def _usage(told: object) -> Callable[[Data], None]:
-    return lambda reply: reply.update(usage=told)
+def _usage(usage: object) -> Callable[[Data], None]:
+    return lambda reply: reply.update(usage=usage)
 
 
 def _counts(given: object, written: object) -> Callable[[Data], None]:
@@ -165,7 +165,7 @@ FAILURES: dict[str, Callable[[Response], Response]] = {
     "502": lambda _: Response(b"<html>bad gateway</html>", 502),
     "504": lambda _: Response(b"<html>gateway time-out</html>", 504),
 }
-# The model has answered each of these, and the provider charges for it; nobody is told what.
+# The model has answered each of these, and the provider charges for it; no reply says what.
 CHARGED = ("hang", "cut", "silence", "malformed", "a list", "event stream", "empty body", "408", "502", "504")
 # Whoever asks cannot tell whether one of these was charged.
 IN_DOUBT = (*CHARGED, "not JSON")

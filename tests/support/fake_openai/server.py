@@ -63,7 +63,7 @@ class FakeOpenAI:
         self.abilities = abilities or Abilities()
         self.requests: list[Request] = []
         self.book: list[Charge] = []
-        self.processed: list[Charge] = []  # what the provider's bill shows, whoever was told
+        self.processed: list[Charge] = []  # what the provider's bill shows, whether or not a reply said so
         self.batches = Batches(self)
         self.echo: tuple[str, ...] = ()  # said in every reply and every error
         self.answers_left: int | None = None  # after so many it is down

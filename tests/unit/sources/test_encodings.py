@@ -71,7 +71,7 @@ def test_a_json_list_is_read_as_python_reads_it(tmp_path: Path, rows: list[dict[
 
 
 @pytest.mark.parametrize("content", ["[{]", '[{"id": 1}', "{", '[{"id": 1}, nonsense]'])
-def test_a_json_list_that_is_none_is_told_on_one_line(tmp_path: Path, content: str) -> None:
+def test_a_json_list_that_is_none_is_reported_on_one_line(tmp_path: Path, content: str) -> None:
     with pytest.raises(DatasetError, match="is not JSON") as caught:
         load_dataset(put(tmp_path / "t.json", content))
     assert len(str(caught.value).splitlines()) == 1
@@ -84,7 +84,9 @@ def test_a_json_list_that_is_none_is_told_on_one_line(tmp_path: Path, content: s
         (Columns(id="key"), "no column 'key' (it has id, text, image): name one of these with --id-column"),
     ],
 )
-def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, columns: Columns, message: str) -> None:
+def test_a_column_that_is_not_there_is_reported_with_those_that_are(
+    tmp_path: Path, columns: Columns, message: str
+) -> None:
     spec = put(tmp_path / "t.csv", "id,text,image\n1,a,\n")
     with pytest.raises(DatasetError) as caught:
         load_dataset(spec, columns)

@@ -89,7 +89,7 @@ def test_numbers_are_ids_too() -> None:
     assert name_and_problem(Record(1, {"id": 7})) == ("7", None)
 
 
-def test_a_quarantined_row_is_told_on_one_line() -> None:
+def test_a_quarantined_row_is_reported_on_one_line() -> None:
     assert len(str(Quarantined("a\nb", "empty text")).splitlines()) == 1
 
 

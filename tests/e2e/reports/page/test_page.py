@@ -188,7 +188,7 @@ def test_every_feature_has_its_question_strips_pairs_and_reasons(page: Opened, r
     expect(cards.nth(0).locator(".why")).to_contain_text("What do two of the three share that the third lacks?")
 
 
-def test_what_was_refused_is_told(page: Opened) -> None:
+def test_what_was_refused_is_reported(page: Opened) -> None:
     section = page.page.locator("#problems")
     section.evaluate("section => section.scrollIntoView()")
     expect(section).to_contain_text("1 question refused or unreadable")

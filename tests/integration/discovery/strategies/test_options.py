@@ -81,7 +81,7 @@ def test_a_hybrid_on_noisy_labels_ends(tmp_path: Path, options: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("strategy", ["auto", "adaptive-triple", "adaptive-pair", "adaptive-hybrid", "tagging"])
-def test_each_of_several_voters_is_a_query_and_how_far_they_agree_is_told(table: Path, strategy: str) -> None:
+def test_each_of_several_voters_is_a_query_and_how_far_they_agree_is_reported(table: Path, strategy: str) -> None:
     run = discovered(table, strategy=strategy, voters=2, queries=9, batch=2)
     assert run.summary.queries == 9
     assert run.summary.voters_agree is not None
