@@ -48,9 +48,15 @@ _keep_files_in_memory()
 gc.disable()  # while tests are collected: whatever is imported stays
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # else Python looks through all of it again and again
     gc.enable()
+    if getattr(session.config.option, "loadgroup", False):  # set in the workers of pytest-xdist
+        apart = [
+            item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
+        ]
+        if apart:
+            raise pytest.UsageError(f"{apart[0]} is not grouped: this pytest-xdist does not fit this pytest")
 
 
 SHARED = ("prefect_url", "chromium")  # costly to start: the tests that need one run in the same worker

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import deque
@@ -108,11 +107,11 @@ class PaidBatch:
 
         self._owner = new_owner()
         self._fences: dict[str, int] = {}
-        self._arrived: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        self._arrived: list[Answer] = []  # and not yet committed; `_ask` appends, `_commit` removes
+        self._news = threading.Event()  # something has arrived, or nothing more will
         self._over = threading.Event()  # nothing more arrives
         self._came, self._committed = 0, 0  # answers, each counted by one thread only
         self._room = threading.Event()  # some have been committed
-        self._collected: list[Answer] = []  # and not yet committed
         self._ended = False
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
@@ -125,16 +124,17 @@ class PaidBatch:
     def run(self) -> Iterator[tuple[str, Answer]]:
         if not self._questions:
             return
-        threading.Thread(target=self._ask, name="paid batch", daemon=True).start()
-        finished = False
+        finished, asking = False, threading.Thread(target=self._ask, name="paid batch", daemon=True)
         try:
+            asking.start()
             while not finished:
                 finished = self._collect(timeout=None)
                 yield from self._commit()
         finally:
             self._ended = True
+            finished |= asking.ident is None  # it was interrupted before it began
             deadline = time.monotonic() + DRAIN_SECONDS
-            self._commit()  # what was collected when an interruption came
+            self._commit()  # what had arrived when an interruption came
             while not finished and time.monotonic() < deadline:
                 finished = self._collect(timeout=deadline - time.monotonic())
                 self._commit()
@@ -164,12 +164,13 @@ class PaidBatch:
             with closing(self._claim()) as claimed:  # releases at once what was claimed and never pulled
                 for answer in self._answers(claimed):
                     self._came += 1
-                    self._arrived.put(answer)
+                    self._arrived.append(answer)
+                    self._news.set()
         except BaseException as error:  # handed to the thread that waits for the answers
             self._error = error
         finally:
-            self._arrived.put(None)
             self._over.set()
+            self._news.set()
 
     def _answers(self, claimed: Iterator[Question]) -> Iterator[Answer]:
         oracle = self._recorded.oracle
@@ -245,30 +246,25 @@ class PaidBatch:
             self._room.wait(POLL_SECONDS)
 
     def _collect(self, timeout: float | None) -> bool:
-        """Collect all that has arrived, at least one answer unless time runs out; whether that was the last."""
-        try:
-            item = self._arrived.get(timeout=timeout)
-            waited = False
-            while item is not None:
-                self._collected.append(item)
-                if not waited:
-                    waited = True
-                    self._over.wait(GROUP_COMMIT_SECONDS)
-                item = self._arrived.get_nowait()
-        except queue.Empty:
-            return False
-        return True
+        """Wait until something has arrived, or time runs out; whether nothing more will arrive."""
+        if not self._over.is_set() and self._news.wait(timeout):
+            self._over.wait(GROUP_COMMIT_SECONDS)
+        self._news.clear()  # before looking: what comes after it sets it again
+        return self._over.is_set()
 
     def _commit(self) -> list[tuple[str, Answer]]:
-        """Store and book. If another process has stored its answer first, that one counts, but ours is paid for too."""
-        answers = list(self._collected)
+        """Store and book. If another process has stored its answer first, that one counts, but ours is paid for too.
+
+        An interruption may come between any two steps: an answer is removed when it is stored, and storing it twice
+        books it once."""
+        answers = self._arrived[:]
         keyed = {self._key_of(answer.question): answer for answer in answers}
-        # One without a fence was committed before: an interruption came between that and the removal of its fence.
+        # One without a fence was committed before: an interruption came between that and its removal.
         records = [self._record(key, answer) for key, answer in keyed.items() if key in self._fences]
         stored = self._keep(records) if records else {}
         for key in keyed:
             self._fences.pop(key, None)
-        self._collected.clear()
+        del self._arrived[: len(answers)]
         self._committed += len(answers)
         self._room.set()
         return [

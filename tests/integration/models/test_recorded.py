@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -169,27 +171,39 @@ def test_stopping_early_keeps_what_was_under_way_and_frees_the_rest(store: Store
     assert again.cached_calls * PRICE == spent
 
 
+class Interruption:
+    """Raised once, between two steps of the thread that collects and commits: after so many calls and returns there."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, frame: FrameType, *_: object) -> None:
+        code = frame.f_code
+        if code.co_filename == PaidBatch.run.__code__.co_filename and code.co_name in ("run", "_collect", "_commit"):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
 @pytest.mark.usefixtures("_in_no_hurry")
-def test_an_answer_that_is_in_hand_when_somebody_interrupts_is_kept(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collect, interrupted = PaidBatch._collect, list[bool]()
-
-    def interrupting(batch: PaidBatch, timeout: float | None) -> bool:
-        finished = collect(batch, timeout)
-        if not interrupted:
-            interrupted.append(True)
-            raise KeyboardInterrupt
-        return finished
-
-    monkeypatch.setattr(PaidBatch, "_collect", interrupting)
-    oracle = recorded(crowd_of(TRUTH, price=PRICE, latency=0.01, width=4), store)
-    with pytest.raises(KeyboardInterrupt):
-        list(oracle.ask(labels(50)))
-    answers = store.answers.count()
-    assert 0 < answers < 50
-    assert sum(line.unknown_calls for line in store.costs.lines()) == 0
-    assert store.runs.spent(SCOPE) == (answers * PRICE, 0)
+def test_no_answer_is_lost_whenever_an_interruption_comes(tmp_path: Path) -> None:
+    ended, after = False, 0
+    while not ended:
+        after += 1
+        with Store.open(str(tmp_path / f"{after}.sqlite")) as store:
+            oracle, interruption = recorded(crowd_of(TRUTH, price=PRICE), store), Interruption(after)
+            sys.setprofile(interruption)
+            try:
+                list(oracle.ask(labels(12)))
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.setprofile(None)
+            ended = interruption.left > 0
+            answers = store.answers.count()
+            assert sum(line.unknown_calls for line in store.costs.lines()) == 0, f"interrupted after {after} steps"
+            assert store.runs.spent(SCOPE) == (answers * PRICE, 0), f"interrupted after {after} steps"
+    assert after > 20
 
 
 def test_what_is_in_doubt_stays_bounded_while_answers_wait_to_be_written(
