@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.contrastive.pixels import Pixels
 from models.contrastive.vector_file import MAX_KEPT_SIZE, VectorFile, Vectors, kept_size
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
@@ -47,8 +48,7 @@ class Embedder:
             self._model: Any = model.eval()
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(files.location, **source)
             processor = transformers.AutoImageProcessor
-            self._pixels: Any = processor.from_pretrained(files.location, backend="pil", **source)
-            self._shape = _fixed_shape(self._pixels)
+            self._pixels = Pixels(processor.from_pretrained(files.location, backend="pil", **source))
         self.sigmoid = hasattr(self._model, "logit_bias")
         self.scale = float(self._model.logit_scale.detach().exp())
         self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0
@@ -87,18 +87,9 @@ class Embedder:
         for batch in batches(examples):
             for pictures in opened_pictures(batch):
                 with explained(f"model {self.name!r} cannot take the pictures"):
-                    encoded = self._encoded(pictures)
+                    encoded = self._pixels(pictures)
                 parts.append(self._vectors(self._model.get_image_features, encoded))
         return np.concatenate(parts[1:] or parts)
-
-    def _encoded(self, pictures: list[Image]) -> Any:
-        """As the model's own processor does it, which resizes by way of two arrays: here it finds the size as it is."""
-        if self._shape is None:
-            return self._pixels(images=pictures, return_tensors="pt")
-        resized = [
-            one if one.size == self._shape else one.resize(self._shape, self._pixels.resample) for one in pictures
-        ]
-        return self._pixels(images=resized, do_resize=False, return_tensors="pt")
 
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch
@@ -194,15 +185,6 @@ class Embeddings:
 def batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), BATCH):
         yield list(items[start : start + BATCH])
-
-
-def _fixed_shape(processor: Any) -> tuple[int, int] | None:
-    """Width and height to which it resizes every picture, whatever shape that has; None where it does otherwise."""
-    size = processor.size
-    kept = any(getattr(size, name, None) for name in ("shortest_edge", "longest_edge", "max_height", "max_width"))
-    width, height = getattr(size, "width", None), getattr(size, "height", None)
-    plain = processor.do_resize and isinstance(processor.resample, int) and not kept
-    return (width, height) if plain and width and height else None
 
 
 def opened_pictures(batch: Sequence[Example]) -> Iterator[list[Image]]:
