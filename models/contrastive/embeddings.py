@@ -137,18 +137,19 @@ class Embeddings:
         missing = {example.digest: example for example, known in zip(examples, there, strict=True) if not known}
         if not missing:
             return vectors
+        if vectors.shape[1] != self.embedder.size:  # the file is not this model's, which is loaded by now
+            return self.images(examples)
         new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
         with self._lock:
             self._keep(new)
-            return self._find(digests)[0]
+        for place in np.flatnonzero(~there).tolist():
+            vectors[place] = new[digests[place]]
+        return vectors
 
     def _keep(self, new: dict[str, NDArray[np.float32]]) -> None:
-        """In the file, and in memory what cannot be kept there."""
-        if self._kept is not None:
-            self._kept.add(new)
-            kept = self._kept.find(list(new))[1]
-            new = {digest: new[digest] for digest, known in zip(list(new), kept, strict=True) if not known}
-        self._images |= new
+        """In the file, or in memory where that cannot be written."""
+        if self._kept is None or not self._kept.add(new):
+            self._images |= new
 
     def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
         size = self._size()
