@@ -1,4 +1,4 @@
-"""Pictures as the numbers that a model's own image processor makes of them, in a tenth of its time."""
+"""Pictures as the numbers that a model's own image processor makes of them, in a fraction of its time."""
 
 from __future__ import annotations
 
