@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.contrastive.pixels import Pixels
 from models.contrastive.vector_file import MAX_KEPT_SIZE, VectorFile, Vectors, kept_size
 from models.local import ModelFiles
 from models.oracle import OracleError, OracleUnavailable, changes_raised
@@ -47,8 +48,7 @@ class Embedder:
             self._model: Any = model.eval()
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(files.location, **source)
             processor = transformers.AutoImageProcessor
-            self._pixels: Any = processor.from_pretrained(files.location, backend="pil", **source)
-            self._shape = _fixed_shape(self._pixels)
+            self._pixels = Pixels(processor.from_pretrained(files.location, backend="pil", **source))
         self.sigmoid = hasattr(self._model, "logit_bias")
         self.scale = float(self._model.logit_scale.detach().exp())
         self.bias = float(self._model.logit_bias.detach()) if self.sigmoid else 0.0
@@ -87,18 +87,9 @@ class Embedder:
         for batch in batches(examples):
             for pictures in opened_pictures(batch):
                 with explained(f"model {self.name!r} cannot take the pictures"):
-                    encoded = self._encoded(pictures)
+                    encoded = self._pixels(pictures)
                 parts.append(self._vectors(self._model.get_image_features, encoded))
         return np.concatenate(parts[1:] or parts)
-
-    def _encoded(self, pictures: list[Image]) -> Any:
-        """As the model's own processor does it, which resizes by way of two arrays: here it finds the size as it is."""
-        if self._shape is None:
-            return self._pixels(images=pictures, return_tensors="pt")
-        resized = [
-            one if one.size == self._shape else one.resize(self._shape, self._pixels.resample) for one in pictures
-        ]
-        return self._pixels(images=resized, do_resize=False, return_tensors="pt")
 
     def _vectors(self, features: Any, encoded: Any) -> Vectors:
         import torch
@@ -146,18 +137,19 @@ class Embeddings:
         missing = {example.digest: example for example, known in zip(examples, there, strict=True) if not known}
         if not missing:
             return vectors
+        if vectors.shape[1] != self.embedder.size:  # the file is not this model's, which is loaded by now
+            return self.images(examples)
         new = dict(zip(missing, self.embedder.images(list(missing.values())), strict=True))
         with self._lock:
             self._keep(new)
-            return self._find(digests)[0]
+        for place in np.flatnonzero(~there).tolist():
+            vectors[place] = new[digests[place]]
+        return vectors
 
     def _keep(self, new: dict[str, NDArray[np.float32]]) -> None:
-        """In the file, and in memory what cannot be kept there."""
-        if self._kept is not None:
-            self._kept.add(new)
-            kept = self._kept.find(list(new))[1]
-            new = {digest: new[digest] for digest, known in zip(list(new), kept, strict=True) if not known}
-        self._images |= new
+        """In the file, or in memory where that cannot be written."""
+        if self._kept is None or not self._kept.add(new):
+            self._images |= new
 
     def _find(self, digests: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
         size = self._size()
@@ -194,15 +186,6 @@ class Embeddings:
 def batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), BATCH):
         yield list(items[start : start + BATCH])
-
-
-def _fixed_shape(processor: Any) -> tuple[int, int] | None:
-    """Width and height to which it resizes every picture, whatever shape that has; None where it does otherwise."""
-    size = processor.size
-    kept = any(getattr(size, name, None) for name in ("shortest_edge", "longest_edge", "max_height", "max_width"))
-    width, height = getattr(size, "width", None), getattr(size, "height", None)
-    plain = processor.do_resize and isinstance(processor.resample, int) and not kept
-    return (width, height) if plain and width and height else None
 
 
 def opened_pictures(batch: Sequence[Example]) -> Iterator[list[Image]]:

@@ -56,7 +56,7 @@ def find_kept(folder: Path, digests: Sequence[str]) -> Vectors | None:
 class VectorFile:
     """`path` is without suffix, `size` how many numbers a vector has; a file with another size counts as empty.
 
-    A failure to write is ignored: this is a cache. Not for use by several threads at once."""
+    A failure to write is no error: this is a cache. Not for use by several threads at once."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._keys_path = path.with_name(f"{path.name}.keys")
@@ -87,8 +87,8 @@ class VectorFile:
             self._map.madvise(mmap.MADV_DONTNEED)  # pages that were read count as memory of this process
         return found, there
 
-    def add(self, new: Mapping[str, NDArray[np.float32]]) -> None:
-        """Append vectors; safe while other processes append and read."""
+    def add(self, new: Mapping[str, NDArray[np.float32]]) -> bool:
+        """Append vectors, and say whether they could be written; safe while other processes append and read."""
         keys, vectors = np.zeros(len(new), KEY), np.stack(list(new.values())).astype("<f4")
         for place, digest in enumerate(new):
             raw = bytes.fromhex(digest)
@@ -101,6 +101,9 @@ class VectorFile:
                 numbers.write(vectors.tobytes())
             file.truncate((1 + whole) * KEY.itemsize)
             file.write(keys.tobytes())
+            file.flush()  # what is not written by now is an error here, and not when the file is closed
+            return True
+        return False
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:

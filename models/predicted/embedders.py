@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from models.contrastive import SHIPPED, Embedder, VectorFile, Vectors, batches, explained, opened_pictures
+from models.contrastive import SHIPPED, Embedder, Pixels, VectorFile, Vectors, batches, explained, opened_pictures
 from models.local import ModelFiles, find_model
 from models.oracle import OracleUnavailable
 from models.predicted.pixels import PIXELS, picture_vectors
@@ -192,7 +192,7 @@ class _Vision(_Loaded):
         super().__init__(files)
         with explained(f"model {files.name!r} takes no pictures"):
             processor = self._transformers.AutoImageProcessor
-            self._pixels: Any = processor.from_pretrained(files.location, revision=files.revision, backend="pil")
+            self._pixels = Pixels(processor.from_pretrained(files.location, revision=files.revision, backend="pil"))
 
     def embed(self, examples: Sequence[Example]) -> Vectors:
         import torch
@@ -201,7 +201,7 @@ class _Vision(_Loaded):
         for batch in batches(examples):
             for pictures in opened_pictures(batch):
                 with torch.inference_mode(), explained(f"model {self._files.name!r} cannot take the pictures"):
-                    output = self._model(**self._pixels(images=pictures, return_tensors="pt"))
+                    output = self._model(**self._pixels(pictures))
                     pooled = getattr(output, "pooler_output", None)
                     states = output.last_hidden_state
                     if pooled is None:

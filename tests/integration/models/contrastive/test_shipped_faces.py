@@ -22,7 +22,6 @@ from models.faces.training.truth import ATTRIBUTES
 from models.local.files import find_model
 from models.oracle import Compare, Feature, Label, OracleUnavailable, Verdict
 from models.voting import Panel
-from sources import open_image
 from sources.dataset import Example
 from sources.load import load_dataset
 
@@ -157,11 +156,3 @@ def test_discovery_finds_features_that_are_true(oracle: ContrastiveOracle, examp
 
 def test_it_is_small_enough_to_ship() -> None:
     assert sum(path.stat().st_size for path in SHIPPED.iterdir() if path.suffix != ".py" and path.is_file()) < 8e6
-
-
-def test_pictures_of_any_size_are_encoded_as_by_the_models_own_processor(examples: tuple[Example, ...]) -> None:
-    embedder = Embedder(find_model(str(SHIPPED)))
-    drawn = open_image(examples[0])
-    pictures = [drawn.resize((width, height)) for width, height in ((96, 96), (97, 96), (31, 200), (400, 300))]
-    own = embedder._pixels(images=pictures, return_tensors="pt")["pixel_values"]
-    assert (embedder._encoded(pictures)["pixel_values"] == own).all()

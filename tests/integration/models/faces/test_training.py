@@ -45,7 +45,7 @@ def test_it_is_trained_on_what_the_image_processor_will_show_it(trained: Path, t
     face = training_faces(3)[2]
     picture = tmp_path / "face.png"
     picture.write_bytes(png(face, DRAWN_SIZE))
-    processed = Embedder(find_model(str(trained)))._pixels(images=[open_image(picture_at(picture))])
+    processed = Embedder(find_model(str(trained)))._pixels([open_image(picture_at(picture))])
     ours = training.normalised(seen_pixels(face)[None])
     assert np.allclose(np.asarray(processed["pixel_values"]), ours.numpy(), atol=1e-5)
 

@@ -40,6 +40,12 @@ def test_what_was_added_is_found_by_this_file_and_the_next(tmp_path: Path) -> No
     assert np.array_equal(found[:8], np.stack([*second.values(), *first.values()]))
 
 
+def test_it_says_whether_vectors_could_be_written(tmp_path: Path) -> None:
+    (tmp_path / "no folder").touch()
+    assert VectorFile(tmp_path / "model", SIZE).add(vectors(0, 2))
+    assert not VectorFile(tmp_path / "no folder" / "model", SIZE).add(vectors(0, 2))
+
+
 def test_sorted_in_or_not_all_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.contrastive.vector_file.MERGED_FROM", 7)
     file, every = VectorFile(tmp_path / "model", SIZE), vectors(0, 40)
