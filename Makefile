@@ -65,6 +65,7 @@ licences: .venv/.run ## docs/licences.md
 	@echo 'installing what supply/run.lock names into .venv (a few minutes, once)'
 	supply/install.sh $(BIN)/python run
 	$(BIN)/python -m compileall -q -x '\.venv' . # where Python may not write bytecode, each start would compile anew
+	$(BIN)/python -m flows.prefect_api.new_database # with which servers begin, for it takes a while
 	touch $@
 
 .venv/.dev: supply/dev.lock .venv/.run

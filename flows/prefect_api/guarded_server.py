@@ -13,13 +13,16 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import gc
+import importlib.metadata
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -109,14 +112,37 @@ def _unframed(send: Send) -> Send:
     return sent
 
 
+def prepared_database() -> Path:
+    """A new database of Prefect, which the set-up makes (new_database.py); there may be none."""
+    return Path(sys.prefix) / "share" / "twothirds" / f"prefect-{importlib.metadata.version('prefect')}.db"
+
+
+def bring_database(url: str, prepared: Path) -> None:
+    """Copy the prepared database to where Prefect would make one, which takes it six seconds. What is there stays."""
+    scheme, _, path = url.partition(":///")
+    file, part = Path(path), Path(f"{path}.{os.getpid()}.part")
+    if scheme != "sqlite+aiosqlite" or not file.is_absolute() or file.exists():
+        return
+    with suppress(OSError):  # Prefect makes one, or says what is wrong
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(prepared, part)
+            os.link(part, file)  # unless another server has been faster
+        finally:
+            part.unlink(missing_ok=True)
+
+
 def create_app(activity: Activity) -> App:
     from prefect.server.api.server import create_app as create_prefect
     from prefect.settings import get_current_settings
 
+    settings = get_current_settings().server
+    if settings.database.connection_url:
+        bring_database(settings.database.connection_url.get_secret_value(), prepared_database())
     app = create_prefect()
     gc.freeze()
     gc.enable()
-    return OwnOriginsOnly(app, get_current_settings().server.api.cors_allowed_origins.split(","), activity)
+    return OwnOriginsOnly(app, settings.api.cors_allowed_origins.split(","), activity)
 
 
 def end_with_parent(parent: int) -> None:

@@ -1,13 +1,14 @@
-"""Prefect's database as the first start of its server makes it, in ten seconds: here once for all tests."""
+"""Prefect's database as the first start of its server makes it, in several seconds: here once for all tests."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+
+from flows.prefect_api.guarded_server import prepared_database
+from flows.prefect_api.new_database import make_database
 
 DATABASE = "prefect.db"
 SHARED = "TWOTHIRDS_TESTS"  # the folder that all workers of a test session share
@@ -21,13 +22,12 @@ def prefect_home(folder: Path) -> Path:
 
 
 def _made_once(shared: Path) -> Path:
+    """The one that the set-up has made, if it has."""
+    if prepared_database().exists():
+        return prepared_database()
     made = shared / DATABASE
     with (shared / f"{DATABASE}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            home = shared / "prefect"
-            upgrade = [sys.executable, "-m", "prefect", "server", "database", "upgrade", "--yes"]
-            environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-            subprocess.run(upgrade, env=environment | {"PREFECT_HOME": str(home)}, check=True, capture_output=True)
-            shutil.move(home / DATABASE, made)
+            make_database(made)
     return made
