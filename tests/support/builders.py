@@ -61,9 +61,8 @@ class Builder:
         return TAG
 
     def config(self, image: str) -> dict[str, Any]:
-        where = ".OCIv1.Config" if self.tool == "buildah" else ".Config"
-        said = call(self.tool, "inspect", "--type=image", "--format", "{{json " + where + "}}", image)
-        found: dict[str, Any] = json.loads(said.stdout)
+        said = json.loads(call(self.tool, "inspect", "--type=image", image).stdout)
+        found: dict[str, Any] = said["OCIv1"]["config"] if self.tool == "buildah" else said[0]["Config"]
         return found
 
     def run(self, image: str, command: Sequence[str], seconds: float = 600) -> Done:
