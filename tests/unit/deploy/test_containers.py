@@ -7,12 +7,14 @@ import re
 import shutil
 import subprocess
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import prefect
 import pytest
 import yaml
+from prefect.settings import Settings
+from prefect.settings.legacy import _get_settings_fields
 
 from flows.__main__ import main
 
@@ -23,6 +25,18 @@ COMPOSE = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
 WORKER_METADATA = Path(prefect.__file__).parent / "server/api/collections_data/views/aggregate-worker-metadata.json"
 SECRET = re.compile(r"(password|token|secret|api_key|auth)\w*\s*[=:]\s*[\"']?[\w-]{3,}", re.IGNORECASE)
+OF_OTHERS = {
+    "PATH",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "MALLOC_ARENA_MAX",
+    "DO_NOT_TRACK",
+    "OPENAI_API_KEY",
+} | {f"XDG_{kind}_HOME" for kind in ("DATA", "STATE", "CACHE")}
+KEYS_OF_A_SERVICE = {
+    *("image", "build", "command", "depends_on", "environment", "ports", "volumes", "healthcheck"),
+    *("restart", "init", "read_only", "tmpfs", "cap_drop", "security_opt"),
+}
 FILES = [path for path in sorted(DEPLOY.rglob("*")) if path.is_file()]
 
 
@@ -72,46 +86,62 @@ def test_no_file_holds_a_secret_or_the_address_of_a_registry(path: Path) -> None
     assert all("." not in image.partition("/")[0] or "/" not in image for image in re.findall(r"image: (\S+)", text))
 
 
+def gets_in(path: str) -> bool:
+    """Whether .dockerignore lets the path into an image: as Docker reads it, the last pattern that matches decides."""
+    kept = True
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            pattern = line.removeprefix("!")
+            folders = [str(one) for one in (PurePosixPath(path), *PurePosixPath(path).parents)][:-1]
+            plain = pattern.removeprefix("**/")
+            names = PurePosixPath(path).parts if plain != pattern else ()
+            if any(fnmatch(one, pattern) and "/" not in one for one in folders) or any(
+                fnmatch(one, plain) for one in names
+            ):
+                kept = line.startswith("!")
+    return kept
+
+
 @pytest.mark.parametrize(
-    "path", [".git", ".venv", ".env", "store.sqlite", "runs", "enriched", "tests", "state/server.auth", "a.sqlite-wal"]
+    "path",
+    [
+        *(
+            ".git/config",
+            ".venv/bin/python",
+            ".env",
+            "deploy/.env",
+            "store.sqlite",
+            "flows/a.sqlite-wal",
+            "runs/a/run.json",
+        ),
+        *(
+            "enriched/faces",
+            "tests/conftest.py",
+            "state/server.auth",
+            "data/photo.png",
+            "key.pem",
+            "our-automations.yaml",
+        ),
+        *("flows/__pycache__/a.pyc", "models/.env.local"),
+    ],
 )
 def test_what_must_not_get_into_an_image_is_left_out(path: str) -> None:
-    patterns = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
-    assert any(fnmatch(path, pattern) or fnmatch(path, pattern.removeprefix("**/")) for pattern in patterns if pattern)
+    assert not gets_in(path)
 
 
 def test_what_the_program_needs_gets_into_the_image() -> None:
-    patterns = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
     needed = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"benchmarks", "tests"}
     assert {"flows", "store", "models"} <= needed
-    for name in (*needed, "datasets", "prefect.yaml", "automations.yaml"):
-        assert not any(fnmatch(name, pattern) for pattern in patterns if pattern), name
+    for name in (*needed, "datasets", "prefect.yaml", "automations.yaml", "LICENSE", "flows/__init__.py"):
+        assert gets_in(name), name
+    for name in re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE):
+        assert (ROOT / name).exists(), name
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
 def test_hadolint_finds_nothing() -> None:
     subprocess.run(["hadolint", str(DEPLOY / "Dockerfile")], check=True)
-
-
-def builder() -> bool:
-    """Whether an image can be built here."""
-    if shutil.which("docker") is None:
-        return False
-    asked = subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=30)
-    return asked.returncode == 0
-
-
-@pytest.mark.slow
-def test_the_image_is_built_and_answers() -> None:
-    if not builder():
-        pytest.skip("no container builder answers")
-    tag = "twothirds:test"
-    subprocess.run(["docker", "build", "--file", "deploy/Dockerfile", "--tag", tag, "."], cwd=ROOT, check=True)
-    said = subprocess.run(["docker", "run", "--rm", tag], capture_output=True, text=True, check=True)
-    assert "python -m flows" in said.stdout
-    whose = subprocess.run(["docker", "run", "--rm", tag, "id", "--user"], capture_output=True, text=True, check=True)
-    assert whose.stdout.strip() == "10001"
 
 
 def test_services_refer_to_what_is_there() -> None:
@@ -136,6 +166,36 @@ def test_servers_send_no_statistics_and_listen_to_this_machine_only() -> None:
             assert environment["PREFECT_SERVER_API_AUTH_STRING"].startswith("${PREFECT_AUTH:?")
             assert environment["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+def test_every_key_of_a_service_is_one_of_compose() -> None:
+    for name, service in SERVICES.items():
+        assert set(service) <= KEYS_OF_A_SERVICE, name
+        assert set(service.get("healthcheck", {})) <= {"test", "interval", "timeout", "retries", "start_period"}
+        for needed in service.get("depends_on", {}).values():
+            assert needed["condition"] in {"service_started", "service_healthy", "service_completed_successfully"}
+    assert set(SERVICES["prefect"]["build"]["args"]) <= {words.partition("=")[0] for words in instructions("ARG")}
+
+
+def variables() -> list[str]:
+    """The environment variables that the image, the services and the worker of Kubernetes set."""
+    found = re.findall(r"(\w+)=", " ".join(instructions("ENV")))
+    found += [
+        name for service in SERVICES.values() if service["image"] == "twothirds" for name in service["environment"]
+    ]
+    worker = (DEPLOY / "kubernetes" / "worker.yaml").read_text(encoding="utf-8")
+    return sorted({*found, *re.findall(r"{name: (\w+), value:", worker)})
+
+
+@pytest.mark.parametrize("name", variables())
+def test_a_variable_that_is_set_is_read(name: str) -> None:
+    if name.startswith("TWOTHIRDS_"):
+        readers = [*ROOT.glob("flows/**/*.py"), ROOT / "prefect.yaml"]
+        assert any(name in path.read_text(encoding="utf-8") for path in readers)
+    elif name.startswith("PREFECT_"):
+        assert name in _get_settings_fields(Settings)
+    else:
+        assert name in OF_OTHERS
 
 
 def test_the_commands_of_the_services_are_commands_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
