@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -28,11 +29,12 @@ from models.openai.client import Reply
 from models.openai.config import OpenAIConfig
 from models.openai.dispatch import Dispatch, ask_group
 from models.openai.errors import Fault, one_line
-from models.openai.label_groups import Groups, rectangles
-from models.openai.session import Bill, Delivery, Session, all_of, charge, tell
+from models.openai.label_groups import planned, rectangles
+from models.openai.session import Bill, Delivery, Session, all_of, charge, tell, tell_spent
 from models.oracle import (
     Answer,
     AnswersPending,
+    BudgetExhausted,
     Label,
     Leaving,
     NoteBatch,
@@ -43,7 +45,7 @@ from models.oracle import (
     digest_of,
 )
 from models.prices import Tokens, settled
-from models.prompting import arranged, label_chances, parse_labels
+from models.prompting import label_chances, parse_labels
 
 CLOCKS_DIFFER = 60.0  # seconds at most between the provider's clock and ours
 RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
@@ -56,6 +58,12 @@ class BatchDispatch(Dispatch):
     def __init__(self, session: Session, background: Background, width: int, leaving: Leaving, note: NoteBatch) -> None:
         super().__init__(session, background, width, leaving)
         self._note = note
+        self._group_of: dict[Label, int] = {}  # labels whose groups were made before
+
+    def _add_group(self, group: Sequence[Question]) -> None:
+        number = len(self._group_of)
+        self._group_of |= {label: number for label in group if isinstance(label, Label)}
+        self._add(group)
 
     def _ready_labels(self) -> list[Sequence[Question]]:
         full = len(self._labels) >= self._width
@@ -77,12 +85,19 @@ class BatchDispatch(Dispatch):
 
         labels = [question for question in asked if isinstance(question, Label)]
         try:
-            bills = self._session.bills(labels)
-            await tell(delivery, [(bill, bill.weight) for bill in bills])
             each = Delivery(emit_each, delivery.leaving, delivery.trace)
-            await _Collection(self._session, labels, each, self._note).collect()
+            await _Collection(self._session, self._groups(labels), each, self._note).collect()
         except Fault as fault:
             raise OracleUnavailable(f"{self._session.config.host} does not take the batch: {fault}") from None
+
+    def _groups(self, labels: Sequence[Label]) -> list[list[Label]]:
+        """Which labels share a request of the batch."""
+        made: dict[int, list[Label]] = {}
+        for label in labels:
+            if label in self._group_of:
+                made.setdefault(self._group_of[label], []).append(label)
+        others = [label for label in labels if label not in self._group_of]
+        return [*made.values(), *planned(self._session.bounds.label_groups(), others, more=False)]
 
 
 @dataclass
@@ -101,8 +116,12 @@ class _Collection:
     """Labels until each has its answer. An expired request goes into a new batch; one that was rejected, or whose reply
     is unreadable, is sent again at once."""
 
-    def __init__(self, session: Session, labels: Sequence[Label], delivery: Delivery, note: NoteBatch) -> None:
+    def __init__(
+        self, session: Session, groups: Sequence[Sequence[Label]], delivery: Delivery, note: NoteBatch
+    ) -> None:
+        labels = [label for group in groups for label in group]
         self._session = session
+        self._groups = groups
         self._delivery = delivery
         self._note = note
         self._open = {short_digest(bill.question): bill for bill in session.bills(labels)}
@@ -113,7 +132,7 @@ class _Collection:
         for _ in range(self._session.config.attempts):
             sent = await self._found()
             known = {digest for batch in sent for request in batch.requests for digest, _ in request.questions}
-            sent += await self._submitted([digest for digest in self._open if digest not in known])
+            sent += await self._submitted([digest for digest in self._open if digest not in known], found=bool(sent))
             pending = [unfinished for batch in sent if (unfinished := await self._take(batch))]
             if pending:
                 raise AnswersPending("; ".join(pending) + ": run the same command again to collect it")
@@ -149,20 +168,28 @@ class _Collection:
         wanted = ((digest, anew.get(bill.question)) for digest, bill in self._open.items())
         return {digest for digest, since in wanted if since is not None and made < since - CLOCKS_DIFFER}
 
-    async def _submitted(self, digests: Sequence[str]) -> list[_Sent]:
-        labels = self._session.bounds.label_groups()
-        for digest in digests:
-            question = self._open[digest].question
-            if isinstance(question, Label):
-                labels.add(question)
-        groups = [[self._open[short_digest(label)] for label in group] for group in self._in_order(labels)]
-        made = create_batch(self._session, groups, short_digest, self._note_requests)
+    async def _submitted(self, digests: Sequence[str], *, found: bool) -> list[_Sent]:
+        """In new batches. Raises BudgetExhausted, unless some are `found`: those are collected whatever the budget."""
+        wanted, bounds = set(digests), self._session.bounds
+        groups = [part for group in self._groups for part in self._requests_of(group, wanted)]
+        bills = [[self._open[short_digest(label)] for label in group] for group in groups]
+        most = [
+            pair for of, group in zip(bills, groups, strict=True) for pair in zip(of, bounds.split(group), strict=True)
+        ]
+        try:
+            await tell(self._delivery, most)
+        except BudgetExhausted:
+            if not found:
+                raise
+            return []
+        made = create_batch(self._session, bills, short_digest, self._note_requests)
         return [_Sent(name, requests) async for name, requests in made]
 
-    def _in_order(self, labels: Groups) -> list[list[Label]]:
-        """Version 1 leaves labels in the order in which they came."""
-        version, groups = self._session.config.prompts, labels.release(partial=True)
-        return groups if version == 1 else [arranged(group, version) for group in groups]
+    def _requests_of(self, group: Sequence[Label], wanted: Collection[str]) -> list[list[Label]]:
+        """Those of a group that are to be sent, in parts that one request can carry each."""
+        labels = [label for label in group if short_digest(label) in wanted]
+        parts = rectangles(labels) if self._session.config.prompts > 1 else [list(range(len(labels)))]
+        return [self._session.bounds.ordered([labels[at] for at in part]) for part in parts if part]
 
     async def _note_requests(self, requests: Sequence[BatchRequest], batch: str | None) -> None:
         """Which batch holds the open questions of these requests."""
@@ -174,9 +201,12 @@ class _Collection:
             await asyncio.to_thread(self._note, questions, batch)
 
     async def _ask_now(self, bills: list[Bill], asks: int) -> None:
-        """By requests of their own: the batch is charged once, whoever collects it, but these are charged beside it."""
+        """By requests of their own: the batch is charged once, whoever collects it, but these are charged beside it.
+        What the budget does not cover stays unanswered."""
+        await tell_spent(self._delivery, bills)
         await self._note_bills(bills)
-        await ask_label_bills(self._session, bills, asks, self._delivery)
+        with suppress(BudgetExhausted):
+            await ask_label_bills(self._session, bills, asks, self._delivery)
 
     async def _take(self, sent: _Sent) -> str:
         """Emit the answers of a finished batch; of a running one return how far it is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -11,16 +10,17 @@ from typing import Any
 
 from discovery import Kind
 from models.openai.config import DECISIONS_LIMIT, OpenAIConfig
-from models.openai.label_groups import Groups, LabelBlocks, LabelGroups
+from models.openai.label_groups import Groups, LabelBlocks, LabelGroups, planned
 from models.openai.probe import Abilities
-from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, Question
-from models.prices import Tariff, Tokens, bound, settled, tariff_of
+from models.oracle import NOTHING_MEASURED, Compare, Forecast, Label, Measured, Money, PlannedRequest, Question
+from models.prices import Tariff, Tokens, bound, settled, shares, tariff_of
 from models.prompting import (
     REPLY_LIMIT,
     ImagePart,
     LabelForm,
     Message,
     PromptCache,
+    arranged,
     label_form,
     material_messages,
     most_frames,
@@ -50,7 +50,7 @@ MORE_TOKENS = 1.5  # times the usual, of a text
 
 FEWEST_MEASURED, MOST_MEASURED = 5, 100  # answers of a kind that say what is usual
 _REQUESTS, _INPUT, _OUTPUT = range(3)  # of a usage that is kept
-PRICED = 10  # questions whose bound is worked out, to know what is reserved for those in flight
+PRICED = 10  # requests whose bound is worked out, to know what is reserved for those in flight
 Kept = Mapping[str, Any]
 
 
@@ -109,17 +109,33 @@ class Bounds:
             price += self.weight(question) - bound(self.chat, self.request([question]))
         return price
 
+    def requests(self, questions: Sequence[Question], *, more: bool) -> list[PlannedRequest]:
+        """Those in which the questions are sent, single ones first; with `more` to come labels may be left out."""
+        return [PlannedRequest(tuple(group), self.split(group)) for group in self._groups(questions, more=more)]
+
+    def split(self, group: Sequence[Question]) -> tuple[Money, ...]:
+        """At most what one request with these questions costs, divided among them."""
+        most = bound(self.tariff(group[0]), self.request(group), batch=self._in_batch(group[0]))
+        return tuple(shares(most, [self.weight(question) for question in group]))
+
+    def ordered(self, labels: Sequence[Label]) -> list[Label]:
+        """As one request shows them. Batches of version 1 leave labels in the order in which they came."""
+        version = self.config.prompts
+        return list(labels) if version == 1 and self.config.provider_batch else arranged(labels, version)
+
     def forecast(self, questions: Sequence[Question], measured: Measured, width: int) -> Forecast:
         """About what these take when they are asked together, `width` of them at a time."""
-        total, cost, most, cache, count = Tokens(), 0.0, 0.0, PromptCache(), 0
-        for group in self._groups(questions, width):
+        total, cost, most, cache = Tokens(), 0.0, 0.0, PromptCache()
+        groups = list(self._all_groups(questions, width))
+        for group in groups:
             usual, largest = self._usual(group, measured, cache)
             tariff, batch = self.tariff(group[0]), self._in_batch(group[0])
-            total, count = total + usual, count + 1
+            total += usual
             cost += settled(tariff, usual, batch=batch) * (1 + REPEATED)
             most += bound(tariff, largest, batch=batch) * (1 + MOST_REPEATED)
-        dearest = max(map(self.price, questions[:: max(len(questions) // PRICED, 1)]), default=0)
-        return Forecast(count, total.input, total.output, round(cost), round(most), reserved_at_once(width) * dearest)
+        priced = map(self.split, groups[:: max(len(groups) // PRICED, 1)])
+        reserved = reserved_at_once(width) * max(map(max, priced), default=0)
+        return Forecast(len(groups), total.input, total.output, round(cost), round(most), reserved)
 
     def measured(self, kept: Sequence[tuple[Kept, Kept]], examples: Iterable[Example]) -> Measured:
         """By questions and answers that are kept. One comparison is one request, and can be put together again."""
@@ -143,21 +159,20 @@ class Bounds:
             fmean(labels) if len(labels) >= FEWEST_MEASURED else None,
         )
 
-    def _groups(self, questions: Sequence[Question], width: int) -> Iterator[Sequence[Question]]:
-        """As they would be sent, if the replies came in the order of the requests."""
-        yield from ([question] for question in questions if not isinstance(question, Label))
-        labels, in_flight = self.label_groups(), deque[int]()
-        for question in questions:
-            if not isinstance(question, Label):
-                continue
-            labels.add(question)
-            while len(labels) + sum(in_flight) >= width:
-                released = labels.release(partial=not in_flight, more=True)
-                in_flight.extend(map(len, released))
-                yield from released
-                if not released or len(labels) + sum(in_flight) >= width:
-                    in_flight.popleft()
-        yield from labels.release(partial=True)
+    def _all_groups(self, questions: Sequence[Question], width: int) -> Iterator[Sequence[Question]]:
+        """As they are sent when `width` of them are claimed at a time."""
+        waiting = list(questions)
+        while waiting:
+            wanted, rest = waiting[:width], waiting[width:]
+            groups = self._groups(wanted, more=bool(rest))
+            yield from groups
+            sent = {id(question) for group in groups for question in group}
+            waiting = [question for question in wanted if id(question) not in sent] + rest
+
+    def _groups(self, questions: Sequence[Question], *, more: bool) -> list[Sequence[Question]]:
+        groups = list[Sequence[Question]]([one] for one in questions if not isinstance(one, Label))
+        labels = [question for question in questions if isinstance(question, Label)]
+        return groups + [self.ordered(group) for group in planned(self.label_groups(), labels, more=more)]
 
     def _usual(self, group: Sequence[Question], measured: Measured, cache: PromptCache) -> tuple[Tokens, Tokens]:
         """The tokens of one request: what is usual, and what would be very many."""

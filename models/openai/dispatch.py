@@ -1,10 +1,10 @@
-"""One call of `ask`: pulls questions while there is room, groups them, sends the groups and yields the answers."""
+"""One call of `ask`: pulls questions while there is room, sends them in groups and yields the answers."""
 
 from __future__ import annotations
 
 import queue
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from models.event_loop import Background
 from models.openai.chat import ask_labels, ask_single
 from models.openai.decisions import ask_decisions
 from models.openai.session import ClaimLost, Delivery, Session
-from models.oracle import Answer, AnswersPending, Label, Leaving, OracleUnavailable, Question, Single
+from models.oracle import Answer, AnswersPending, BudgetExhausted, Label, Leaving, OracleUnavailable, Question, Single
 
 READY = 2  # times as many groups as requests may be in flight are made ready: they hold their pictures
 
@@ -59,9 +59,27 @@ class Dispatch:
         self._unusable = False  # the oracle failed: nothing more is sent
 
     def run(self, questions: Iterator[Question]) -> Iterator[Answer]:
+        """Groups of labels are made here."""
+        return self._run(([question] for question in questions), self._add)
+
+    def run_groups(self, groups: Iterator[Sequence[Question]]) -> Iterator[Answer]:
+        """Each group shares a request."""
+        return self._run(groups, self._add_group)
+
+    def _add_group(self, group: Sequence[Question]) -> None:
+        self._ready.append(group)
+
+    def _add(self, group: Sequence[Question]) -> None:
+        for question in group:
+            if isinstance(question, Label):
+                self._labels.add(question)
+            else:
+                self._singles.append(question)
+
+    def _run(self, groups: Iterator[Sequence[Question]], add: Callable[[Sequence[Question]], None]) -> Iterator[Answer]:
         try:
             while True:
-                self._pull(questions)
+                self._pull(groups, add)
                 self._send()
                 if not self._running:
                     break
@@ -76,23 +94,20 @@ class Dispatch:
         if self._error is not None:
             raise self._error
 
-    def _pull(self, questions: Iterator[Question]) -> None:
-        """Questions are pulled in the caller's thread: their source may be bound to it."""
+    def _pull(self, groups: Iterator[Sequence[Question]], add: Callable[[Sequence[Question]], None]) -> None:
+        """Groups are pulled in the caller's thread: their source may be bound to it."""
         pulled = self._in_flight + len(self._labels) + len(self._singles) + sum(map(len, self._ready))
         while not self._exhausted and pulled < self._width:
-            pulled += 1
             try:
-                question = next(questions)
+                group = next(groups)
             except StopIteration:
                 self._exhausted = True
             except Exception as error:  # raised once what was pulled has been answered
                 self._error = error
                 self._exhausted = True
             else:
-                if isinstance(question, Label):
-                    self._labels.add(question)
-                else:
-                    self._singles.append(question)
+                pulled += len(group)
+                add(group)
 
     def _send(self) -> None:
         if self._unusable:
@@ -129,6 +144,8 @@ class Dispatch:
             await self._deliver(group, delivery)
             error = None
         except ClaimLost:  # the process that has claimed them asks them
+            error = None
+        except BudgetExhausted:  # whoever keeps the books knows, and asks them once there is money
             error = None
         except Exception as problem:
             error = problem

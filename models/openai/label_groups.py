@@ -25,6 +25,17 @@ class Groups(Protocol):
         ...
 
 
+def planned(waiting: Groups, labels: Iterable[Label], *, more: bool) -> list[list[Label]]:
+    """The groups of these labels. Where `more` are to come, only full ones, unless most labels would be left out."""
+    for label in labels:
+        waiting.add(label)
+    if not more:
+        return waiting.release(partial=True)
+    groups = waiting.release(partial=False, more=True)
+    few = sum(map(len, groups)) < len(waiting)
+    return groups + waiting.release(partial=True, more=True) if few else groups
+
+
 class LabelGroups:
     """For prompts of version 1: one example with many features, or one feature with many examples."""
 

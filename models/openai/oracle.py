@@ -31,6 +31,7 @@ from models.oracle import (
     OracleError,
     OracleIdentity,
     OracleUnavailable,
+    PlannedRequest,
     Question,
     Traffic,
 )
@@ -119,14 +120,22 @@ class OpenAIOracle:
     def _expected_bounds(self) -> Bounds:
         return Bounds.of(self.config, self._known_abilities() or Abilities(format="json_schema"))
 
-    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        return self.ask_telling(questions, untold, lambda _questions, _batch: None)
+    def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
+        return self._connected.bounds.requests(questions, more=more)
 
-    def ask_telling(self, questions: Iterable[Question], leaving: Leaving, note: NoteBatch) -> Iterator[Answer]:
+    def ask(self, questions: Iterable[Question]) -> Iterator[Answer]:
+        return self._dispatch(untold, lambda _questions, _batch: None).run(iter(questions))
+
+    def ask_telling(
+        self, requests: Iterable[Sequence[Question]], leaving: Leaving, note: NoteBatch
+    ) -> Iterator[Answer]:
+        return self._dispatch(leaving, note).run_groups(iter(requests))
+
+    def _dispatch(self, leaving: Leaving, note: NoteBatch) -> Dispatch:
         session, background = self._opened()
         if self.config.provider_batch:
-            return BatchDispatch(session, background, self.width, leaving, note).run(iter(questions))
-        return Dispatch(session, background, self.width, leaving).run(iter(questions))
+            return BatchDispatch(session, background, self.width, leaving, note)
+        return Dispatch(session, background, self.width, leaving)
 
     def ask_anew(self, questions: Sequence[Question], since: float) -> None:
         self._opened()[0].anew.update((question, since) for question in questions)

@@ -16,7 +16,18 @@ from models.openai.client import Client, Endpoint, Reply
 from models.openai.config import OpenAIConfig
 from models.openai.errors import Declined, TooLong
 from models.openai.probe import Abilities
-from models.oracle import Answer, Label, Leaving, Money, OracleIdentity, Question, Usage, Verdict, changes_raised
+from models.oracle import (
+    Answer,
+    BudgetExhausted,
+    Label,
+    Leaving,
+    Money,
+    OracleIdentity,
+    Question,
+    Usage,
+    Verdict,
+    changes_raised,
+)
 from models.prices import Tokens, bound, settled, shares
 from models.prompting import ImagePart, ImageUrls, Message
 from sources import DatasetError
@@ -37,7 +48,7 @@ class Bill:
     tokens: Tokens = NOTHING
     cost: Money = 0
     refusals: int = 0  # of the question alone
-    limit: Money = 0  # what is reserved for it: its requests cost no more
+    limit: Money = 0  # its requests cost no more
     excess: Money = 0  # what a provider has charged beyond the bounds of its requests: booked, and nobody's reservation
     in_doubt: Money = 0  # the bounds of failed requests that may have been charged
     announced: Money | None = None  # what `leaving` was last called with
@@ -105,7 +116,11 @@ class BookedAttempts:
         return all(most - bill.excess <= bill.limit for bill, most in self._most())
 
     async def leaving(self) -> None:
-        await tell(self.delivery, self._most())
+        try:
+            await tell(self.delivery, self._most())
+        except BudgetExhausted:
+            await tell_spent(self.delivery, self.bills)
+            raise
         self.in_flight = True
 
     async def failed(self, maybe_charged: bool) -> bool:
@@ -123,7 +138,8 @@ class BookedAttempts:
 
 
 async def tell(delivery: Delivery, most: Sequence[tuple[Bill, Money]]) -> None:
-    """Have it written down what the questions may have cost after the next request. Raises ClaimLost."""
+    """Have it written down what the questions may have cost after the next request. Raises ClaimLost, and
+    BudgetExhausted where the budget does not cover it."""
     if all(bill.announced == amount for bill, amount in most):
         return
     requested = [(bill.question, amount) for bill, amount in most]
@@ -131,6 +147,13 @@ async def tell(delivery: Delivery, most: Sequence[tuple[Bill, Money]]) -> None:
         raise ClaimLost
     for bill, amount in most:
         bill.announced = amount
+
+
+async def tell_spent(delivery: Delivery, bills: Sequence[Bill]) -> None:
+    """Have it written down what the requests so far may have cost, where another way of asking follows or none."""
+    spent = [(bill, bill.cost + bill.in_doubt) for bill in bills]
+    if any(amount for _, amount in spent):
+        await tell(delivery, spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +221,7 @@ class Session:
         return reply
 
     def affords(self, bills: Sequence[Bill], delivery: Delivery, *, repairs: bool = False) -> bool:
-        """Whether what is reserved for these questions covers another request with them."""
+        """Whether another request with these questions stays within their limits."""
         return self._attempts(bills, self._most(bills, repairs), delivery).fits()
 
     def _most(self, bills: Sequence[Bill], repairs: bool) -> Tokens:

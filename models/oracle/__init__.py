@@ -35,7 +35,7 @@ from models.oracle.errors import (
 )
 from models.oracle.forecast import NOTHING_MEASURED, Forecast, Measured
 from models.oracle.money import MICRO, Money, in_usd
-from models.oracle.protocol import Leaving, NoteBatch, Oracle, OracleIdentity, TellsRequests
+from models.oracle.protocol import Leaving, NoteBatch, Oracle, OracleIdentity, PlannedRequest, TellsRequests
 from models.oracle.questions import (
     MOST_EXEMPLARS,
     NO_QUESTION,
@@ -92,6 +92,7 @@ __all__ = [
     "OracleIdentity",
     "OracleLost",
     "OracleUnavailable",
+    "PlannedRequest",
     "ProbesServer",
     "Question",
     "Same",

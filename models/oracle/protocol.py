@@ -53,8 +53,17 @@ class Oracle(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """Questions that will share one request, and for each of them its share of the most that this request can cost."""
+
+    questions: tuple[Question, ...]
+    bounds: tuple[Money, ...]
+
+
 # Called just before a request leaves, in any thread, with the most that each of its questions may have cost after it.
-# False: some of them are another process's by now, and must not be sent.
+# False: some of them are another process's by now, and must not be sent. Raises BudgetExhausted where the budget does
+# not cover that much: then it must not be sent either, and what it would have asked stays unanswered.
 Leaving = Callable[[Sequence[tuple[Question, Money]]], bool]
 # Told which of a provider's batches holds questions, before it is sent and now and then while it runs, and None as soon
 # as they are in no batch that may be charged or collected, or are asked in another way.
@@ -63,9 +72,16 @@ NoteBatch = Callable[[Sequence[Question], str | None], None]
 
 @runtime_checkable
 class TellsRequests(Protocol):
-    """An oracle that may send several requests for one question, or send it in a provider's batch, which lives on
-    without the process; it tells of each before it is sent."""
+    """An oracle that may send several questions in one request and several requests for one question, or send it in a
+    provider's batch, which lives on without the process; it tells of each request before it is sent."""
 
-    def ask_telling(self, questions: Iterable[Question], leaving: Leaving, note: NoteBatch) -> Iterator[Answer]:
-        """As `ask`. What was pulled and never announced was not sent."""
+    def requests(self, questions: Sequence[Question], *, more: bool = False) -> list[PlannedRequest]:
+        """The requests in which these would be sent. Where `more` questions are to come, some of those that may share a
+        request with them can be left out, never all."""
+        ...
+
+    def ask_telling(
+        self, requests: Iterable[Sequence[Question]], leaving: Leaving, note: NoteBatch
+    ) -> Iterator[Answer]:
+        """As `ask`, for questions that share a request. What was pulled and never announced was not sent."""
         ...

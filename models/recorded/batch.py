@@ -9,16 +9,24 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from models.keys import QuestionKeys
-from models.oracle import Answer, AnswersPending, AsksAnew, Money, Oracle, OracleUnavailable, Question, TellsRequests
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    AsksAnew,
+    BudgetExhausted,
+    Money,
+    OracleUnavailable,
+    Question,
+    TellsRequests,
+)
+from models.recorded.claiming import Claiming, Recording, Together
 from models.stopping import stopping
 
 if TYPE_CHECKING:
-    from store import AnswerRecord, Request, Store
+    from store import AnswerRecord
 
-LEASE_SECONDS = 900.0  # outlasts the longest time-out of any call
 POLL_SECONDS = 0.1
 GROUP_COMMIT_SECONDS = 0.01  # answers that arrive so close together are committed together
 CLAIMED_AT_ONCE = 64  # at least: one transaction for several groups that are sent one after the other
@@ -30,23 +38,6 @@ DRAIN_SECONDS = 2.0  # how long an interrupted run waits for the answers in flig
 def reserved_at_once(width: int) -> int:
     """For how many questions of an oracle the price may be reserved at the same time."""
     return CLAIMED_AHEAD * max(width, CLAIMED_AT_ONCE)
-
-
-class Recording(Protocol):
-    """What a batch takes from the oracle that it asks for."""
-
-    oracle: Oracle
-    store: Store
-    keys: QuestionKeys
-    who: tuple[str, dict[str, Any]]
-    width: int
-    run_id: str
-    scope: str
-    budget: Money | None
-    retry_unusable: float | None
-    halted: bool
-
-    def count_lost(self, in_doubt: Money) -> None: ...
 
 
 def record_of(
@@ -90,9 +81,10 @@ class PaidBatch:
        │          │
        │          ├──► released    pending with people, or the oracle says that it was never asked
        │          ├──► unknown     in a provider's batch (`_note_batch`): stays spent until a run collects it
+       │          ├──► given up    the budget does not cover a further request: what it has cost stays spent
        │          └──► lost        no answer came: it may have been charged, and what it may have cost stays spent
        └──► released               never pulled by the oracle, or never sent by one that tells of its requests
-    refused                        it would exceed the budget
+    refused                        the request that it shares would exceed the budget
     held                           another process has claimed it
 
     `_fences` holds what is sent and not committed. An interrupted batch commits what arrives within DRAIN_SECONDS."""
@@ -106,7 +98,10 @@ class PaidBatch:
         from store import new_owner
 
         self._owner = new_owner()
+        self._claiming = Claiming(recorded, self._owner, questions, self._replaces, self._key_of)
         self._fences: dict[str, int] = {}
+        self._given_up: set[str] = set()
+        self._began = False  # something was handed to the oracle
         self._arrived: list[Answer] = []  # and not yet committed; `_ask` appends, `_commit` removes
         self._news = threading.Event()  # something has arrived, or nothing more will
         self._over = threading.Event()  # nothing more arrives
@@ -116,6 +111,7 @@ class PaidBatch:
         self._error: BaseException | None = None
         self.held = False  # another process is asking some of them
         self.refused = False  # some would exceed the budget
+        self.given_up: Money = 0  # what was spent on some that the budget did not cover to the end
 
     @property
     def _stopping(self) -> bool:
@@ -145,6 +141,8 @@ class PaidBatch:
 
     def _close_unanswered(self) -> None:
         """Release what cannot have been charged; the rest is lost. What a batch holds stays spent either way."""
+        if given_up := self._given_up & self._fences.keys():
+            self.given_up = self._lose(given_up)
         if isinstance(self._error, AnswersPending):  # a later run collects them
             self._store.claims.release(self._owner, self._fences)
             return
@@ -154,7 +152,14 @@ class PaidBatch:
             self._store.claims.release(self._owner, keys)
             for key in keys:
                 self._fences.pop(key, None)
-        self._recorded.count_lost(self._store.claims.abandon(self._owner, self._fences))
+        self._lose(set(self._fences))
+
+    def _lose(self, keys: Collection[str]) -> Money:
+        lost = self._store.claims.abandon(self._owner, keys)
+        self._recorded.count_lost(lost)
+        for key in keys:
+            del self._fences[key]
+        return lost
 
     def _ask(self) -> None:
         recorded = self._recorded
@@ -172,48 +177,46 @@ class PaidBatch:
             self._over.set()
             self._news.set()
 
-    def _answers(self, claimed: Iterator[Question]) -> Iterator[Answer]:
+    def _answers(self, claimed: Iterator[Sequence[Question]]) -> Iterator[Answer]:
         oracle = self._recorded.oracle
         if isinstance(oracle, TellsRequests):
             return oracle.ask_telling(claimed, self._leaving, self._note_batch)
-        return oracle.ask(claimed)
+        return oracle.ask(question for group in claimed for question in group)
 
-    def _claim(self) -> Generator[Question, None, None]:
-        """What this process may ask. A group at a time is marked as sent, so that a crash loses few."""
+    def _claim(self) -> Generator[Sequence[Question], None, None]:
+        """What this process may ask, request by request. Some at a time are marked as sent, so that a crash loses
+        few."""
         recorded, keys = self._recorded, list(self._questions)
         at_once = recorded.width  # few at first, for the oracle is idle until they come
         while keys and not self._stopping:
             wanted, keys = keys[:at_once], keys[at_once:]
             at_once = max(recorded.width, CLAIMED_AT_ONCE)
-            bounds = recorded.oracle.estimate([self._questions[key] for key in wanted])
+            requests = self._claiming.planned(wanted, more=bool(keys))
+            planned = {key for request in requests for key in request.keys}
+            keys = [key for key in wanted if key not in planned] + keys
             self._wait_for_room()
-            claimed = self._store.claims.claim(
-                recorded.run_id,
-                recorded.scope,
-                [self._request(key, bound) for key, bound in zip(wanted, bounds, strict=True)],
-                owner=self._owner,
-                lease_seconds=LEASE_SECONDS,
-                budget=recorded.budget,
-                sending=0 if isinstance(recorded.oracle, TellsRequests) else recorded.width,
-            )
+            claimed = self._claiming.claim(requests)
             self.held |= bool(claimed.held)
-            yield from self._send(claimed.granted, claimed.sent)
+            refused = bool(claimed.refused)
+            if refused and not claimed.granted and not self._began:
+                requests = self._claiming.shrunk(requests, claimed.refused[0])
+                claimed = self._claiming.claim(requests)
+            self._began |= bool(claimed.granted)
+            tells = isinstance(recorded.oracle, TellsRequests)
+            yield from (
+                self._hand_over(requests, claimed.granted) if tells else self._send(claimed.granted, claimed.sent)
+            )
             if self._stopping:
                 return
-            if claimed.refused:
+            if refused:
                 self.refused = True
                 keys = self._store.claims.in_batches(keys)  # paid for: they are collected all the same
 
     def _note_batch(self, questions: Sequence[Question], batch: str | None) -> None:
         self._store.claims.note_batch(self._owner, [self._key_of(question) for question in questions], batch)
 
-    def _request(self, key: str, bound: Money) -> Request:
-        from store import Request
-
-        kind = self._questions[key].kind.value
-        return Request(key, bound, self._recorded.who[0], kind, self._replaces.get(key))
-
-    def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[Question]:
+    def _send(self, granted: dict[str, int], sent: set[str]) -> Iterator[list[Question]]:
+        """One by one, marked as sent before the oracle has them."""
         width = self._recorded.width
         unpulled = deque(key for key in granted if key in sent)  # marked as sent, but not yet pulled by the oracle
         waiting = deque(key for key in granted if key not in sent)
@@ -223,20 +226,37 @@ class PaidBatch:
                 if not unpulled:
                     self._wait_for_room()
                     group = [waiting.popleft() for _ in range(min(width, len(waiting)))]
-                    tells = isinstance(self._recorded.oracle, TellsRequests)
-                    mine = group if tells else self._store.claims.mark_sent(self._owner, group)
+                    mine = self._store.claims.mark_sent(self._owner, group)
                     unpulled.extend(key for key in group if key in mine)
                     self._fences |= {key: granted[key] for key in unpulled}
                 if unpulled:
-                    yield self._questions[unpulled.popleft()]
+                    yield [self._questions[unpulled.popleft()]]
         finally:
             if unpulled or waiting:
                 self._store.claims.release(self._owner, [*unpulled, *waiting])
                 for key in unpulled:
                     del self._fences[key]
 
+    def _hand_over(self, requests: Sequence[Together], granted: dict[str, int]) -> Iterator[list[Question]]:
+        """Request by request, to an oracle that tells when each leaves."""
+        groups = ([key for key in one.keys if key in granted] for one in requests)
+        waiting = deque(group for group in groups if group)
+        try:
+            while waiting and not self._stopping:
+                self._wait_for_room()
+                group = waiting.popleft()
+                self._fences |= {key: granted[key] for key in group}
+                yield [self._questions[key] for key in group]
+        finally:
+            if waiting:
+                self._store.claims.release(self._owner, [key for group in waiting for key in group])
+
     def _leaving(self, requested: Sequence[tuple[Question, Money]]) -> bool:
         in_doubt = {self._key_of(question): most for question, most in requested}
+        if not self._claiming.cover(in_doubt):
+            self.refused = True
+            self._given_up.update(in_doubt)
+            raise BudgetExhausted("the budget does not cover a further request")
         return self._store.claims.mark_leaving(self._owner, in_doubt) == set(in_doubt)
 
     def _wait_for_room(self) -> None:

@@ -25,7 +25,8 @@ from models.oracle import (
     Question,
     in_usd,
 )
-from models.recorded.batch import LEASE_SECONDS, POLL_SECONDS, PaidBatch
+from models.recorded.batch import POLL_SECONDS, PaidBatch
+from models.recorded.claiming import LEASE_SECONDS
 from models.stopping import stopping
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ class Recorded:
                 raise KeyboardInterrupt  # in whatever thread this is: the main one has it from the signal
             if waiting and self.halted:
                 raise Halted("stopped by a person: the same command goes on")
+            if not settled and batch.given_up:
+                continue  # less is left now: a smaller request may fit
             if not settled and batch.refused and not batch.held:
                 raise BudgetExhausted(self._why_refused())
             last_settled = time.monotonic() if settled else last_settled

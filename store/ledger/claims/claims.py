@@ -55,6 +55,12 @@ _MARK_LEAVING = (
     .values(state=SENT, lease_until=bindparam("at") + charges.c.lease_seconds, in_doubt=_LEAVING.c.in_doubt)
     .returning(charges.c.key)
 )
+_RAISED = given(key=Text, reserved=BigInteger)
+_RESERVE_MORE = (
+    update(charges)
+    .where(IS_LIVE, charges.c.key == _RAISED.c.key, charges.c.owner == bindparam("of_owner"))
+    .values(reserved=_RAISED.c.reserved)
+)
 _NOTE_BATCH = (
     update(charges)
     .where(IS_LIVE, charges.c.key.in_(listed()), charges.c.owner == bindparam("of_owner"))
@@ -175,6 +181,26 @@ class Claims(RunRepository):
         return marked
 
     @writes
+    def reserve_more(
+        self, connection: Connection, run_id: str, scope: str, owner: str, up_to: Mapping[str, int], budget: int | None
+    ) -> bool:
+        """Raise what is reserved for the owner's claims to these amounts, where it is less; False, and nothing is
+        raised, if that exceeds the budget of the scope. Called before a request that the claims did not foresee."""
+        of_scope = self._runs.find(connection, run_id, scope).scope
+        balance = locked_balance(connection, of_scope)
+        take_out_keys(connection, up_to, owner)
+        price, raised = _raised(connection, owner, up_to)
+        if price and budget is not None and balance.spent + balance.reserved + price > budget:
+            balance += expire_dead_owners(connection, of_scope, self._clock())[1]  # who may hold some of it
+            price, raised = _raised(connection, owner, up_to)
+            if price and balance.spent + balance.reserved + price > budget:
+                return False
+        if raised:
+            connection.execute(_RESERVE_MORE, {"rows": raised, "of_owner": owner})
+            reserve(connection, of_scope, price, budget)
+        return True
+
+    @writes
     def release(self, connection: Connection, owner: str, keys: Collection[str]) -> None:
         """Give back claims for which certainly nothing was charged, whether or not they are marked as sent."""
         take_out_keys(connection, keys, owner)
@@ -194,3 +220,10 @@ class Claims(RunRepository):
         """The fence under which the question was last claimed; 0 if never."""
         last = connection.execute(select(func.max(charges.c.fence)).where(charges.c.key == key)).scalar() or 0
         return last or len(find_packed(connection, [key]))  # all that is packed is asked for the first time
+
+
+def _raised(connection: Connection, owner: str, up_to: Mapping[str, int]) -> tuple[int, list[tuple[str, int]]]:
+    """Which claims of the owner reserve less than this, and what they lack together."""
+    own = connection.execute(_OWN_CLAIMS, {"keys": sorted(up_to), "of_owner": owner}).all()
+    lacking = [row for row in own if row.reserved < up_to[row.key]]
+    return sum(up_to[row.key] - row.reserved for row in lacking), [(row.key, up_to[row.key]) for row in lacking]

@@ -68,6 +68,39 @@ def test_a_price_beyond_its_bound_is_booked_in_full_and_stops_the_rest(store: St
     assert claim(store, ["c"], price=0, budget=2 * PRICE).granted == {"c": 1}
 
 
+@pytest.mark.parametrize("keys", [["a", "b"], [f"{16 * '0'}{letter * 48}" for letter in "0123"]])
+def test_more_is_reserved_for_a_further_request_if_the_budget_allows_it(store: Store, keys: list[str]) -> None:
+    """Of rows and of labels that are packed."""
+    begin(store)
+    claim(store, keys, price=100, budget=1000)
+    before = store.runs.spent(SCOPE)
+    assert store.claims.reserve_more("run-1", SCOPE, "owner-1", {keys[0]: 90, keys[1]: 100}, 1000)
+    assert store.runs.spent(SCOPE) == before
+    for _ in range(2):  # as after a commit whose acknowledgement was lost
+        assert store.claims.reserve_more("run-1", SCOPE, "owner-1", {keys[0]: 250, keys[1]: 120}, 1000)
+        assert store.runs.spent(SCOPE) == (0, before[1] + 170)
+    left = 1000 - before[1] - 170
+    assert not store.claims.reserve_more("run-1", SCOPE, "owner-1", {keys[0]: 251 + left}, 1000)
+    assert store.runs.spent(SCOPE) == (0, before[1] + 170)
+    assert store.check.problems() == []
+    store.claims.mark_leaving("owner-1", dict.fromkeys(keys, 100) | {keys[0]: 250})
+    store.answers.record("run-1", [record(key, 1, cost=50) for key in keys])
+    assert store.runs.spent(SCOPE) == (50 * len(keys), 0)
+    assert store.check.problems() == []
+
+
+def test_more_is_reserved_neither_for_others_claims_nor_for_those_that_have_ended(store: Store, clock: Clock) -> None:
+    begin(store)
+    claim(store, ["a", "b"], price=100)
+    assert store.claims.reserve_more("run-1", SCOPE, "another", {"a": 500}, 1000)
+    assert store.runs.spent(SCOPE) == (0, 200)
+    clock.now += LEASE
+    assert store.claims.reserve_more("run-1", SCOPE, "owner-1", {"a": 500}, 100)
+    assert store.runs.spent(SCOPE) == (0, 0)
+    assert store.claims.mark_leaving("owner-1", {"a": 500}) == set()
+    assert store.check.problems() == []
+
+
 def test_nothing_is_known_of_a_scope_that_never_ran(store: Store) -> None:
     assert store.runs.spent("unheard of") == (0, 0)
 

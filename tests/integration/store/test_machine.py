@@ -88,6 +88,12 @@ class StoreMachine(RuleBasedStateMachine):
         in_doubt = {key: int(share * self.bound(call)) for key, call in mine.items()}
         assert self.store.claims.mark_leaving(owner, in_doubt) <= set(in_doubt)
 
+    @rule(owner=owners, scope=scopes, up_to=parts)
+    def reserves_more(self, owner: str, scope: str, up_to: int) -> None:
+        """For a request that was not foreseen; what is refused changes nothing."""
+        mine = {call.key: up_to for call in self.under_way if (call.owner, call.scope) == (owner, scope)}
+        self.store.claims.reserve_more(f"run of {scope}", scope, owner, mine, CAPS[scope])
+
     @rule(run=scopes, share=st.floats(0, 1))
     def settles_by_hand(self, run: str, share: float) -> None:
         most = sum(one.micro for one in self.store.settlements.unsettled(f"run of {run}"))

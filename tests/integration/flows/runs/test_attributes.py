@@ -109,7 +109,7 @@ def test_a_budget_stops_it_and_what_was_answered_is_kept(tmp_path: Path) -> None
         shown = attributes(run)
         assert shown.data["usd"] > shown.data["likely_usd"] > 0
         with pytest.raises(BudgetExhausted, match="raise --budget"):
-            attributes(run, budget=f"{shown.data['likely_usd'] * 0.6:.6f}")
+            attributes(run, budget=f"{shown.data['likely_usd'] * 0.3:.6f}")
         assert families_of(run) == {}
         attributes(run, budget="20")
         assert set(families_of(run)) == {"hair colour", "top colour"}

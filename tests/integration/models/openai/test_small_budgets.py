@@ -1,0 +1,304 @@
+"""A small budget buys as much for a dollar as a large one, and is never exceeded: a label reserves its share of the
+request that it travels in, and every further request is reserved before it leaves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from discovery import Kind
+from flows.cli.store_check import check
+from models.openai.config import OpenAIConfig
+from models.openai.oracle import OpenAIOracle
+from models.oracle import (
+    Answer,
+    AnswersPending,
+    BudgetExhausted,
+    Compare,
+    Feature,
+    Label,
+    Oracle,
+    OracleUnavailable,
+    Question,
+    Verdict,
+)
+from models.people.mixed import MixedCrowd, Mixture, RecordedCrowd
+from models.prices import Price
+from models.recorded import Recorded
+from sources import Dataset, load_dataset
+from store import Store
+from store.ledger import end_all_claims
+from tests.integration.conftest import Clock
+from tests.support.fake_openai import CHAT, IN_DOUBT, SPOILERS, BatchManners, FakeOpenAI, Habits, LifelikeServer
+from tests.support.fake_openai.examples import WORDS, labels, texts, wrong
+from tests.support.made import crowd_of, random_truth
+
+PRICE = Price(Decimal("0.15"), Decimal("0.60"))
+NO_FAULTS = Habits(prose=0.0, too_many=0.0, broken=0.0, slow=0.0)
+FAULTS = Habits(prose=0.15, too_many=0.05, broken=0.1, slow=0.0)
+SCOPE = "scope"
+
+
+@pytest.fixture(scope="module")
+def faces() -> Dataset:
+    return load_dataset("datasets/faces")
+
+
+@pytest.fixture(scope="module")
+def zoo() -> Dataset:
+    return load_dataset("datasets/zoo")
+
+
+def rows(dataset: Dataset, features: int, examples: int, votes: int = 1) -> list[Label]:
+    """Example by example, as a panel asks."""
+    assert dataset.truth is not None
+    named = [Feature(name, f"{name} is clearly present.") for name in dataset.truth.columns[:features]]
+    return [
+        Label(one, example, voter) for example in dataset.examples[:examples] for one in named for voter in range(votes)
+    ]
+
+
+class Bench:
+    """Runs with budgets on one store, each in a scope of its own that knows no other's answers."""
+
+    def __init__(self, server: FakeOpenAI, store: Store, **changes: Any) -> None:
+        base = OpenAIConfig("gpt-4o-mini", server.base_url, SecretStr("k"), price=PRICE, retry_delay=0.001)
+        self.server, self.store, self.config = server, store, replace(base, **changes)
+        self.memory: dict[str, Any] = {}
+        self.runs = 0
+        self.oracle().close()
+        server.processed.clear()  # what it took to find out about the server
+
+    def oracle(self, **changes: Any) -> OpenAIOracle:
+        oracle = OpenAIOracle(replace(self.config, **changes), self.memory)
+        oracle.connect()
+        return oracle
+
+    def recorded(self, oracle: Oracle, budget: int | None, scope: str = SCOPE) -> Recorded:
+        self.runs += 1
+        name = f"run {self.runs}"
+        self.store.runs.begin(name, scope, name=name, flow="enrich", dataset="", oracle="", settings={})
+        return Recorded(oracle, self.store, run_id=name, scope=scope, budget=budget)
+
+    def bought(self, asked: Sequence[Question], budget: int | None, scope: str = SCOPE, **changes: Any) -> list[Answer]:
+        """The answers until the budget is used up; it is not exceeded, by the server's own book."""
+        before = self.charged
+        with self.oracle(**changes) as oracle:
+            got = bought(self.recorded(oracle, budget, scope), asked)
+        spent, reserved = self.store.runs.spent(scope)
+        assert reserved == 0
+        assert self.charged - before <= spent
+        assert budget is None or spent <= budget
+        assert check(self.store).problems == []
+        return got
+
+    @property
+    def charged(self) -> int:
+        return self.server.billed(PRICE)
+
+    def bound(self, asked: Sequence[Question], **changes: Any) -> int:
+        with self.oracle(**changes) as oracle:
+            return sum(sum(one.bounds) for one in oracle.requests(asked))
+
+
+def bought(recorded: Recorded | RecordedCrowd, asked: Sequence[Question]) -> list[Answer]:
+    got: list[Answer] = []
+    with suppress(BudgetExhausted):
+        got.extend(recorded.ask(asked))
+    return got
+
+
+@pytest.fixture
+def bench(server: FakeOpenAI, store: Store) -> Bench:
+    return Bench(server, store)
+
+
+@pytest.fixture
+def lifelike(store: Store) -> Iterator[Callable[[Dataset, Habits], Bench]]:
+    running: list[LifelikeServer] = []
+
+    def start(dataset: Dataset, habits: Habits) -> Bench:
+        running.append(LifelikeServer(dataset, habits, price=PRICE, seed=1).__enter__())
+        return Bench(running[-1], store)
+
+    yield start
+    for one in running:
+        one.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("budget", [2, 5, 20])
+@pytest.mark.parametrize("kind", ["pictures", "texts"])
+def test_a_budget_of_a_few_requests_buys_as_many_labels_for_a_dollar_as_a_large_one(
+    lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset, zoo: Dataset, kind: str, budget: int
+) -> None:
+    dataset, asked = (faces, rows(faces, 40, 40)) if kind == "pictures" else (zoo, rows(zoo, 12, 101, votes=3))
+    bench = lifelike(dataset, NO_FAULTS)
+    assert len(bench.bought(asked, None)) == len(asked)
+    charged, requests = bench.charged, len(bench.server.processed)
+    got = bench.bought(asked, round(charged / requests * budget), "small", served_by="another")
+    per_dollar = len(got) / (bench.charged - charged)
+    share = 0.7 if budget == 2 else 0.8  # the last request may be smaller than the others
+    assert per_dollar >= share * len(asked) / charged
+    assert len(got) >= (0.5 if budget == 2 else 0.75) * len(asked) * budget / requests  # of the budget
+
+
+def test_less_than_a_whole_request_buys_the_picture_with_as_many_features_as_fit(
+    lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset
+) -> None:
+    bench, asked = lifelike(faces, NO_FAULTS), rows(faces, 40, 2)
+    alone, whole = bench.bound(asked[:1]), bench.bound(asked[:40])
+    assert bench.bought(asked, alone // 2) == []
+    got = bench.bought(asked, (alone + whole) // 2)
+    assert 0 < len(got) < 40
+    assert len({one.question.example.id for one in got if isinstance(one.question, Label)}) == 1
+    assert len(bench.server.processed) == 1
+    assert len(bench.bought(asked, None)) == len(asked)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_budget_holds_whatever_the_server_does(
+    lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset, seed: int
+) -> None:
+    """With replies that are prose, cut, torn or never come, at every budget from one request up."""
+    bench = lifelike(faces, FAULTS)
+    asked: list[Question] = [*rows(faces, 25, 8), *comparisons(faces)]
+    bench.server.misbehave(0.3, [*(set(IN_DOUBT) - {"hang"}), *SPOILERS, "429", "500"], seed)
+    one = bench.bound(asked[:25])
+    for budget in (one, 3 * one, 9 * one, 30 * one, None):
+        before = bench.charged
+        try:
+            bench.bought(asked, budget, f"scope {budget}", served_by=f"server of {budget}", attempts=4)
+        except OracleUnavailable:
+            spent, reserved = bench.store.runs.spent(f"scope {budget}")
+            assert (spent <= (budget or spent), reserved) == (True, 0)
+        spent = bench.store.runs.spent(f"scope {budget}")[0]
+        assert bench.charged - before <= spent
+    assert bench.charged <= sum(
+        bench.store.runs.spent(f"scope {at}")[0] for at in (one, 3 * one, 9 * one, 30 * one, None)
+    )
+
+
+def comparisons(dataset: Dataset) -> list[Compare]:
+    one, two, three, four = dataset.examples[:4]
+    return [Compare(Kind.TWO_OF_THREE, (one, two, three)), Compare(Kind.TWO_OF_THREE, (two, three, four))]
+
+
+def test_what_the_budget_does_not_cover_to_the_end_is_booked_and_not_kept_as_unreadable(bench: Bench) -> None:
+    asked = labels(WORDS, texts(3))
+    most = bench.bound(asked)
+    bench.server.script(CHAT, ["prose"])
+    few = bench.bought(asked, most)  # by a smaller request, with what is left
+    assert (len(few) < len(asked), wrong(few)) == (True, [])
+    assert bench.store.answers.count() == len(few)
+    assert bench.store.runs.spent(SCOPE) == (bench.charged, 0)
+    answers = bench.bought(asked, 3 * most)
+    assert (len(answers), wrong(answers)) == (len(asked), [])
+    assert bench.store.runs.spent(SCOPE) == (bench.charged, 0)
+
+
+def test_a_reply_that_lacks_some_labels_is_asked_for_them_only_if_the_budget_allows_it(bench: Bench) -> None:
+    asked = labels(WORDS, texts(3))
+    bench.server.script(CHAT, ["half the labels"])
+    few = bench.bought(asked, bench.bound(asked))
+    assert 0 < len(few) < len(asked)
+    assert wrong(few) == []
+    rest = bench.bought(asked, None)
+    assert (len(rest), wrong(rest)) == (len(asked), [])
+
+
+def test_an_attempt_that_never_reported_leaves_its_bound_in_the_books(bench: Bench) -> None:
+    asked = labels(WORDS, texts(3))
+    most = bench.bound(asked)
+    bench.server.script(CHAT, ["504"])
+    assert bench.bought(asked, most) == []
+    assert bench.store.runs.spent(SCOPE) == (most, 0)
+    answers = bench.bought(asked, 2 * most)
+    assert (len(answers), wrong(answers)) == (len(asked), [])
+
+
+def test_a_group_that_is_declined_is_halved_within_the_budget(bench: Bench) -> None:
+    asked = labels(WORDS, texts(4))
+    bench.server.script(CHAT, ["refusal"])
+    answers = bench.bought(asked, 3 * bench.bound(asked))
+    assert (len(answers), wrong(answers), len(bench.server.processed)) == (len(asked), [], 3)
+
+
+def test_runs_that_share_a_budget_do_not_exceed_it_together(bench: Bench) -> None:
+    asked = [labels(WORDS, [one], voter) for one in texts(12) for voter in range(2)]
+    budget = 8 * max(map(bench.bound, asked))
+    bench.server.misbehave(0.2, ["prose", "half the labels", "504"], seed=3)
+    parts = [[label for group in asked[place::3] for label in group] for place in range(3)]
+    got: list[list[Answer]] = []
+    with bench.oracle() as oracle:
+        books = [bench.recorded(oracle, budget) for _ in parts]
+        work = [
+            threading.Thread(target=lambda of=book, part=part: got.append(bought(of, part)))
+            for book, part in zip(books, parts, strict=True)
+        ]
+        for one in work:
+            one.start()
+        for one in work:
+            one.join()
+    spent, reserved = bench.store.runs.spent(SCOPE)
+    assert (bench.charged <= spent <= budget, reserved, len(got)) == (True, 0, 3)
+    assert sum(map(len, got)) > 0
+    assert check(bench.store).problems == []
+
+
+def test_a_killed_run_leaves_the_bound_of_what_it_really_sent(bench: Bench) -> None:
+    asked = labels(WORDS, texts(3))
+    most = bench.bound(asked)
+    with bench.oracle() as oracle, pytest.MonkeyPatch.context() as patch:
+        for method in ("release", "abandon"):
+            patch.setattr(type(bench.store.claims), method, lambda *_about: 0)
+        bench.server.script(CHAT, ["504"] * 9)
+        assert bought(bench.recorded(oracle, most), asked) == []
+    with bench.store.engine.execution_options(writes=True).begin() as connection:
+        end_all_claims(connection, Clock().now)
+    assert bench.charged <= most == bench.store.runs.spent(SCOPE)[0]
+    assert check(bench.store).problems == []
+    bench.server._scripts.clear()
+    answers = bench.bought(asked, 2 * most)
+    assert (len(answers), wrong(answers)) == (len(asked), [])
+
+
+def test_a_batch_takes_what_the_budget_covers_and_what_it_spoils_waits_for_more(bench: Bench) -> None:
+    asked = [label for one in texts(12) for label in labels(WORDS, [one])]
+    quick: dict[str, Any] = {"provider_batch": True, "batch_poll": 0.01, "batch_wait": 10.0, "labels_per_request": 5}
+    most = bench.bound(asked, **quick)
+    answers = bench.bought(asked, most // 4, **quick)
+    assert len(asked) // 4 < len(answers) < len(asked)
+    assert wrong(answers) == []
+    bench.server.batches.manners = BatchManners(polls=1000)
+    with pytest.raises(AnswersPending):
+        bench.bought(asked, most, **quick | {"batch_wait": 0.02})
+    bench.server.batches.finish()
+    spent, _ = bench.store.runs.spent(SCOPE)
+    assert bench.server.spent_on_questions(PRICE) <= spent <= most
+    assert wrong(bench.bought(asked, most, **quick)) == []
+    assert bench.store.runs.spent(SCOPE) == (bench.server.spent_on_questions(PRICE), 0)
+
+
+def test_the_labeller_of_a_mixed_crowd_buys_whole_requests_too(bench: Bench) -> None:
+    asked = [label for one in texts(8) for label in labels(WORDS, [one])]
+    budget = bench.bound(asked[:15])
+    with bench.oracle(grouping="example") as oracle:
+        crowd = MixedCrowd(crowd_of(random_truth(8, 3)), oracle, None, Mixture())
+        got = bought(RecordedCrowd(crowd, lambda one: bench.recorded(one, budget)), asked)
+    assert len(got) >= 10
+    assert wrong(got) == []
+    assert bench.charged == bench.store.runs.spent(SCOPE)[0] <= budget
+
+
+def test_no_more_is_kept_for_a_comparison_than_one_request_costs(bench: Bench) -> None:
+    one, two, three = texts(16)[13:]
+    asked = [Compare(Kind.TWO_OF_THREE, (one, two, three))]
+    [answer] = bench.bought(asked, bench.bound(asked))
+    assert answer.verdict not in (Verdict.UNREADABLE, Verdict.REFUSED)
