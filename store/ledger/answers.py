@@ -42,7 +42,7 @@ from store.schema import (
     storable,
     uses,
 )
-from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
+from store.sql import Prepared, given, insert_new, insert_or_nothing, listed
 from store.transactions import reads, writes
 
 
@@ -123,7 +123,7 @@ _REPLACE = (
         answered_at=bindparam("at", type_=Double),
     )
 )
-_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
+_IDENTITIES = Prepared(select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(listed())))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
 _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
 
@@ -319,7 +319,7 @@ def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callab
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
     """The rows of the identities, inserted where they are new."""
     wanted = {"keys": sorted(distinct)}
-    numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
+    numbers: dict[str, int] = dict(_IDENTITIES.rows(connection, wanted))
     if len(numbers) < len(distinct):
         rows = [
             {"digest": digest, "oracle": one.oracle, "identity": dict(one.identity)}
@@ -327,5 +327,5 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
             if digest not in numbers
         ]
         insert_new(connection, identities, rows)
-        numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
+        numbers = dict(_IDENTITIES.rows(connection, wanted))
     return numbers

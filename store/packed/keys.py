@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from store.sql import in_words
+from store.sql import by_driver, in_words
 
 _HEX = re.compile(r"[0-9a-f]+")
 _BYTES = 32
@@ -93,17 +93,17 @@ def move(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> None:
 def remove(connection: Connection, keys: Iterable[str]) -> None:
     digests = _split(joined(keys))
     if digests and connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_REMOVE["sqlite"], [(digest,) for digest in digests])
+        by_driver(connection, _REMOVE["sqlite"], [(digest,) for digest in digests], many=True)
     elif digests:
-        connection.exec_driver_sql(_REMOVE["postgresql"], (_as_array(digests),))
+        by_driver(connection, _REMOVE["postgresql"], (_as_array(digests),))
 
 
 def new_packs(connection: Connection, count: int) -> list[int]:
     """Numbers for packs. On SQLite they are free until the transaction ends, because nobody else writes."""
     if connection.dialect.name == "sqlite":
-        last = connection.exec_driver_sql(_NEXT["sqlite"]).scalar_one()
+        ((last,),) = in_words(connection, _NEXT["sqlite"], ())
         return list(range(last + 1, last + 1 + count))
-    return list(connection.exec_driver_sql(_NEXT["postgresql"], (count,)).scalars())
+    return [number for (number,) in in_words(connection, _NEXT["postgresql"], (count,))]
 
 
 def joined(keys: Iterable[str]) -> bytes:
@@ -126,9 +126,11 @@ def _execute(connection: Connection, statement: dict[str, str], rows: Sequence[t
     keys, packs, places = zip(*rows, strict=True)
     digests = _split(joined(keys))
     if connection.dialect.name == "sqlite":
-        return connection.exec_driver_sql(statement["sqlite"], list(zip(digests, packs, places, strict=True))).rowcount
+        return by_driver(
+            connection, statement["sqlite"], list(zip(digests, packs, places, strict=True)), many=True
+        ).written
     arrays = (_as_array(digests), *(f"{{{','.join(map(str, column))}}}" for column in (packs, places)))
-    return connection.exec_driver_sql(statement["postgresql"], arrays).rowcount
+    return by_driver(connection, statement["postgresql"], arrays).written
 
 
 def _as_array(digests: Sequence[bytes]) -> str:
