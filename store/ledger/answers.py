@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -66,6 +67,7 @@ class AnswerRecord:
     replaces: float | None = None  # an answer that was kept before this time, if there is one
 
 
+_key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
 _TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(listed()))
@@ -157,7 +159,7 @@ class KeptAnswers(RunRepository):
 
         Returns the kept answer of each question that had been answered before: that is the one to use."""
         run, now = self._runs.find(connection, run_id), self._clock()
-        ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
+        ordered = sorted({_key_and_fence(one): one for one in records}.values(), key=_key_and_fence)
         locked_balance(connection, run.scope)
         number_of = _numbered(connection, ordered)
         settled, rest = settle_packed(connection, ordered, number_of, now)
