@@ -4,7 +4,6 @@ Written for each database in its own words, because of bytes in lists, and becau
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ from sqlalchemy import Connection
 
 from store.sql import by_driver, in_words
 
-_HEX = re.compile(r"[0-9a-f]+")
 _BYTES = 32
 _FIND = {
     "sqlite": "SELECT key, pack, place FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
@@ -53,9 +51,17 @@ class PackPlace(NamedTuple):
 
 def packable(keys: Sequence[str]) -> Sequence[str]:
     """Those of the keys that can be packed: mostly all, which is found out at once."""
-    if set(map(len, keys)) == {2 * _BYTES} and _HEX.fullmatch("".join(keys)):
+    if set(map(len, keys)) == {2 * _BYTES} and _is_hexadecimal("".join(keys)):
         return keys
-    return [key for key in keys if len(key) == 2 * _BYTES and _HEX.fullmatch(key)]
+    return [key for key in keys if len(key) == 2 * _BYTES and _is_hexadecimal(key)]
+
+
+def _is_hexadecimal(text: str) -> bool:
+    """In small letters, as bytes are written."""
+    try:
+        return bytes.fromhex(text).hex() == text
+    except ValueError:
+        return False
 
 
 def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPlace]:
