@@ -104,11 +104,12 @@ _SHORTEN = (
 _OF_KEYS = (
     "SELECT packed_claims.id, run, scope, packed_claims.oracle, kind, owner, token, lease_seconds, lease_until, "
     "claimed_at, keys, reserved, in_doubt FROM packed_claims JOIN runs ON runs.id = run "
-    "WHERE packed_claims.id IN ({}) ORDER BY packed_claims.id"
+    "WHERE packed_claims.id {} ORDER BY packed_claims.id"
 )
 _BY_KEYS = {
-    "sqlite": _OF_KEYS.format(PACKS_OF["sqlite"]),
-    "postgresql": _OF_KEYS.format(PACKS_OF["postgresql"]) + " FOR UPDATE OF packed_claims",
+    "sqlite": _OF_KEYS.format(f"IN ({PACKS_OF['sqlite']})"),
+    # An array, which is looked up in the index: a join may read the room of all claims that have ended.
+    "postgresql": _OF_KEYS.format(f"= ANY (ARRAY({PACKS_OF['postgresql']}))") + " FOR UPDATE OF packed_claims",
 }
 _MARK = {
     "sqlite": "UPDATE packed_claims SET in_doubt = ?, lease_until = ? WHERE id = ?",

@@ -34,7 +34,7 @@ _REMOVE = {
 }
 PACKS_OF = {  # in a statement that begins with its own words: the packs of keys
     "sqlite": "SELECT pack FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
-    "postgresql": "SELECT pack FROM packed_keys WHERE key = ANY (%s::bytea[])",
+    "postgresql": "SELECT DISTINCT pack FROM packed_keys WHERE key = ANY (%s::bytea[])",
 }
 _NEXT = {
     "sqlite": "SELECT max(coalesce((SELECT max(id) FROM packed_claims), 0), coalesce((SELECT max(id) FROM packs), 0))",
