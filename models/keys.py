@@ -28,44 +28,45 @@ class QuestionKeys:
         self._who = canonical_json(identity.to_json())
         self._key, self._prefix, self._length = ledger_key, key_prefix, KEY_LENGTH
         self._label = hashlib.sha256(b"[%b,%b" % (self._who.encode("utf-8", "surrogatepass"), _BEGINS))
-        self._last: tuple[str, str, Any] = ("", "", None)
+        self._last: tuple[str, tuple[str, Any] | None] = ("", None)
 
     def of(self, question: Question) -> str:
         if type(question) is Label and not question.feature.models_see:
-            digest, ending = question.example.digest, _ending(question.feature, question.voter)
-            if ending is not None and _is_plain(digest):
-                prefix, begun = self._begun(digest)
-                return prefix + _digest(begun, ending)[: self._length - len(prefix)]
+            ending, begun = _remembered_ending(question.feature, question.voter), self._begun(question.example.digest)
+            if ending is not None and begun is not None:
+                return self._completed(*begun, ending)
         content = question.content
         return self._key(content, digest_of_content(self._who, content))
 
-    def _begun(self, digest: str) -> tuple[str, Any]:
-        """The prefix of the keys of an example, and the hash of what its labels have in common. The labels of one
-        example come one after the other."""
+    def _begun(self, digest: str) -> tuple[str, Any] | None:
+        """The prefix of the keys of an example, and the hash of what its labels have in common; None where JSON does
+        not hold the digest as it is. The labels of one example come one after the other."""
         last = self._last  # once: other threads replace it
         if last[0] != digest:
-            begun = self._label.copy()
-            begun.update(digest.encode())
-            self._last = last = digest, self._prefix({"example": digest}), begun
-        return last[1], last[2]
+            common = None
+            if digest.isascii() and digest.isalnum():
+                begun = self._label.copy()
+                begun.update(digest.encode())
+                common = self._prefix({"example": digest}), begun
+            self._last = last = digest, common
+        return last[1]
+
+    def _completed(self, prefix: str, begun: Any, ending: bytes) -> str:
+        whole = begun.copy()
+        whole.update(ending)
+        digits: str = whole.hexdigest()
+        return prefix + digits[: self._length - len(prefix)]
 
     def of_labels(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Iterator[list[str]]:
         """For each example the keys of its labels. As `of`, but what they have in common is digested only once."""
         endings = [_ending(feature, voter) for feature in features]
         exemplars = {one.example.digest for feature in features if feature.models_see for one in feature.exemplars}
         for example in examples:
-            digest = example.digest
-            if None in endings or digest in exemplars or not _is_plain(digest):
+            begun = self._begun(example.digest)
+            if None in endings or example.digest in exemplars or begun is None:
                 yield [self.of(Label(feature, example, voter)) for feature in features]
-                continue
-            prefix, begun = self._begun(digest)
-            left = self._length - len(prefix)
-            yield [prefix + _digest(begun, ending)[:left] for ending in endings if ending is not None]
-
-
-def _is_plain(digest: str) -> bool:
-    """Whether JSON holds it as it is."""
-    return digest.isascii() and digest.isalnum()
+            else:
+                yield [self._completed(*begun, ending) for ending in endings if ending is not None]
 
 
 def _ending(feature: Feature, voter: int) -> bytes | None:
@@ -85,13 +86,6 @@ def _ending_of(feature: Feature, voter: int) -> bytes | None:
     except TypeError:
         return None
     return text.removeprefix(_BEGINS) + b"]" if text.startswith(_BEGINS) else None
-
-
-def _digest(begun: Any, ending: bytes) -> str:
-    whole = begun.copy()
-    whole.update(ending)
-    digest: str = whole.hexdigest()
-    return digest
 
 
 def kept_key(identity: Mapping[str, Any], content: Mapping[str, Any]) -> str:

@@ -6,9 +6,9 @@ and other threads can run while the database works."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -18,6 +18,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Delete,
     Dialect,
     Insert,
     Select,
@@ -25,6 +26,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    Update,
     bindparam,
     cast,
     insert,
@@ -84,17 +86,83 @@ def among(column: Column[int]) -> ColumnElement[bool]:
 
 
 def in_words(connection: Connection, statement: str, values: tuple[Any, ...]) -> Sequence[Any]:
-    """The rows of a statement in the database's own words, none of one that writes. On SQLite without SQLAlchemy, which
-    takes several times as long as the database for one that is short."""
+    """The rows of a statement in the database's own words, none of one that writes."""
+    return by_driver(connection, statement, values).rows
+
+
+class Done(NamedTuple):
+    """What a statement has read, and how many rows it has written."""
+
+    rows: Sequence[Any]
+    written: int
+
+
+def by_driver(connection: Connection, statement: str, values: Any, *, many: bool = False) -> Done:
+    """On SQLite without SQLAlchemy, which takes several times as long as the database for a statement that is short."""
     if connection.dialect.name != "sqlite":
         done = connection.exec_driver_sql(statement, values)
-        return done.all() if done.returns_rows else ()
+        return Done(done.all() if done.returns_rows else (), done.rowcount)
     library: Any = connection.dialect.loaded_dbapi
+    driver: Any = connection.connection.dbapi_connection
     try:
-        rows: list[Any] = connection.connection.execute(statement, values).fetchall()
-        return rows
+        cursor = driver.executemany(statement, values) if many else driver.execute(statement, values)
+        return Done(cursor.fetchall(), cursor.rowcount)
     except library.Error as error:
         raise DBAPIError.instance(statement, None, error, library.Error, True, dialect=connection.dialect) from error
+
+
+class Prepared:
+    """A statement of SQLAlchemy that is compiled once for each database and then run by its driver.
+
+    Values are given by the names of its parameters. Rows are as the driver gives them, JSON as text."""
+
+    def __init__(self, statement: Select[Any] | Insert | Update | Delete) -> None:
+        self._statement = statement
+        self._compiled: dict[str, _Compiled] = {}  # by database
+
+    def rows(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Any]:
+        compiled = self._for(connection.dialect)
+        return by_driver(connection, compiled.text, compiled.parameters(values)).rows
+
+    def scalar(self, connection: Connection, values: Mapping[str, Any]) -> Any:
+        """The value that it always has."""
+        ((value,),) = self.rows(connection, values)
+        return value
+
+    def write(self, connection: Connection, values: Mapping[str, Any]) -> int:
+        """Returns how many rows were written."""
+        compiled = self._for(connection.dialect)
+        return by_driver(connection, compiled.text, compiled.parameters(values)).written
+
+    def write_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
+        """The same for each of the rows, of which there is one at least."""
+        compiled = self._for(connection.dialect)
+        return by_driver(connection, compiled.text, [compiled.parameters(row) for row in rows], many=True).written
+
+    def _for(self, dialect: Dialect) -> _Compiled:
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = self._compiled[dialect.name] = _Compiled.of(self._statement, dialect)
+        return compiled
+
+
+class _Compiled(NamedTuple):
+    text: str
+    processors: list[tuple[str, Callable[[Any], Any] | None]]  # by name, in the order of the statement
+    is_positional: bool
+
+    @classmethod
+    def of(cls, statement: Select[Any] | Insert | Update | Delete, dialect: Dialect) -> _Compiled:
+        compiled: Any = statement.compile(dialect=dialect)
+        names = compiled.positiontup or list(compiled.params)
+        types = ((name, compiled.binds[name].type.dialect_impl(dialect)) for name in names)
+        return cls(str(compiled), [(name, kind.bind_processor(dialect)) for name, kind in types], compiled.positional)
+
+    def parameters(self, values: Mapping[str, Any]) -> Any:
+        processed = [values[name] if process is None else process(values[name]) for name, process in self.processors]
+        if self.is_positional:
+            return processed
+        return {name: value for (name, _), value in zip(self.processors, processed, strict=True)}
 
 
 class _OrNothing(ClauseElement):

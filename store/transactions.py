@@ -68,10 +68,17 @@ class Gathering(Generic[Item, Result]):
 
     The first thread leads; threads that come meanwhile queue up, and one of them then leads for all. `do` takes items
     in order and returns a result for each; if it fails, each is done alone, so that only that one fails. None would
-    fare better alone after an error of `fails_all`: all fail."""
+    fare better alone after an error of `fails_all`: all fail. A first thread waits `delay` seconds for others if there
+    were several last time."""
 
-    def __init__(self, do: Callable[[list[Item]], list[Result]], fails_all: tuple[type[Exception], ...] = ()) -> None:
-        self._do, self._fails_all = do, fails_all
+    def __init__(
+        self,
+        do: Callable[[list[Item]], list[Result]],
+        fails_all: tuple[type[Exception], ...] = (),
+        delay: float = 0.0,
+    ) -> None:
+        self._do, self._fails_all, self._delay = do, fails_all, delay
+        self._were_several = False
         self._lock = threading.Lock()
         self._queue: list[_Waiting[Item, Result]] = []
         self._has_leader = False
@@ -80,22 +87,22 @@ class Gathering(Generic[Item, Result]):
         own = _Waiting[Item, Result](item)
         with self._lock:
             self._queue.append(own)
-            must_wait, self._has_leader = self._has_leader, True
-        if must_wait:
-            self._wait(own)
+            leads, self._has_leader = not self._has_leader, True
+        if not leads or (self._delay and self._were_several):
+            self._wait(own, leads)
         if not own.done:
             self._flush(own)
         if own.error is not None:
             raise own.error
         return own.results[0]
 
-    def _wait(self, own: _Waiting[Item, Result]) -> None:
+    def _wait(self, own: _Waiting[Item, Result], leads: bool) -> None:
         try:
-            own.woken.wait()
+            own.woken.wait(self._delay if leads else None)
         except BaseException:  # this thread is interrupted: the others go on without it
             with self._lock:
                 self._queue = [one for one in self._queue if one is not own]
-                leads = own.woken.is_set() and not own.done
+                leads = leads or (own.woken.is_set() and not own.done)
                 self._has_leader = bool(self._queue) if leads else self._has_leader
                 successor = self._queue[:1] if leads else []
             for one in successor:
@@ -106,6 +113,7 @@ class Gathering(Generic[Item, Result]):
         """Do a batch from the queue as its leader, then wake those that are done and the next leader."""
         with self._lock:
             batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
+            self._were_several = len(batch) > 1
         try:
             self._do_all(batch)
         finally:

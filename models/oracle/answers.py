@@ -31,8 +31,8 @@ class Usage:
     cached_tokens: int = 0  # of the input tokens, those the provider had read before: cheaper
     reasoning_tokens: int = 0  # of the output tokens, those the model thought with: billed as output
 
-    def to_json(self) -> list[int]:
-        return [self.requests, self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens]
+    def to_json(self) -> tuple[int, ...]:
+        return self.requests, self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Answer:
             "verdict": str(self.verdict),
             "by": self.by,
             "feature": [self.feature.name, self.feature.definition] if self.feature else None,
-            "shown": list(self.shown),
+            "shown": self.shown,
             **rare,
             "probability": self.probability,
             "usage": self.usage.to_json(),

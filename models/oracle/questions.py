@@ -146,7 +146,7 @@ class Why:
 def _content_of(question: Label | Why) -> dict[str, Any]:
     return {
         "kind": str(question.kind),  # `value` takes longer than all the rest
-        "feature": [question.feature.name, question.feature.definition],
+        "feature": (question.feature.name, question.feature.definition),
         "example": question.example.digest,
         "voter": question.voter,
     }

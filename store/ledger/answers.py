@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -42,7 +43,7 @@ from store.schema import (
     storable,
     uses,
 )
-from store.sql import KEYS, given, insert_new, insert_or_nothing, listed
+from store.sql import Prepared, given, insert_new, insert_or_nothing, listed
 from store.transactions import reads, writes
 
 
@@ -66,6 +67,7 @@ class AnswerRecord:
     replaces: float | None = None  # an answer that was kept before this time, if there is one
 
 
+_key_and_fence = attrgetter("key", "fence")
 _COUNT = select(func.count()).select_from(answers)
 _LOOKUP = select(answers.c.key, answers.c.answer).where(answers.c.key.in_(listed()))
 _TEXTS = select(answers.c.key, type_coerce(answers.c.answer, Text)).where(answers.c.key.in_(listed()))
@@ -123,7 +125,7 @@ _REPLACE = (
         answered_at=bindparam("at", type_=Double),
     )
 )
-_IDENTITIES = select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(KEYS))
+_IDENTITIES = Prepared(select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(listed())))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
 _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
 
@@ -157,7 +159,7 @@ class KeptAnswers(RunRepository):
 
         Returns the kept answer of each question that had been answered before: that is the one to use."""
         run, now = self._runs.find(connection, run_id), self._clock()
-        ordered = sorted({(one.key, one.fence): one for one in records}.values(), key=lambda one: (one.key, one.fence))
+        ordered = sorted({_key_and_fence(one): one for one in records}.values(), key=_key_and_fence)
         locked_balance(connection, run.scope)
         number_of = _numbered(connection, ordered)
         settled, rest = settle_packed(connection, ordered, number_of, now)
@@ -319,7 +321,7 @@ def _numbered(connection: Connection, records: Sequence[AnswerRecord]) -> Callab
 def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecord]) -> dict[str, int]:
     """The rows of the identities, inserted where they are new."""
     wanted = {"keys": sorted(distinct)}
-    numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
+    numbers: dict[str, int] = dict(_IDENTITIES.rows(connection, wanted))
     if len(numbers) < len(distinct):
         rows = [
             {"digest": digest, "oracle": one.oracle, "identity": dict(one.identity)}
@@ -327,5 +329,5 @@ def _identity_numbers(connection: Connection, distinct: Mapping[str, AnswerRecor
             if digest not in numbers
         ]
         insert_new(connection, identities, rows)
-        numbers = {row.digest: row.id for row in connection.execute(_IDENTITIES, wanted)}
+        numbers = dict(_IDENTITIES.rows(connection, wanted))
     return numbers

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, c
 
 from store.ledger.balances import Balance, add_to_balances
 from store.schema import COMPUTED, LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
-from store.sql import insert_new, listed
+from store.sql import Prepared, insert_new, listed
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
 Line = tuple[int, str, str]  # run, oracle, kind
@@ -63,7 +63,7 @@ class Charge(NamedTuple):
 
 Change = tuple[Charge, Charge]  # as it was, and as it is now
 CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
-_ADD = (
+_ADD = Prepared(
     update(cost_totals)
     .where(*(cost_totals.c[name] == bindparam(f"of_{name}") for name in ("run", "oracle", "kind")))
     .values({name: cost_totals.c[name] + bindparam(f"more_{name}") for name in COUNTED})
@@ -103,9 +103,9 @@ def _add_to_totals(connection: Connection, changes: Mapping[Line, Mapping[str, i
         of_line = dict(zip(("run", "oracle", "kind"), line, strict=True))
         values = {f"of_{name}": value for name, value in of_line.items()}
         values |= {f"more_{name}": amount for name, amount in {**_NOTHING, **change}.items()}
-        if connection.execute(_ADD, values).rowcount == 0:
+        if _ADD.write(connection, values) == 0:
             insert_new(connection, cost_totals, [of_line | _NOTHING])
-            connection.execute(_ADD, values)
+            _ADD.write(connection, values)
 
 
 def count_computed(connection: Connection, run: int, oracle: str, labels: int) -> None:

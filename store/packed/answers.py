@@ -27,7 +27,7 @@ from store.schema import (
     runs,
     uses,
 )
-from store.sql import KEYS, among, insert_new
+from store.sql import KEYS, Prepared, among, insert_new, listed
 
 
 class Pack(NamedTuple):
@@ -71,7 +71,8 @@ _TAKE_OUT = (
     .where(packs.c.id == bindparam("of_pack"))
     .values(gone=bindparam("now_gone"), cost=bindparam("cost_left"))
 )
-_FORMS = select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(KEYS))
+_FORMS = Prepared(select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(listed())))
+_INSERT = Prepared(insert(packs))
 _FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(among(question_forms.c.id))
 
 
@@ -96,7 +97,7 @@ def keep_packs(connection: Connection, new: Sequence[NewPack], now: float) -> No
         counts = {"size": len(pack.answers), "gone": 0, "cost": sum(one.cost for one in pack.answers)}
         rows.append(about | counts | {"answered_at": now, "content": content, "checksum": checksum(content)})
     if rows:
-        connection.execute(insert(packs), rows)
+        _INSERT.write_all(connection, rows)
 
 
 def form_of(question: Mapping[str, Any]) -> str:
@@ -121,12 +122,12 @@ def form_numbers(connection: Connection, forms: Collection[str]) -> dict[str, in
     and a number be given to another form."""
     wanted = {_digest(form): form for form in set(forms)}
     values = {"keys": sorted(wanted)}
-    found = {wanted[row.digest]: row.id for row in connection.execute(_FORMS, values)}
+    found = {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)}
     if len(found) == len(wanted):
         return found
     new = [{"digest": digest, "form": json_value(form)} for digest, form in sorted(wanted.items()) if form not in found]
     insert_new(connection, question_forms, new)
-    return {wanted[row.digest]: row.id for row in connection.execute(_FORMS, values)}
+    return {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)}
 
 
 @lru_cache(maxsize=4_096)

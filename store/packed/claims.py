@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
+import orjson
+from sqlalchemy import Connection, Select, Text, bindparam, delete, exists, insert, select, type_coerce, update
 
 from store.packed.content import MOST
 from store.packed.keys import (
@@ -26,7 +27,7 @@ from store.packed.keys import (
     remove,
 )
 from store.schema import CLAIMED, SENT, charges, json_text, json_value, packed_claims, runs, storable
-from store.sql import among, in_words, listed
+from store.sql import Prepared, among, by_driver, in_words, listed
 
 LEAST = 4  # labels of one example that make a pack
 LABEL = "label"
@@ -77,10 +78,13 @@ class PackTerms(NamedTuple):
     now: float
 
 
-_COLUMNS = tuple(runs.c.scope if name == "scope" else packed_claims.c[name] for name in PackedClaim._fields)
+_JSON = {name: type_coerce(packed_claims.c[name], Text) for name in ("reserved", "in_doubt")}  # read by _claim
+_OTHERS = {"scope": runs.c.scope, **_JSON}
+_COLUMNS = tuple(_OTHERS[name] if name in _OTHERS else packed_claims.c[name] for name in PackedClaim._fields)
 _CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == packed_claims.c.run).order_by(packed_claims.c.id)
-_BY_NUMBER = _CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims)
+_BY_NUMBER = Prepared(_CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims))
 _EXPIRED = _CLAIMS.where(packed_claims.c.lease_until <= bindparam("now"))
+_HAS_EXPIRED = Prepared(select(exists().where(packed_claims.c.lease_until <= bindparam("now"))))
 _OF_OWNERS = _CLAIMS.where(packed_claims.c.owner.in_(bindparam("owners", expanding=True)))
 _OWNERS_IN_SCOPE = (
     select(packed_claims.c.owner)
@@ -97,10 +101,15 @@ _SHORTEN = (
     update(packed_claims).where(packed_claims.c.id == bindparam("of_pack")).values(lease_until=bindparam("until"))
 )
 # Written out, because a request waits for it. FOR UPDATE of PostgreSQL is in the order of the numbers, as everywhere.
-_OF_KEYS = "SELECT id, owner, lease_seconds, keys, reserved, in_doubt FROM packed_claims WHERE id IN ({}) ORDER BY id"
-_TO_MARK = {
-    "sqlite": _OF_KEYS.format(PACKS_OF["sqlite"]),
-    "postgresql": _OF_KEYS.format(PACKS_OF["postgresql"]) + " FOR UPDATE",
+_OF_KEYS = (
+    "SELECT packed_claims.id, run, scope, packed_claims.oracle, kind, owner, token, lease_seconds, lease_until, "
+    "claimed_at, keys, reserved, in_doubt FROM packed_claims JOIN runs ON runs.id = run "
+    "WHERE packed_claims.id {} ORDER BY packed_claims.id"
+)
+_BY_KEYS = {
+    "sqlite": _OF_KEYS.format(f"IN ({PACKS_OF['sqlite']})"),
+    # An array, which is looked up in the index: a join may read the room of all claims that have ended.
+    "postgresql": _OF_KEYS.format(f"= ANY (ARRAY({PACKS_OF['postgresql']}))") + " FOR UPDATE OF packed_claims",
 }
 _MARK = {
     "sqlite": "UPDATE packed_claims SET in_doubt = ?, lease_until = ? WHERE id = ?",
@@ -111,7 +120,8 @@ _REWRITE = (
     .where(packed_claims.c.id == bindparam("of_pack"))
     .values(keys=bindparam("of_keys"), reserved=bindparam("new_reserved"), in_doubt=bindparam("doubt"))
 )
-_DELETE = delete(packed_claims).where(among(packed_claims.c.id))
+_INSERT = Prepared(insert(packed_claims))
+_DELETE = Prepared(delete(packed_claims).where(among(packed_claims.c.id)))
 _NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens", "seconds"), 0)
 
 
@@ -148,7 +158,7 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
         if mine:
             written.append(_row(number, mine, terms))
     if written:
-        connection.execute(insert(packed_claims), written)
+        _INSERT.write_all(connection, written)
     return lost
 
 
@@ -177,35 +187,46 @@ def _with_charges(connection: Connection, keys: Sequence[str]) -> set[str]:
 def packed_claims_of(connection: Connection, numbers: Iterable[int]) -> dict[int, PackedClaim]:
     """Those of these packs that are still claims, locked."""
     wanted = sorted(set(numbers))
-    rows = connection.execute(_BY_NUMBER, {"keys": wanted}).all() if wanted else ()
-    return {row.id: _claim(row) for row in rows}
+    rows = _BY_NUMBER.rows(connection, {"keys": wanted}) if wanted else ()
+    return {claim.id: claim for claim in map(_claim, rows)}
+
+
+def claims_of_keys(connection: Connection, keys: Iterable[str]) -> list[PackedClaim]:
+    """The packs with these keys that are still claims, locked."""
+    digests, dialect = digests_of(keys), connection.dialect.name
+    rows = in_words(connection, _BY_KEYS[dialect], as_parameters(dialect, digests)) if digests else ()
+    return [_claim(row) for row in rows]
 
 
 def _claim(row: Any) -> PackedClaim:
-    claim = PackedClaim(*row)
-    return claim._replace(keys=parted(row.keys))
+    *about, keys, reserved, in_doubt = row
+    return PackedClaim._make((*about, parted(keys), _amounts(reserved), _amounts(in_doubt)))
+
+
+def _amounts(text: str) -> list[Any]:
+    try:
+        amounts: list[Any] = orjson.loads(text)
+    except ValueError:
+        amounts = json_value(text)
+    return amounts
 
 
 def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int | None], now: float) -> set[str]:
     """Mark claims of the owner as sent, with what is in doubt from now on (None: all that is reserved), and renew the
     leases; returns the keys of those."""
-    digests, dialect = digests_of(in_doubt), connection.dialect.name
-    claims = in_words(connection, _TO_MARK[dialect], as_parameters(dialect, digests)) if digests else ()
     marked, rows, whose = set[str](), [], storable(owner)
-    for number, of_owner, lease_seconds, keys, reserved, doubts in claims:
-        if of_owner != whose:
+    for claim in claims_of_keys(connection, in_doubt):
+        if claim.owner != whose:
             continue
-        bounds, amounts = json_value(reserved), json_value(doubts)
-        for place, key in enumerate(parted(keys)):
+        amounts = list(claim.in_doubt)
+        for place, key in enumerate(claim.keys):
             if key in in_doubt:
                 doubt = in_doubt[key]
-                amounts[place] = bounds[place] if doubt is None else doubt
+                amounts[place] = claim.reserved[place] if doubt is None else doubt
                 marked.add(key)
-        rows.append((json_text(amounts), now + lease_seconds, number))
-    if len(rows) > 1:
-        connection.exec_driver_sql(_MARK[dialect], rows)
-    elif rows:
-        in_words(connection, _MARK[dialect], rows[0])
+        rows.append((json_text(amounts), now + claim.lease_seconds, claim.id))
+    if rows:
+        by_driver(connection, _MARK[connection.dialect.name], rows, many=True)
     return marked
 
 
@@ -241,7 +262,7 @@ def leave(connection: Connection, claim: PackedClaim, ended: Collection[str]) ->
     """Reduce a claim to those that have not ended, whose keys then lead to their new places; none left: delete it."""
     left = [place for place, key in enumerate(claim.keys) if key not in ended]
     if not left:
-        connection.execute(_DELETE, {"keys": [claim.id]})
+        _DELETE.write(connection, {"keys": [claim.id]})
         return
     rest = claim.part(left)
     move(connection, [(key, claim.id, place) for place, key in enumerate(rest.keys)])
@@ -251,7 +272,7 @@ def leave(connection: Connection, claim: PackedClaim, ended: Collection[str]) ->
 
 def delete_claims(connection: Connection, numbers: Collection[int]) -> None:
     if numbers:
-        connection.execute(_DELETE, {"keys": sorted(numbers)})
+        _DELETE.write(connection, {"keys": sorted(numbers)})
 
 
 def shorten_packed(connection: Connection, now: float) -> None:
@@ -270,7 +291,9 @@ def take_out_ended(
 ) -> None:
     """Make rows of claims whose lease has expired or whose owner has died, as far as their scopes and they themselves
     can be locked without waiting; the lock on `scope` is held."""
-    searches: list[tuple[Select[Any], dict[str, Any]]] = [(_EXPIRED, {"now": now})]
+    searches: list[tuple[Select[Any], dict[str, Any]]] = []
+    if _HAS_EXPIRED.scalar(connection, {"now": now}):
+        searches.append((_EXPIRED, {"now": now}))
     if owners:
         searches.append((_OF_OWNERS, {"owners": list(owners)}))
     for search, values in searches:

@@ -117,7 +117,9 @@ def _column(values: list[Any]) -> list[Any]:
     first = values[0]
     if values.count(first) != len(values):
         return values
-    if first is None or isinstance(first, str | int | float):
+    if first is None or isinstance(first, str):
+        return [first]
+    if isinstance(first, (int, float)):
         return [first] if len(set(map(type, values))) == 1 else values  # 1, 1.0 and true are equal
     same = ",".join([json_text(first)] * len(values))
     return [first] if json_text(values) == f"[{same}]" else values

@@ -4,16 +4,14 @@ Written for each database in its own words, because of bytes in lists, and becau
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from store.sql import in_words
+from store.sql import by_driver, in_words
 
-_HEX = re.compile(r"[0-9a-f]+")
 _BYTES = 32
 _FIND = {
     "sqlite": "SELECT key, pack, place FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
@@ -36,7 +34,7 @@ _REMOVE = {
 }
 PACKS_OF = {  # in a statement that begins with its own words: the packs of keys
     "sqlite": "SELECT pack FROM packed_keys WHERE key IN (SELECT substr(?, value, 32) FROM json_each(?))",
-    "postgresql": "SELECT pack FROM packed_keys WHERE key = ANY (%s::bytea[])",
+    "postgresql": "SELECT DISTINCT pack FROM packed_keys WHERE key = ANY (%s::bytea[])",
 }
 _NEXT = {
     "sqlite": "SELECT max(coalesce((SELECT max(id) FROM packed_claims), 0), coalesce((SELECT max(id) FROM packs), 0))",
@@ -53,9 +51,17 @@ class PackPlace(NamedTuple):
 
 def packable(keys: Sequence[str]) -> Sequence[str]:
     """Those of the keys that can be packed: mostly all, which is found out at once."""
-    if set(map(len, keys)) == {2 * _BYTES} and _HEX.fullmatch("".join(keys)):
+    if set(map(len, keys)) == {2 * _BYTES} and _is_hexadecimal("".join(keys)):
         return keys
-    return [key for key in keys if len(key) == 2 * _BYTES and _HEX.fullmatch(key)]
+    return [key for key in keys if len(key) == 2 * _BYTES and _is_hexadecimal(key)]
+
+
+def _is_hexadecimal(text: str) -> bool:
+    """In small letters, as bytes are written."""
+    try:
+        return bytes.fromhex(text).hex() == text
+    except ValueError:
+        return False
 
 
 def find_packed(connection: Connection, keys: Iterable[str]) -> dict[str, PackPlace]:
@@ -93,17 +99,17 @@ def move(connection: Connection, rows: Sequence[tuple[str, int, int]]) -> None:
 def remove(connection: Connection, keys: Iterable[str]) -> None:
     digests = _split(joined(keys))
     if digests and connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_REMOVE["sqlite"], [(digest,) for digest in digests])
+        by_driver(connection, _REMOVE["sqlite"], [(digest,) for digest in digests], many=True)
     elif digests:
-        connection.exec_driver_sql(_REMOVE["postgresql"], (_as_array(digests),))
+        by_driver(connection, _REMOVE["postgresql"], (_as_array(digests),))
 
 
 def new_packs(connection: Connection, count: int) -> list[int]:
     """Numbers for packs. On SQLite they are free until the transaction ends, because nobody else writes."""
     if connection.dialect.name == "sqlite":
-        last = connection.exec_driver_sql(_NEXT["sqlite"]).scalar_one()
+        ((last,),) = in_words(connection, _NEXT["sqlite"], ())
         return list(range(last + 1, last + 1 + count))
-    return list(connection.exec_driver_sql(_NEXT["postgresql"], (count,)).scalars())
+    return [number for (number,) in in_words(connection, _NEXT["postgresql"], (count,))]
 
 
 def joined(keys: Iterable[str]) -> bytes:
@@ -126,9 +132,11 @@ def _execute(connection: Connection, statement: dict[str, str], rows: Sequence[t
     keys, packs, places = zip(*rows, strict=True)
     digests = _split(joined(keys))
     if connection.dialect.name == "sqlite":
-        return connection.exec_driver_sql(statement["sqlite"], list(zip(digests, packs, places, strict=True))).rowcount
+        return by_driver(
+            connection, statement["sqlite"], list(zip(digests, packs, places, strict=True)), many=True
+        ).written
     arrays = (_as_array(digests), *(f"{{{','.join(map(str, column))}}}" for column in (packs, places)))
-    return connection.exec_driver_sql(statement["postgresql"], arrays).rowcount
+    return by_driver(connection, statement["postgresql"], arrays).written
 
 
 def _as_array(digests: Sequence[bytes]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from store.packed.answers import NewPack, form_numbers, form_of, keep_packs, unpack
-from store.packed.claims import PACKED_FENCE, PackedClaim, delete_claims, leave, packed_claims_of, take_out
+from store.packed.claims import PACKED_FENCE, PackedClaim, claims_of_keys, delete_claims, leave, take_out
 from store.packed.content import ChargedAnswer
 from store.packed.keys import find_packed, move, new_packs
 from store.schema import storable
@@ -72,20 +72,19 @@ def settle_packed(
     connection: Connection, records: Sequence[R], identity_of: Callable[[R], int], now: float
 ) -> tuple[Settled, list[R]]:
     """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
-    found = find_packed(connection, [one.key for one in records])
-    if not found:
-        return Settled(), list(records)
-    claims = packed_claims_of(connection, {at.pack for at in found.values()})
+    claims = {claim.id: claim for claim in claims_of_keys(connection, [one.key for one in records])}
+    pack_of = {key: number for number, claim in claims.items() for key in claim.keys}
+    answered = find_packed(connection, [one.key for one in records if one.key not in pack_of])
     settled, rest, groups = Settled(), list[R](), defaultdict[tuple[Any, ...], list[R]](list)
     for one in records:
-        at = found.get(one.key)
-        if at is not None and at.pack not in claims and one.fence == PACKED_FENCE:
+        pack = pack_of.get(one.key)
+        if pack is not None and one.fence == PACKED_FENCE and _fits(one):
+            groups[pack, identity_of(one), one.kind, tuple(one.answer)].append(one)
+        elif one.key in answered and one.fence == PACKED_FENCE:
             settled.repeated.append(one.key)
-        elif at is not None and at.pack in claims and one.fence == PACKED_FENCE and _fits(one):
-            groups[at.pack, identity_of(one), one.kind, tuple(one.answer)].append(one)
         else:
             rest.append(one)
-    _make_rows(connection, claims, [one.key for one in rest if one.key in found])
+    _make_rows(connection, claims, [one.key for one in rest if one.key in pack_of or one.key in answered])
     parts = [
         _Part(claims[pack], identity, _ordered(group, claims[pack])) for (pack, identity, *_), group in groups.items()
     ]

@@ -69,6 +69,9 @@ _NOTE_BATCH = (
 _IN_BATCHES = select(charges.c.key).where(charges.c.key.in_(listed()), charges.c.batch.is_not(None)).distinct()
 
 
+LEAVING_TOGETHER_SECONDS = 0.002  # requests that leave so close together are marked by one transaction
+
+
 class _Leaving(NamedTuple):
     """Claims whose request is about to leave, and the most that is in doubt of each then."""
 
@@ -80,7 +83,7 @@ class Claims(RunRepository):
     def __init__(self, transactions: Transactions, clock: Clock, runs: Runs) -> None:
         super().__init__(transactions, clock, runs)
         # Where the store cannot be reached, each would only wait as long again by itself.
-        self._leaving = Gathering(self._mark_together, fails_all=(StoreUnavailable,))
+        self._leaving = Gathering(self._mark_together, fails_all=(StoreUnavailable,), delay=LEAVING_TOGETHER_SECONDS)
 
     def claim(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Row, Text, bindparam, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Text, bindparam, literal_column, select
 
 from store.ledger.balances import Balance
 from store.ledger.batches import InBatch
@@ -23,7 +23,7 @@ from store.packed import (
     packed_times,
 )
 from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
-from store.sql import given, insert_or_nothing, listed
+from store.sql import Prepared, given, insert_or_nothing, listed
 
 
 class Request(NamedTuple):
@@ -60,7 +60,7 @@ class ClaimTerms(NamedTuple):
 
 _SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
 # Every answer has a charge, so the charges tell which questions are answered.
-_CHARGES = (
+_CHARGES = Prepared(
     select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.answered_at.label("answered"))
     .join(runs, runs.c.id == charges.c.run)
     .outerjoin(answers, answers.c.key == charges.c.key)
@@ -103,11 +103,11 @@ class LatestCharge(NamedTuple):
     answered: float | None
 
 
-def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row[Any] | LatestCharge]:
+def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, LatestCharge]:
     """By key. Packs are read first: a claim that another process takes out of its pack meanwhile is seen twice then,
     and not missed."""
     found = find_packed(connection, keys)
-    latest: dict[str, Row[Any] | LatestCharge] = {}
+    latest: dict[str, LatestCharge] = {}
     for key, at in packed_times(connection, found).items():
         latest[key] = LatestCharge(key, PACKED_FENCE, PAID, "", "", 0, 0, None, at, 0, at)
     for claim in packed_claims_of(connection, {at.pack for at in found.values()}).values():
@@ -119,12 +119,13 @@ def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, Row
             )
     others = [key for key in keys if key not in latest]
     values = {"keys": keys if found else others}
-    return latest | {row.key: row for row in connection.execute(_CHARGES, values)} if values["keys"] else latest
+    rows = _CHARGES.rows(connection, values) if values["keys"] else ()
+    return latest | {row[0]: LatestCharge(*row) for row in rows}
 
 
 def decide(
     requests: Sequence[Request],
-    latest: Mapping[str, Row[Any] | LatestCharge],
+    latest: Mapping[str, LatestCharge],
     ended: Collection[tuple[str, int]],
     kept: Mapping[str, InBatch],
     terms: ClaimTerms,

@@ -113,3 +113,55 @@ def test_an_error_that_each_would_meet_alone_fails_all_at_once() -> None:
         may_go_on.set()
         assert all(isinstance(one.exception(), ConnectionError) for one in waiting)
     assert tried == [1, 5]
+
+
+def test_after_several_at_once_the_first_waits_for_the_others() -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+    done: list[list[int]] = []
+
+    def note(items: list[int]) -> list[int]:
+        if not done:
+            begun.set()
+            assert may_go_on.wait(120)
+        done.append(items)
+        return items
+
+    together = Gathering(note, delay=120.0)
+    with ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(together.put, 0)]
+        assert begun.wait(120)
+        waiting += [pool.submit(together.put, number) for number in (1, 2)]
+        while len(together._queue) < 2:
+            pass
+        may_go_on.set()
+        assert [one.result() for one in waiting] == [0, 1, 2], "alone before: nobody waits longer than for the commit"
+        together._delay = 0.5
+        assert together.put(3) == 3, "nobody comes"
+        assert together.put(4) == 4
+    assert [len(items) for items in done] == [1, 2, 1, 1]
+
+
+def test_a_first_thread_that_is_interrupted_while_it_waits_hands_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = Gathering[int, int](list, delay=120.0)
+    together._were_several = True
+    waits, may_interrupt = threading.Event(), threading.Event()
+    wait = threading.Event.wait
+
+    def interrupted(event: threading.Event, timeout: float | None = None) -> bool:
+        if timeout != together._delay:
+            return wait(event, timeout)
+        waits.set()
+        assert wait(may_interrupt, 60)
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(threading.Event, "wait", interrupted)
+        first = pool.submit(together.put, 1)
+        assert wait(waits, 60)
+        second = pool.submit(together.put, 2)
+        while len(together._queue) < 2:
+            pass
+        may_interrupt.set()
+        with pytest.raises(KeyboardInterrupt):
+            first.result()
+        assert second.result() == 2
