@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discovery import (
-    LOOK_ERROR,
+    look_error,
     UNKNOWN,
     Comparison,
     Labels,
@@ -262,7 +262,7 @@ class Outcome:
         )
         return LookedAtOnly(
             first=self.settings.look or 0,
-            error=LOOK_ERROR,
+            error=look_error(self.settings.look_every),
             features=len(dropped),
             labels_saved=len(dropped) * (len(self.dataset.examples) if self.rest else len(self.rows)) - asked,
         )
