@@ -38,7 +38,7 @@ STEP = 0.1  # of the examples seen, if that is more
 GROWING_ERROR = 0.2
 GROWTH = 1.5  # of a look over the one before, where looks grow, and of those at which meanings are compared
 LEFT = 0.1  # share of the examples that must be left for a look to be worth it
-TINY = 1e-12  # chances that are left out
+TINY = 1e-9  # a chance that is left out
 GROUP = 8  # examples that are not divided further by known features
 
 
@@ -95,7 +95,7 @@ def look_error(every: int | None) -> float:
 
 def _boundary(sizes: Sequence[int], n: int, error: float) -> list[int]:
     """At each look the largest count that is too small, −1 if none is."""
-    least = ceil(n * DIFFERENCE)
+    least = ceil(n * DIFFERENCE - TINY)  # without the error of the product: 70 × 0.1 is above 7
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])  # of factorials
     chances, spent, seen, few = np.eye(1, least + 1)[0], 0.0, 0, []  # of counts that no look has stopped
     for size in sizes:

@@ -70,7 +70,11 @@ AIMED = ("target", "between", "hold_out_by", "unguided", "exclude", "exemplars")
 
 # Decide too, but not where they have the value that all runs had before there was such a setting.
 DECIDING_UNLESS: dict[str, int | None] = {
-    **{"per_question": 1, "look": 0, "look_every": None, "ask_same": False, "label_every": None}
+    "per_question": 1,
+    "look": 0,
+    "look_every": None,
+    "ask_same": False,
+    "label_every": None,
 }
 
 

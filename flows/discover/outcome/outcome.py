@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discovery import (
-    look_error,
     UNKNOWN,
     Comparison,
     Labels,
     interest_and_distinctness,
+    look_error,
     matches_with_truth,
     none_bound,
     normalised,

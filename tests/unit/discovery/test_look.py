@@ -17,7 +17,6 @@ from discovery.simulation.rehearsal import rehearse
 from discovery.simulation.worlds import skewed_world
 from discovery.strategies import make_strategy
 
-
 GROWING = (48, None)  # looks of runs that were begun before there was `every`
 RULES = [(FIRST_LOOK, LOOK_EVERY), GROWING]
 Rule = tuple[int, int | None]
