@@ -31,7 +31,7 @@ from discovery.metrics import DIFFERENCE, differing
 from discovery.questions import Labels
 
 Rows = NDArray[np.intp]
-FIRST_LOOK = 32  # examples of the first look, and at most a third of all
+FIRST_LOOK = 36  # examples of the first look, and at most a third of all
 LOOK_EVERY = 10  # examples from look to look, and more where many were seen
 LOOK_ERROR = 0.09
 STEP = 0.1  # of the examples seen, if that is more
