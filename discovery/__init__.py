@@ -1,6 +1,6 @@
 """The algorithm: pure Python and numpy, no I/O, no Prefect."""
 
-from discovery.look import FIRST_LOOK, LOOK_ERROR, Look, TooLittle, judge, looks, order_to_tell
+from discovery.look import FIRST_LOOK, LOOK_EVERY, Look, TooLittle, judge, look_error, looks, order_to_tell
 from discovery.metrics import (
     LabelMatrix,
     g,

@@ -2,14 +2,20 @@
 
 A feature counts if at least T = ⌈n/10⌉ of the n examples have it, T lack it, and T tell it apart from each one that
 counts already. Each of the three is the same test: are there fewer than T among n? The examples come in a random order
-that is spread evenly over groups which the known features make, so that a few tell as much as they can. Each of T
-examples is among the first m with probability m/n, and the number of those seen has a smaller tail than a binomial one
-(it is a sum of independent hypergeometric numbers, one per group; Hoeffding 1956). Where the examples that are looked
-at are a random part of more that will be labelled later, n is the number of all, and a look at the whole part may still
-stop a feature. A look of m examples stops a feature
-if B(T, m/n) would be as small with a probability of at most error / number of looks: a feature that counts by the
-narrowest margin is lost with a probability of at most `error`, one that counts by more with a much smaller one. It is
-labelled in full as soon as a look shows what T of n would on average."""
+that is spread evenly over groups which the known features make, so that a few tell as much as they can. Where the
+examples that are looked at are a random part of more that will be labelled later, n is the number of all, and a look at
+the whole part may still stop a feature.
+
+A feature is looked at after every few examples, and stopped where so few were counted that one which counts by the
+narrowest margin, by T of n exactly, would be stopped by then with a probability of at most `LOOK_ERROR` times the share
+of the looks' examples that are seen. The probability is exact for a random order: that of the counts of draws without
+replacement, followed from look to look. Spread evenly, counts vary less. A feature that counts by more is lost with a
+much smaller probability.
+
+Runs that were begun before there was `every` look as they did (`every=None`): at looks that grow by half, each of which
+stops a feature if B(T, m/n) would be as small with a probability of at most GROWING_ERROR / number of looks, which
+bounds the count (a sum of independent hypergeometric numbers, one per group; Hoeffding 1956). It is labelled in full as
+soon as a look shows what T of n would on average."""
 
 from __future__ import annotations
 
@@ -25,10 +31,14 @@ from discovery.metrics import DIFFERENCE, differing
 from discovery.questions import Labels
 
 Rows = NDArray[np.intp]
-FIRST_LOOK = 48  # examples of the first look, and at most a third of all
-GROWTH = 1.5  # of a look over the one before
+FIRST_LOOK = 36  # examples of the first look, and at most a third of all
+LOOK_EVERY = 10  # examples from look to look, and more where many were seen
+LOOK_ERROR = 0.09
+STEP = 0.1  # of the examples seen, if that is more
+GROWING_ERROR = 0.2
+GROWTH = 1.5  # of a look over the one before, where looks grow, and of those at which meanings are compared
 LEFT = 0.1  # share of the examples that must be left for a look to be worth it
-LOOK_ERROR = 0.2
+TINY = 1e-9  # a chance that is left out
 GROUP = 8  # examples that are not divided further by known features
 
 
@@ -36,7 +46,8 @@ GROUP = 8  # examples that are not divided further by known features
 class Look:
     size: int  # examples labelled after it
     few: int  # a count of at most this is too small
-    enough: float  # a count of at least this is as expected of a feature that counts
+    enough: float  # from this count on no further look is taken
+    meaning: bool = True  # whether it is a time to ask what means the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +67,69 @@ class TooLittle:
 
 
 @lru_cache(maxsize=64)
-def looks(n: int, first: int = FIRST_LOOK, error: float = LOOK_ERROR, *, of: int | None = None) -> tuple[Look, ...]:
+def looks(
+    n: int, first: int = FIRST_LOOK, every: int | None = LOOK_EVERY, *, of: int | None = None
+) -> tuple[Look, ...]:
     """At up to n examples, which are all or drawn from `of`. None where labelling in full takes hardly more."""
-    every = max(n, of or n)
+    whole = max(n, of or n)
+    last = min(n, int(whole * (1 - LEFT)))
+    if every is None:
+        return _growing(n, first, whole, last)
     sizes, size = [], min(first, ceil(n / 3))
-    while 0 < size <= min(n, every * (1 - LEFT)):
+    while 0 < size <= last:
         sizes.append(size)
-        size = n if size < n <= size * GROWTH <= every * (1 - LEFT) else ceil(size * GROWTH)
-    least = ceil(every * DIFFERENCE)
-    return tuple(Look(size, _too_few(least, size / every, error / len(sizes)), least * size / every) for size in sizes)
+        further = size + max(every, int(size * STEP))
+        size = n if size < n == last < further else further
+    found, asked, boundary = list[Look](), 0, _boundary(sizes, whole, LOOK_ERROR)
+    for size, few in zip(sizes, boundary, strict=True):
+        if few >= 0:  # one that can stop nothing is only a wait
+            found.append(Look(size, few, boundary[-1] + 1, size >= asked * GROWTH))
+            asked = size if found[-1].meaning else asked
+    return tuple(found)
+
+
+def look_error(every: int | None) -> float:
+    """With what probability at most a feature is lost that counts by the narrowest margin."""
+    return GROWING_ERROR if every is None else LOOK_ERROR
+
+
+def _boundary(sizes: Sequence[int], n: int, error: float) -> list[int]:
+    """At each look the largest count that is too small, −1 if none is."""
+    least = ceil(n * DIFFERENCE - TINY)  # without the error of the product: 70 × 0.1 is above 7
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])  # of factorials
+    chances, spent, seen, few = np.eye(1, least + 1)[0], 0.0, 0, []  # of counts that no look has stopped
+    for size in sizes:
+        chances, seen = _drawn(chances, n - seen, size - seen, logs), size
+        allowed = np.searchsorted(spent + np.cumsum(chances), error * size / sizes[-1], side="right")
+        few.append(min(int(allowed), ceil(least * size / n) - 1) - 1)
+        spent += float(chances[: few[-1] + 1].sum())
+        chances[: few[-1] + 1] = 0.0
+    return few
+
+
+def _drawn(chances: NDArray[np.float64], left: int, draws: int, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the counts after so many more draws from the examples that are left, without replacement."""
+    counts, more = np.flatnonzero(chances > TINY)[:, None], np.arange(draws + 1)
+    there = len(chances) - 1 - counts  # not drawn yet
+    possible = (more <= there) & (draws - more <= left - there)
+
+    def choose(of: NDArray[np.intp], some: NDArray[np.intp]) -> NDArray[np.float64]:
+        some = np.clip(some, 0, of)
+        return logs[of] - logs[some] - logs[of - some]
+
+    ways = choose(there, more) + choose(left - there, draws - more) - choose(np.array(left), np.array(draws))
+    after = np.zeros(len(chances) + draws)
+    np.add.at(after, counts + more, np.where(possible, np.exp(ways), 0.0) * chances[counts])
+    return after[: len(chances)]
+
+
+def _growing(n: int, first: int, whole: int, last: int) -> tuple[Look, ...]:
+    sizes, size = [], min(first, ceil(n / 3))
+    while 0 < size <= last:
+        sizes.append(size)
+        size = n if size < n <= size * GROWTH <= whole * (1 - LEFT) else ceil(size * GROWTH)
+    least, error = ceil(whole * DIFFERENCE), GROWING_ERROR / max(len(sizes), 1)
+    return tuple(Look(size, _too_few(least, size / whole, error), least * size / whole) for size in sizes)
 
 
 def _too_few(least: int, share: float, error: float) -> int:

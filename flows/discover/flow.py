@@ -278,7 +278,8 @@ def _loop(
     several = (settings.voters, prepared.features_each, settings.exemplars, settings.label_every)
     limits = Limits(settings.queries, settings.batch or 1, settings.target_g, settings.nones, *several)
     asking = (partial(compare, panel), partial(label, panel))
-    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, prepared.labelled)
+    looks = (prepared.labelled, settings.look_every)
+    looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, *looks)
     closeness = sentence_closeness()
     sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
     about = (strategy, prepared.compared, limits, *asking, closeness, looking, sameness)

@@ -59,6 +59,7 @@ class FirstLooks:
     first: int
     seed: int
     label: Callable[[list[Feature], Rows], Labelled]
+    every: int | None = None  # examples from look to look; None where looks grow by half
 
     @classmethod
     def with_label(
@@ -68,11 +69,16 @@ class FirstLooks:
         panel: Panel,
         label: Callable[[Panel, list[Feature]], Labelled],
         labelled: int,
+        every: int | None,
     ) -> FirstLooks | None:
         """None where nothing is looked at first."""
         if not first:
             return None
-        return cls(len(panel.examples), labelled, first, seed, lambda features, rows: label(panel.part(rows), features))
+
+        def label_rows(features: list[Feature], rows: Rows) -> Labelled:
+            return label(panel.part(rows), features)
+
+        return cls(len(panel.examples), labelled, first, seed, label_rows, every)
 
     def of(
         self,
@@ -90,17 +96,19 @@ class FirstLooks:
         counting = [one for one, flag in zip(known, counts, strict=True) if flag]
         found = LookedAt([Ballot.empty(feature, self.n) for feature in features])
         open_, seen = list(range(len(features))), 0
-        for look in looks(self.n, self.first, of=self.labelled):
+        for look in looks(self.n, self.first, self.every, of=self.labelled):
             if not self._ask(found, np.sort(order[seen : look.size])):
                 return found
             seen = look.size
-            if not found.find_same(open_, same, seen):
+            if look.meaning and not found.find_same(open_, same, seen):
                 return found
             open_ = [place for place in open_ if place not in found.dropped]
             done = found.judge(open_, counting, look)
-            open_ = [place for place in open_ if place not in done and place not in found.dropped]
-            if not open_:
+            open_ = [place for place in open_ if place not in found.dropped]
+            if len(done) == len(open_):
                 break
+            if self.every is None:  # else others may still turn out to be the same as those that are done
+                open_ = [place for place in open_ if place not in done]
         self._ask(found, np.sort(order[seen:]))
         return found
 

@@ -102,7 +102,7 @@ class Prepared:
         who = ("oracle", "labeller", "people", "escalate", "spot_check", "provider_batch")
         if kept.oracle.to_json() != self.oracle.identity.to_json() and any(before.get(n) != given[n] for n in who):
             return f"by {kept.oracle.kind}{':' if kept.oracle.model else ''}{kept.oracle.model}, {before.get('oracle')}"
-        for name in (*DECIDING, *AIMED, "known", "label_every"):
+        for name in (*DECIDING, *AIMED, "known", "label_every", "look_every"):
             usual = given[name] if name in DECIDING else type(self.settings).model_fields[name].default
             if (had := before.get(name, usual)) != given[name]:
                 return f"without {name.replace('_', '-')}" if had is None else f"with {name.replace('_', '-')} {had}"

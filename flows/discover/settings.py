@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from discovery import FIRST_LOOK, Strategy, StrategyError
+from discovery import FIRST_LOOK, LOOK_EVERY, Strategy, StrategyError
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec, deciding, with_brief
 from flows.settings import AboutText, DatasetText, NamesText, OracleText, PredictingSettings
@@ -69,7 +69,13 @@ AIMED = ("target", "between", "hold_out_by", "unguided", "exclude", "exemplars")
 
 
 # Decide too, but not where they have the value that all runs had before there was such a setting.
-DECIDING_UNLESS: dict[str, int | None] = {"per_question": 1, "look": 0, "ask_same": False, "label_every": None}
+DECIDING_UNLESS: dict[str, int | None] = {
+    "per_question": 1,
+    "look": 0,
+    "look_every": None,
+    "ask_same": False,
+    "label_every": None,
+}
 
 
 PER_QUESTION = 3  # features that a model is asked for at a time
@@ -123,6 +129,12 @@ class DiscoverSettings(PredictingSettings):
         ge=0,
         description="examples on which a new feature is labelled first, and not in full if it surely will not count; "
         f"0 for no look (default: {FIRST_LOOK} with auto where openai or vlm labels without people, else 0)",
+    )
+    look_every: int | None = Field(
+        None,
+        ge=1,
+        description="examples from one look at a new feature to the next, more where many were seen (default: "
+        f"{LOOK_EVERY}; with --look N alone half as many again each time)",
     )
     ask_same: bool | None = Field(
         None,
@@ -202,7 +214,7 @@ class DiscoverSettings(PredictingSettings):
         """With the defaults filled in that depend on who is asked, on the number of examples, and on whether labels of
         one example cost less when they are asked together. Strategies of the paper ask and compare as the paper does,
         and a target is learned from all examples."""
-        chosen: dict[str, Any] = {"per_question": self._features_per_question(), "look": self._first_look()}
+        chosen: dict[str, Any] = {"per_question": self._features_per_question()} | self._looks()
         chosen["ask_same"] = self._saves_by_asking if self.ask_same is None else self.ask_same
         aimed = self.target is not None or self.between is not None
         together = rows_save and self.strategy == "auto"
@@ -241,10 +253,14 @@ class DiscoverSettings(PredictingSettings):
             )
         return self.label_every if self.label_every > batch else None
 
-    def _first_look(self) -> int:
-        """Every look is another wait: none by default where people or a provider's batch label."""
-        usual = FIRST_LOOK if self._saves_by_asking else 0
-        return usual if self.look is None else self.look
+    def _looks(self) -> dict[str, int | None]:
+        """Every look is another wait: none by default where people or a provider's batch label. A run that was begun
+        before there was `look_every` has recorded `look` alone, and goes on as it began."""
+        if self.look is None and self._saves_by_asking:
+            return {"look": FIRST_LOOK, "look_every": self.look_every or LOOK_EVERY}
+        if self.look_every and not self.look:
+            raise UsageError(f"--look-every {self.look_every} is for looks: give --look {FIRST_LOOK} too")
+        return {"look": self.look or 0, "look_every": self.look_every}
 
     @property
     def asks_people(self) -> bool:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discovery import (
-    LOOK_ERROR,
     UNKNOWN,
     Comparison,
     Labels,
     interest_and_distinctness,
+    look_error,
     matches_with_truth,
     none_bound,
     normalised,
@@ -262,7 +262,7 @@ class Outcome:
         )
         return LookedAtOnly(
             first=self.settings.look or 0,
-            error=LOOK_ERROR,
+            error=look_error(self.settings.look_every),
             features=len(dropped),
             labels_saved=len(dropped) * (len(self.dataset.examples) if self.rest else len(self.rows)) - asked,
         )

@@ -178,7 +178,8 @@ def price_of(prepared: Prepared) -> PriceRange:
         limits = Limits(settings.queries, settings.batch or 1, voters=settings.voters)
         limits = replace(limits, per_question=prepared.features_each, exemplars=settings.exemplars)
         limits = replace(limits, label_every=settings.label_every)
-        looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label, prepared.labelled)
+        looks = (prepared.labelled, settings.look_every)
+        looking = FirstLooks.with_label(settings.look, settings.seed, panel, Panel.label, *looks)
         strategy = RandomQuestions(form, len(examples))
         sameness = Sameness(panel.compare, settings.votes, rehearsed=DOUBTED) if settings.ask_same else None
         about = (strategy, examples, limits, panel.compare, panel.label, None, looking, sameness)

@@ -133,17 +133,19 @@ def test_the_examples_outside_the_working_set_are_not_labelled_either(tmp_path: 
 def test_defaults_are_the_papers_for_its_strategies_and_for_people(tmp_path: Path) -> None:
     def resolved(**changed: Any) -> tuple[int | None, int | None]:
         made = settings(tmp_path, **changed).resolved(100)
+        assert (made.look_every is not None) == bool(made.look)
+        assert made.resolved(100) == made, "what run.json records stays as it is"
         return made.per_question, made.look
 
     openai = "openai:gpt-4o-mini"
     assert resolved() == (1, 0)
     assert resolved(oracle="human") == (1, 0)
-    assert resolved(oracle=openai) == resolved(oracle="vlm:m") == (3, 48)
+    assert resolved(oracle=openai) == resolved(oracle="vlm:m") == (3, 36)
     assert resolved(oracle="contrastive") == (3, 0)
     assert resolved(oracle=openai, strategy="adaptive-triple") == (1, 0)
     assert resolved(oracle=openai, labeller="human") == resolved(oracle=openai, escalate=0.1) == (3, 0)
     assert resolved(oracle=openai, provider_batch=True) == (3, 0)
-    assert resolved(oracle="human", labeller=openai) == (1, 48)
+    assert resolved(oracle="human", labeller=openai) == (1, 36)
     with pytest.raises(UsageError, match="people are asked for one feature at a time"):
         resolved(oracle="human", per_question=2)
 
@@ -157,12 +159,38 @@ def test_settings_that_are_as_they_always_were_keep_the_scope_of_earlier_runs(tm
     assert settings(tmp_path, per_question=2).scope(prepared.dataset, prepared.oracle) != before
 
 
+def test_a_run_that_was_begun_before_there_was_look_every_goes_on_as_it_began(found: Path, run: Run) -> None:
+    kept = json.loads((run.folder / "run.json").read_text())["settings"]
+    assert kept.pop("look_every") is None
+    assert run.summary.looked_at is not None
+    assert run.summary.looked_at.error == 0.2
+    again = DiscoverSettings.model_validate(kept | {"out": str(found / "go on")})
+    run_discovery(prepare(again), run_id="go on")
+    gone_on = Run(found / "go on")
+    assert gone_on.summary.paid_calls == 0
+    pd.testing.assert_frame_equal(gone_on.labels, run.labels)
+    with pytest.raises(RunError, match=r"holds another run \(without look-every\)"):
+        discover(found, per_question=4, look=36, look_every=10)
+    with pytest.raises(UsageError, match="--look-every 10 is for looks: give --look 36 too"):
+        prepare(settings(found, look_every=10))
+
+
+def test_looks_after_every_few_examples_are_recorded_and_repeated_for_nothing(tmp_path: Path) -> None:
+    first = discover(tmp_path, per_question=4, look=36, look_every=10)
+    again = discover(tmp_path, "again", per_question=4, look=36, look_every=10)
+    assert again.summary.paid_calls == 0
+    assert first.summary.looked_at == again.summary.looked_at
+    assert first.summary.looked_at is not None
+    assert first.summary.looked_at.error == 0.09
+    pd.testing.assert_frame_equal(again.labels, first.labels)
+
+
 def test_a_paid_server_is_asked_for_several_and_labels_less(tmp_path: Path) -> None:
     with LifelikeServer(load_dataset("datasets/zoo"), Habits(slow=0.0, broken=0.0, too_many=0.0)) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075"
         run = discover(tmp_path, oracle=oracle, queries=5, elicit_on=101)
     assert run.summary.settings["per_question"] == 3
-    assert run.summary.settings["look"] == 48
+    assert (run.summary.settings["look"], run.summary.settings["look_every"]) == (36, 10)
     assert run.summary.features > run.summary.queries
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         assert store.check.problems() == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discovery import UNKNOWN, Labels
-from flows.discover.looking import FirstLooks, LookedAt, Rows
+from discovery import FIRST_LOOK, LOOK_EVERY, UNKNOWN, Labels, looks
+from flows.discover.looking import FindSame, FirstLooks, LookedAt, Rows
 from models import Ballot, Feature, Labelled, Panel
 from models.oracle import BudgetExhausted
 from tests.support.made import crowd_of, random_truth, texts
@@ -32,6 +32,10 @@ class Asked:
     ) -> LookedAt:
         features = [Feature(f"feature {name}") for name in names]
         return FirstLooks(len(self.panel.examples), labelled, 48, 5, self).of(features, known or [], number)
+
+    def look_often(self, names: str, same: FindSame = lambda _: ({}, None)) -> LookedAt:
+        features = [Feature(f"feature {name}") for name in names]
+        return FirstLooks(N, N, FIRST_LOOK, 5, self, LOOK_EVERY).of(features, [], 0, same)
 
 
 def truth_of(*shares: float) -> Labels:
@@ -102,3 +106,36 @@ def test_where_more_is_labelled_later_a_look_at_all_that_is_compared_may_still_d
     assert set(found.dropped) == {0}
     assert (found.ballots[1].labels != UNKNOWN).all()
     assert all(rows for _, rows in asked.rows)
+
+
+def test_looks_after_every_few_examples_ask_each_label_once_and_end_when_nothing_can_be_dropped_any_more() -> None:
+    asked = Asked(truth_of(0.5, 0.02, 0.4, 0.09))
+    found = asked.look_often("abcd")
+    assert set(found.dropped) >= {1}
+    assert sorted(row for _, rows in asked.rows for row in rows) == list(range(N))
+    known = sum(int((ballot.labels != UNKNOWN).sum()) for ballot in found.ballots)
+    assert sum(len(names) * len(rows) for names, rows in asked.rows) == known
+    clear = Asked(truth_of(0.5, 0.4))
+    clear.look_often("ab")
+    assert len(clear.rows) < len(asked.rows) <= len(looks(N)) + 1
+
+
+def test_a_feature_is_held_against_new_ones_that_are_sure_to_count_too() -> None:
+    truth = truth_of(0.5, 0.5)
+    truth[:, 1] = truth[:, 0]
+    truth[np.random.default_rng(2).choice(N, 3, replace=False), 1] ^= 1
+    dropped = Asked(truth).look_often("ab").dropped
+    assert list(dropped) == [1]
+    assert dropped[1].startswith("same as feature a: differs on ")
+
+
+def test_what_means_the_same_is_asked_at_some_of_the_looks_only() -> None:
+    times: list[int] = []
+
+    def same(ballots: list[Ballot]) -> tuple[dict[int, Feature], None]:
+        times.append(int((ballots[0].labels != UNKNOWN).sum()))
+        return {}, None
+
+    Asked(truth_of(0.1)).look_often("a", same)
+    assert times
+    assert set(times) <= {look.size for look in looks(N) if look.meaning}
