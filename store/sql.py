@@ -111,7 +111,7 @@ def by_driver(connection: Connection, statement: str, values: Any, *, many: bool
         raise DBAPIError.instance(statement, None, error, library.Error, True, dialect=connection.dialect) from error
 
 
-class Prepared:
+class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once for each database and then run by its driver.
 
     Values are given by the names of its parameters. Rows are as the driver gives them, JSON as text."""

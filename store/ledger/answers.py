@@ -43,7 +43,7 @@ from store.schema import (
     storable,
     uses,
 )
-from store.sql import Prepared, given, insert_new, insert_or_nothing, listed
+from store.sql import PreparedStatement, given, insert_new, insert_or_nothing, listed
 from store.transactions import reads, writes
 
 
@@ -125,7 +125,7 @@ _REPLACE = (
         answered_at=bindparam("at", type_=Double),
     )
 )
-_IDENTITIES = Prepared(select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(listed())))
+_IDENTITIES = PreparedStatement(select(identities.c.digest, identities.c.id).where(identities.c.digest.in_(listed())))
 _USED = select(bindparam("of_run", type_=BigInteger), answers.c.id).where(answers.c.key.in_(listed()))
 _USE = insert_or_nothing(uses).from_select(["run", "answer"], _USED.order_by(answers.c.id))
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from store.errors import StoreError
 from store.schema import scopes
-from store.sql import KEYS, Prepared
+from store.sql import KEYS, PreparedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,18 @@ class Balance:
         return Balance(self.spent + other.spent, self.reserved + other.reserved, self.kept + other.kept)
 
 
-_LOCKED_BALANCE = Prepared(
+_LOCKED_BALANCE = PreparedStatement(
     select(scopes.c.spent, scopes.c.reserved, scopes.c.kept)
     .where(scopes.c.id == bindparam("at"))
     .with_for_update(key_share=True)
 )
 _FREE_SCOPES = select(scopes.c.id).where(scopes.c.id.in_(KEYS)).with_for_update(key_share=True, skip_locked=True)
-_ADD = Prepared(
+_ADD = PreparedStatement(
     update(scopes)
     .where(scopes.c.id == bindparam("at"))
     .values({name: scopes.c[name] + bindparam(f"more_{name}") for name in ("spent", "reserved", "kept")})
 )
-_RESERVE = Prepared(
+_RESERVE = PreparedStatement(
     update(scopes)
     .where(scopes.c.id == bindparam("at"), scopes.c.spent + scopes.c.reserved + bindparam("price") <= bindparam("cap"))
     .values(reserved=scopes.c.reserved + bindparam("price"))

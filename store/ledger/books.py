@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, c
 
 from store.ledger.balances import Balance, add_to_balances
 from store.schema import COMPUTED, LIVE, PAID, PROBE, UNKNOWN, answers, charges, cost_totals, identities, runs, uses
-from store.sql import Prepared, insert_new, listed
+from store.sql import PreparedStatement, insert_new, listed
 
 COUNTED = tuple(column.name for column in cost_totals.c if not column.primary_key)
 Line = tuple[int, str, str]  # run, oracle, kind
@@ -63,7 +63,7 @@ class Charge(NamedTuple):
 
 Change = tuple[Charge, Charge]  # as it was, and as it is now
 CHARGE = tuple(runs.c.scope if name == "scope" else charges.c[name] for name in Charge._fields)  # columns to select
-_ADD = Prepared(
+_ADD = PreparedStatement(
     update(cost_totals)
     .where(*(cost_totals.c[name] == bindparam(f"of_{name}") for name in ("run", "oracle", "kind")))
     .values({name: cost_totals.c[name] + bindparam(f"more_{name}") for name in COUNTED})

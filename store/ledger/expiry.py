@@ -14,13 +14,13 @@ from store.ledger.books import CHARGE, Charge, book
 from store.ledger.owners import is_dead
 from store.packed import packed_owners, shorten_packed, take_out_all, take_out_ended
 from store.schema import LIVE, RELEASED, SENT, UNKNOWN, charges, runs
-from store.sql import Prepared
+from store.sql import PreparedStatement
 
 # Written out, so that the databases see that the partial indexes serve the query.
 IS_LIVE: ColumnElement[bool] = charges.c.state.in_([literal_column(f"'{s}'") for s in LIVE])
 LIVE_CLAIMS = select(*CHARGE).join(runs, runs.c.id == charges.c.run).where(IS_LIVE).order_by(charges.c.key)
 _EXPIRED = LIVE_CLAIMS.where(charges.c.lease_until <= bindparam("now")).order_by(None)
-_HAS_EXPIRED = Prepared(select(exists().where(IS_LIVE, charges.c.lease_until <= bindparam("now"))))
+_HAS_EXPIRED = PreparedStatement(select(exists().where(IS_LIVE, charges.c.lease_until <= bindparam("now"))))
 _OF_OWNERS = LIVE_CLAIMS.where(charges.c.owner.in_(bindparam("owners", expanding=True)))
 _OWNERS_IN_SCOPE = (  # `run + 0`: by the index of live claims, not by that of all charges of the runs
     select(charges.c.owner)

@@ -27,7 +27,7 @@ from store.schema import (
     runs,
     uses,
 )
-from store.sql import KEYS, Prepared, among, insert_new, listed
+from store.sql import KEYS, PreparedStatement, among, insert_new, listed
 
 
 class Pack(NamedTuple):
@@ -71,8 +71,10 @@ _TAKE_OUT = (
     .where(packs.c.id == bindparam("of_pack"))
     .values(gone=bindparam("now_gone"), cost=bindparam("cost_left"))
 )
-_FORMS = Prepared(select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(listed())))
-_INSERT = Prepared(insert(packs))
+_FORMS = PreparedStatement(
+    select(question_forms.c.digest, question_forms.c.id).where(question_forms.c.digest.in_(listed()))
+)
+_INSERT = PreparedStatement(insert(packs))
 _FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(among(question_forms.c.id))
 
 

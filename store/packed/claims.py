@@ -27,7 +27,7 @@ from store.packed.keys import (
     remove,
 )
 from store.schema import CLAIMED, SENT, charges, json_text, json_value, packed_claims, runs, storable
-from store.sql import Prepared, among, by_driver, in_words, listed
+from store.sql import PreparedStatement, among, by_driver, in_words, listed
 
 LEAST = 4  # labels of one example that make a pack
 LABEL = "label"
@@ -82,9 +82,9 @@ _JSON = {name: type_coerce(packed_claims.c[name], Text) for name in ("reserved",
 _OTHERS = {"scope": runs.c.scope, **_JSON}
 _COLUMNS = tuple(_OTHERS[name] if name in _OTHERS else packed_claims.c[name] for name in PackedClaim._fields)
 _CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == packed_claims.c.run).order_by(packed_claims.c.id)
-_BY_NUMBER = Prepared(_CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims))
+_BY_NUMBER = PreparedStatement(_CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims))
 _EXPIRED = _CLAIMS.where(packed_claims.c.lease_until <= bindparam("now"))
-_HAS_EXPIRED = Prepared(select(exists().where(packed_claims.c.lease_until <= bindparam("now"))))
+_HAS_EXPIRED = PreparedStatement(select(exists().where(packed_claims.c.lease_until <= bindparam("now"))))
 _OF_OWNERS = _CLAIMS.where(packed_claims.c.owner.in_(bindparam("owners", expanding=True)))
 _OWNERS_IN_SCOPE = (
     select(packed_claims.c.owner)
@@ -120,8 +120,8 @@ _REWRITE = (
     .where(packed_claims.c.id == bindparam("of_pack"))
     .values(keys=bindparam("of_keys"), reserved=bindparam("new_reserved"), in_doubt=bindparam("doubt"))
 )
-_INSERT = Prepared(insert(packed_claims))
-_DELETE = Prepared(delete(packed_claims).where(among(packed_claims.c.id)))
+_INSERT = PreparedStatement(insert(packed_claims))
+_DELETE = PreparedStatement(delete(packed_claims).where(among(packed_claims.c.id)))
 _NO_CHARGE = dict.fromkeys(("cost", "requests", "input_tokens", "output_tokens", "seconds"), 0)
 
 

@@ -23,7 +23,7 @@ from store.packed import (
     packed_times,
 )
 from store.schema import CLAIMED, LIVE, PAID, SENT, answers, charges, runs, storable
-from store.sql import Prepared, given, insert_or_nothing, listed
+from store.sql import PreparedStatement, given, insert_or_nothing, listed
 
 
 class Request(NamedTuple):
@@ -60,7 +60,7 @@ class ClaimTerms(NamedTuple):
 
 _SEEN = ("key", "fence", "state", "owner", "token", "reserved", "in_doubt", "batch", "settled_at")
 # Every answer has a charge, so the charges tell which questions are answered.
-_CHARGES = Prepared(
+_CHARGES = PreparedStatement(
     select(*(charges.c[name] for name in _SEEN), runs.c.scope, answers.c.answered_at.label("answered"))
     .join(runs, runs.c.id == charges.c.run)
     .outerjoin(answers, answers.c.key == charges.c.key)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from store import Store
 from store.schema import question_forms, scopes
-from store.sql import Prepared, _Compiled, listed
+from store.sql import PreparedStatement, _Compiled, listed
 
 ADD = insert(scopes).values({name: bindparam(name) for name in ("scope", "spent", "reserved", "kept")})
 
@@ -28,32 +28,32 @@ def row(scope: str, spent: int) -> dict[str, object]:
 
 
 def test_values_reach_their_columns_by_name_and_rows_are_counted(connection: Connection) -> None:
-    assert Prepared(ADD).write_all(connection, [row("a", 1), row("b\0", 2)]) == 2
-    spent = Prepared(select(scopes.c.spent).where(scopes.c.scope == bindparam("of")))
+    assert PreparedStatement(ADD).write_all(connection, [row("a", 1), row("b\0", 2)]) == 2
+    spent = PreparedStatement(select(scopes.c.spent).where(scopes.c.scope == bindparam("of")))
     assert spent.rows(connection, {"of": "b\0"}) == [(2,)], "escaped as the column does it, both times"
     assert spent.rows(connection, {"of": "c"}) == []
     assert spent.scalar(connection, {"of": "a"}) == 1
 
 
 def test_a_parameter_may_come_twice_and_statements_may_match_nothing(connection: Connection) -> None:
-    Prepared(ADD).write(connection, row("a", 5))
+    PreparedStatement(ADD).write(connection, row("a", 5))
     more = bindparam("more", type_=scopes.c.spent.type)
-    both = Prepared(update(scopes).where(scopes.c.scope == bindparam("of")).values(spent=more, kept=more))
+    both = PreparedStatement(update(scopes).where(scopes.c.scope == bindparam("of")).values(spent=more, kept=more))
     assert both.write(connection, {"of": "a", "more": 7}) == 1
     assert both.write(connection, {"of": "b", "more": 8}) == 0
     assert connection.execute(select(scopes.c.spent, scopes.c.kept)).tuples().all() == [(7, 7)]
 
 
 def test_json_is_written_from_values_and_read_as_text(connection: Connection) -> None:
-    Prepared(insert(question_forms)).write(connection, {"id": 1, "digest": "d", "form": {"voter": 0}})
-    found = Prepared(select(question_forms.c.form).where(question_forms.c.digest.in_(listed())))
+    PreparedStatement(insert(question_forms)).write(connection, {"id": 1, "digest": "d", "form": {"voter": 0}})
+    found = PreparedStatement(select(question_forms.c.form).where(question_forms.c.digest.in_(listed())))
     assert found.rows(connection, {"keys": ["d", "e"]}) == [('{"voter":0}',)]
 
 
 def test_an_error_is_one_that_transactions_understand(connection: Connection) -> None:
-    Prepared(ADD).write(connection, row("a", 1))
+    PreparedStatement(ADD).write(connection, row("a", 1))
     with pytest.raises(DBAPIError, match="UNIQUE"):
-        Prepared(ADD).write_all(connection, [row("b", 1), row("a", 1)])
+        PreparedStatement(ADD).write_all(connection, [row("b", 1), row("a", 1)])
 
 
 def test_postgresql_gets_its_values_by_name() -> None:
