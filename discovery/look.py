@@ -115,11 +115,12 @@ def _drawn(chances: NDArray[np.float64], left: int, draws: int, logs: NDArray[np
 
     def choose(of: NDArray[np.intp], some: NDArray[np.intp]) -> NDArray[np.float64]:
         some = np.clip(some, 0, of)
-        return logs[of] - logs[some] - logs[of - some]
+        ways: NDArray[np.float64] = logs[of] - logs[some] - logs[of - some]
+        return ways
 
-    ways = choose(there, more) + choose(left - there, draws - more) - choose(np.array(left), np.array(draws))
+    chance = choose(there, more) + choose(left - there, draws - more) - choose(np.array(left), np.array(draws))
     after = np.zeros(len(chances) + draws)
-    np.add.at(after, counts + more, np.where(possible, np.exp(ways), 0.0) * chances[counts])
+    np.add.at(after, counts + more, np.where(possible, np.exp(chance), 0.0) * chances[counts])
     return after[: len(chances)]
 
 
