@@ -72,6 +72,7 @@ def discover(
     label_every: int | None = ...,
     per_question: int | None = ...,
     look: int | None = ...,
+    look_every: int | None = ...,
     ask_same: bool | None = ...,
     target_g: float | None = ...,
     nones: int | None = ...,

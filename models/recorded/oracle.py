@@ -21,6 +21,7 @@ from models.oracle import (
     Money,
     Oracle,
     OracleIdentity,
+    OracleUnavailable,
     ProbesServer,
     Question,
     in_usd,
@@ -70,6 +71,7 @@ class Recorded:
         self.cost: Money = take_over_probe(oracle, store, run_id)  # paid by this run, now
         self.in_doubt: Money = 0  # at most what requests of this run, now, have cost in addition that never reported it
         self.halted = False
+        self._outage: OracleUnavailable | None = None  # nothing was answered since
         self._counting = threading.Lock()
 
     def halt(self) -> None:
@@ -102,7 +104,7 @@ class Recorded:
                 yield from self._counted(Answer.from_json(question, kept, cached=True) for question in asked[key])
             batch = PaidBatch(self, {key: asked[key][0] for key in waiting if key not in known}, unusable)
             settled = set(known)
-            for key, answer in batch.run():
+            for key, answer in self._noting_outage(batch.run()):
                 settled.add(key)
                 repeated = (replace(answer, question=question, cached=True) for question in asked[key][1:])
                 yield from self._counted([answer, *repeated])
@@ -114,12 +116,22 @@ class Recorded:
             if not settled and batch.given_up:
                 continue  # less is left now: a smaller request may fit
             if not settled and batch.refused and not batch.held:
-                raise BudgetExhausted(self._why_refused())
+                raise self._outage or BudgetExhausted(self._why_refused())
             last_settled = time.monotonic() if settled else last_settled
             if waiting and not settled:
                 if time.monotonic() - last_settled > SILENT_SECONDS:
                     self.store.notice("held", _waits_for_others(len(waiting)))
                 time.sleep(POLL_SECONDS)  # another process is asking the rest: its answers will be in the store
+
+    def _noting_outage(self, answered: Iterator[tuple[str, Answer]]) -> Iterator[tuple[str, Answer]]:
+        """Requests that failed may have been charged: if they use up the budget, the outage is why."""
+        try:
+            for each in answered:
+                self._outage = None
+                yield each
+        except OracleUnavailable as error:
+            self._outage = error
+            raise
 
     def _lookup(self, keys: Sequence[str]) -> tuple[dict[str, dict[str, Any]], set[str]]:
         """The answers that are kept, and apart from them the keys of those that are to be asked again."""

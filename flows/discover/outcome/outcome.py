@@ -328,7 +328,8 @@ class Outcome:
         return everywhere
 
     def _against_truth(self, truth: Labels) -> TruthScore:
-        found = self._all_labels()
+        """Of the features that are labelled in full: one that was only looked at may show no example that has it."""
+        found = [labels for one, labels in zip(self.progress.known, self._all_labels(), strict=True) if not one.dropped]
         if not found:
             return TruthScore(matched=0, of=truth.shape[1], mean_balanced_accuracy=None)
         match = matches_with_truth(np.stack(found), truth.T)
