@@ -16,7 +16,7 @@ help: ## list the commands
 discover: .venv/.run ## discover features of the shipped faces
 	$(BIN)/python -m flows discover datasets/faces --oracle contrastive $(ARGS)
 
-test: .venv/.dev ## everything CI runs, about 12 minutes on two cores
+test: .venv/.dev ## everything CI runs, about 9 minutes on two cores
 	tests/install_chromium.sh
 	tests/install_axe.sh
 	$(MAKE) --no-print-directory -j 3 lint types tests
