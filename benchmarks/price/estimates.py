@@ -190,9 +190,9 @@ def outcome_of(case: Case, folder: Path, habits: Habits | None = None) -> Outcom
             assert not server.requests, "an estimate has sent something"
             outcome = run_discovery(prepared, run_id=str(uuid4()))
             found = len(outcome.progress.findings)
-            anew = prepare(settings.model_copy(update={"store": str(folder / "empty.sqlite")}))
-            with mock.patch.object(rehearsal, "FOUND", found / (settings.queries * anew.features_each)):
-                as_found = price_of(anew).likely.cost
+            fresh = prepare(settings.model_copy(update={"store": str(folder / "empty.sqlite")}))
+            with mock.patch.object(rehearsal, "FOUND", found / (settings.queries * fresh.features_each)):
+                as_found = price_of(fresh).likely.cost
             return Outcome(case.name, price, server.spent(PRICE), found, as_found)
 
 
