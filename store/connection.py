@@ -209,6 +209,7 @@ def _assert_setting(name: str, setting: str, found: object, wanted: object) -> N
 # A trigger or view could alter what is read or written without breaking a checksum.
 _ADDED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name LIMIT 1"
 MARKED_SINCE = 7  # the schema since which a store that nobody uses is left without the mark of the WAL journal
+_WITH_WAL = b"\2\2"  # that mark: the versions with which a file is to be written and read
 _LOOKS = 3  # at the mark, for another process may just be opening or leaving the store
 READ_IN_FULL = 64 * 2**20  # bytes: about 0.3 s; a larger file is read in full by the integrity check only
 
@@ -222,7 +223,7 @@ def examine(engine: Engine, name: str) -> bool:
     path = Path(engine.url.database)
     if not path.exists():
         return False
-    is_torn = _is_torn(path)  # before it is opened, which creates a journal
+    is_torn = _is_torn(path, name)  # before it is opened, which creates a journal
     probe = create_engine(engine.url, module=engine.dialect.dbapi, poolclass=NullPool, hide_parameters=True)
     try:
         with probe.connect() as connection:
@@ -245,7 +246,7 @@ def examine(engine: Engine, name: str) -> bool:
     return is_torn and at >= MARKED_SINCE
 
 
-def _is_torn(path: Path) -> bool:
+def _is_torn(path: Path, name: str) -> bool:
     """Whether the file is marked as having a WAL journal and has none.
 
     It is read only if there is no journal: closing a file gives up all locks that this process holds on it."""
@@ -253,7 +254,10 @@ def _is_torn(path: Path) -> bool:
         if Path(f"{path}-wal").exists() or not path.is_file():
             return False
         with suppress(OSError), path.open("rb") as file:
-            if file.read(20)[18:] != b"\2\2":
+            versions = file.read(20)[18:]
+            if max(versions, default=0) > max(_WITH_WAL):  # SQLite would only read such a file
+                raise explained(name, StoreError(f"unsupported file format {versions.hex()}"))
+            if versions != _WITH_WAL:
                 return False
         time.sleep(0.1)
     return not Path(f"{path}-wal").exists()
