@@ -6,6 +6,7 @@ and other threads can run while the database works."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -33,7 +34,6 @@ from sqlalchemy import (
     literal_column,
     select,
 )
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
@@ -98,17 +98,20 @@ class Done(NamedTuple):
 
 
 def by_driver(connection: Connection, statement: str, values: Any, *, many: bool = False) -> Done:
-    """On SQLite without SQLAlchemy, which takes several times as long as the database for a statement that is short."""
-    if connection.dialect.name != "sqlite":
-        done = connection.exec_driver_sql(statement, values)
-        return Done(done.all() if done.returns_rows else (), done.rowcount)
-    library: Any = connection.dialect.loaded_dbapi
-    driver: Any = connection.connection.dbapi_connection
+    """Without SQLAlchemy, which takes as long as the database or longer for a statement that is short."""
+    dialect, driver = connection.dialect, connection.connection.dbapi_connection
+    library: Any = dialect.loaded_dbapi
+    cursor: Any = driver.cursor()  # type: ignore[union-attr]
     try:
-        cursor = driver.executemany(statement, values) if many else driver.execute(statement, values)
-        return Done(cursor.fetchall(), cursor.rowcount)
+        if many:
+            cursor.executemany(statement, values)
+        else:
+            cursor.execute(statement, values)
+        return Done(cursor.fetchall() if cursor.description else (), cursor.rowcount)
     except library.Error as error:
-        raise DBAPIError.instance(statement, None, error, library.Error, True, dialect=connection.dialect) from error
+        connection._handle_dbapi_exception(error, statement, None, cursor, None)  # as SQLAlchemy's own statements do
+    finally:
+        cursor.close()
 
 
 class PreparedStatement:
@@ -134,10 +137,15 @@ class PreparedStatement:
         compiled = self._for(connection.dialect)
         return by_driver(connection, compiled.text, compiled.parameters(values)).written
 
-    def write_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
+    def write_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """The same for each of the rows, of which there is one at least."""
         compiled = self._for(connection.dialect)
-        return by_driver(connection, compiled.text, [compiled.parameters(row) for row in rows], many=True).written
+        values = [compiled.parameters(row) for row in rows]
+        if connection.dialect.name == "sqlite" or not isinstance(self._statement, Insert):
+            by_driver(connection, compiled.text, values, many=True)
+            return
+        # In one statement, with an array for each column: one message to the server and back.
+        by_driver(connection, compiled.of_arrays, [list(column) for column in zip(*values, strict=True)])
 
     def _for(self, dialect: Dialect) -> _Compiled:
         compiled = self._compiled.get(dialect.name)
@@ -149,20 +157,23 @@ class PreparedStatement:
 class _Compiled(NamedTuple):
     text: str
     processors: list[tuple[str, Callable[[Any], Any] | None]]  # by name, in the order of the statement
-    is_positional: bool
+    of_arrays: str  # the same for many rows, of an INSERT on PostgreSQL
 
     @classmethod
     def of(cls, statement: Select[Any] | Insert | Update | Delete, dialect: Dialect) -> _Compiled:
         compiled: Any = statement.compile(dialect=dialect)
-        names = compiled.positiontup or list(compiled.params)
-        types = ((name, compiled.binds[name].type.dialect_impl(dialect)) for name in names)
-        return cls(str(compiled), [(name, kind.bind_processor(dialect)) for name, kind in types], compiled.positional)
+        text = _NAMED.sub("%s", str(compiled))
+        names = compiled.positiontup or _NAMED.findall(str(compiled))
+        types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in names}
+        arrays = ", ".join(f"%s::{kind.compile(dialect=dialect)}[]" for kind in types.values())
+        of_arrays = f"{text.partition(' VALUES ')[0]} SELECT * FROM unnest({arrays})"  # noqa: S608 (placeholders)
+        return cls(text, [(name, types[name].bind_processor(dialect)) for name in names], of_arrays)
 
-    def parameters(self, values: Mapping[str, Any]) -> Any:
-        processed = [values[name] if process is None else process(values[name]) for name, process in self.processors]
-        if self.is_positional:
-            return processed
-        return {name: value for (name, _), value in zip(self.processors, processed, strict=True)}
+    def parameters(self, values: Mapping[str, Any]) -> list[Any]:
+        return [values[name] if process is None else process(values[name]) for name, process in self.processors]
+
+
+_NAMED = re.compile(r"%\((\w+)\)s")  # a parameter of PostgreSQL's driver
 
 
 class _OrNothing(ClauseElement):

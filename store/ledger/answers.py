@@ -27,6 +27,7 @@ from store.packed import (
     note_packed_uses,
     packed_members,
     packed_times,
+    prepare_packs,
     settle_packed,
 )
 from store.schema import (
@@ -160,9 +161,10 @@ class KeptAnswers(RunRepository):
         Returns the kept answer of each question that had been answered before: that is the one to use."""
         run, now = self._runs.find(connection, run_id), self._clock()
         ordered = sorted({_key_and_fence(one): one for one in records}.values(), key=_key_and_fence)
-        locked_balance(connection, run.scope)
         number_of = _numbered(connection, ordered)
-        settled, rest = settle_packed(connection, ordered, number_of, now)
+        prepared = prepare_packs(connection, ordered, number_of)
+        locked_balance(connection, run.scope)
+        settled, rest = settle_packed(connection, prepared, now)
         _book_packs(connection, settled.bookings)
         repeated = [*settled.repeated, *_record_rows(connection, rest, number_of, now)]
         return _lookup(connection, repeated)

@@ -16,6 +16,7 @@ from store.packed.claims import (
     PackTerms,
     all_packed_claims,
     claim_packs,
+    claimed_packed,
     group_labels,
     mark_packed,
     packed_claims_of,
@@ -27,4 +28,4 @@ from store.packed.claims import (
 )
 from store.packed.keys import find_packed
 from store.packed.replies import packed_replies, remove_packed_replies
-from store.packed.settle import Booking, settle_packed
+from store.packed.settle import Booking, prepare_packs, settle_packed

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
 
 from store.packed.claims import PACKED_FENCE
-from store.packed.content import COUNTS, ChargedAnswer, Content, PackedAnswer, bits, checksum, decode, encode, places
+from store.packed.content import COUNTS, Content, PackedAnswer, bits, checksum, decode, places
 from store.packed.keys import PackPlace, find_packed, remove
 from store.schema import (
     PAID,
@@ -79,25 +79,20 @@ _FORM_TEXTS = select(question_forms.c.id, question_forms.c.form).where(among(que
 
 
 class NewPack(NamedTuple):
-    """Answers that are to be kept under the number of their claim, or a new one, with the examples and the forms of
-    their questions."""
+    """Answers that are to be kept under the number of their claim, or a new one."""
 
     id: int
     run: int
     identity: int
     kind: str
-    answers: Sequence[ChargedAnswer]
-    examples: list[str]
-    forms: list[int]
+    size: int
+    cost: int
+    content: bytes
 
 
 def keep_packs(connection: Connection, new: Sequence[NewPack], now: float) -> None:
-    rows = []
-    for pack in new:
-        content = encode(pack.answers, pack.examples, pack.forms)
-        about = {"id": pack.id, "run": pack.run, "identity": pack.identity, "kind": pack.kind}
-        counts = {"size": len(pack.answers), "gone": 0, "cost": sum(one.cost for one in pack.answers)}
-        rows.append(about | counts | {"answered_at": now, "content": content, "checksum": checksum(content)})
+    more = {"gone": 0, "answered_at": now}
+    rows = [pack._asdict() | more | {"checksum": checksum(pack.content)} for pack in new]
     if rows:
         _INSERT.write_all(connection, rows)
 
@@ -124,7 +119,7 @@ def form_numbers(connection: Connection, forms: Collection[str]) -> dict[str, in
     and a number be given to another form."""
     wanted = {_digest(form): form for form in set(forms)}
     values = {"keys": sorted(wanted)}
-    found = {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)}
+    found = {wanted[digest]: number for digest, number in _FORMS.rows(connection, values)} if wanted else {}
     if len(found) == len(wanted):
         return found
     new = [{"digest": digest, "form": json_value(form)} for digest, form in sorted(wanted.items()) if form not in found]

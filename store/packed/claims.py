@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Select, Text, bindparam, delete, exists, insert, select, type_coerce, update
+from sqlalchemy import Connection, Select, Text, bindparam, delete, insert, select, type_coerce, update
 
 from store.packed.content import MOST
 from store.packed.keys import (
@@ -32,6 +32,7 @@ from store.sql import PreparedStatement, among, by_driver, in_words, listed
 LEAST = 4  # labels of one example that make a pack
 LABEL = "label"
 PACKED_FENCE = 1  # of all that is packed: what is asked for the second time is not
+_NO_PACK = 0
 _EXAMPLE = 16  # digits of a key that are those of its example
 
 
@@ -83,8 +84,13 @@ _OTHERS = {"scope": runs.c.scope, **_JSON}
 _COLUMNS = tuple(_OTHERS[name] if name in _OTHERS else packed_claims.c[name] for name in PackedClaim._fields)
 _CLAIMS = select(*_COLUMNS).join(runs, runs.c.id == packed_claims.c.run).order_by(packed_claims.c.id)
 _BY_NUMBER = PreparedStatement(_CLAIMS.where(among(packed_claims.c.id)).with_for_update(of=packed_claims))
+_KEYS_BY_NUMBER = PreparedStatement(
+    select(packed_claims.c.id, packed_claims.c["keys"])
+    .where(among(packed_claims.c.id))
+    .order_by(packed_claims.c.id)
+    .with_for_update()
+)
 _EXPIRED = _CLAIMS.where(packed_claims.c.lease_until <= bindparam("now"))
-_HAS_EXPIRED = PreparedStatement(select(exists().where(packed_claims.c.lease_until <= bindparam("now"))))
 _OF_OWNERS = _CLAIMS.where(packed_claims.c.owner.in_(bindparam("owners", expanding=True)))
 _OWNERS_IN_SCOPE = (
     select(packed_claims.c.owner)
@@ -109,11 +115,13 @@ _OF_KEYS = (
 _BY_KEYS = {
     "sqlite": _OF_KEYS.format(f"IN ({PACKS_OF['sqlite']})"),
     # An array, which is looked up in the index: a join may read the room of all claims that have ended.
-    "postgresql": _OF_KEYS.format(f"= ANY (ARRAY({PACKS_OF['postgresql']}))") + " FOR UPDATE OF packed_claims",
+    "postgresql": _OF_KEYS.format(f"= ANY (ARRAY({PACKS_OF['postgresql']}))"),
 }
+_FOR_UPDATE = {"sqlite": "", "postgresql": " FOR UPDATE OF packed_claims"}
 _MARK = {
     "sqlite": "UPDATE packed_claims SET in_doubt = ?, lease_until = ? WHERE id = ?",
-    "postgresql": "UPDATE packed_claims SET in_doubt = %s, lease_until = %s WHERE id = %s",
+    "postgresql": "UPDATE packed_claims SET in_doubt = given.in_doubt, lease_until = given.until "
+    "FROM unnest(%s::text[], %s::float8[], %s::bigint[]) AS given (in_doubt, until, number) WHERE id = given.number",
 }
 _REWRITE = (
     update(packed_claims)
@@ -162,6 +170,17 @@ def claim_packs(connection: Connection, packs: Sequence[Sequence[NewClaim]], ter
     return lost
 
 
+def claimed_packed(connection: Connection, keys: Sequence[str]) -> set[str]:
+    """Those of the keys, which are about to get rows of their own, that another process has packed since we looked.
+
+    On PostgreSQL the keys are inserted and removed again: whoever packs one just now is waited for, and whoever does so
+    next waits for us and then finds our row."""
+    fitting = packable(keys) if keys and connection.dialect.name == "postgresql" else ()
+    lost = add(connection, [(key, _NO_PACK, 0) for key in fitting])
+    remove(connection, [key for key in fitting if key not in lost])
+    return lost
+
+
 def _row(number: int, claims: Sequence[NewClaim], terms: PackTerms) -> dict[str, Any]:
     return {
         "id": number,
@@ -191,11 +210,18 @@ def packed_claims_of(connection: Connection, numbers: Iterable[int]) -> dict[int
     return {claim.id: claim for claim in map(_claim, rows)}
 
 
-def claims_of_keys(connection: Connection, keys: Iterable[str]) -> list[PackedClaim]:
-    """The packs with these keys that are still claims, locked."""
+def claims_of_keys(connection: Connection, keys: Iterable[str], *, lock: bool = True) -> list[PackedClaim]:
+    """The packs with these keys that are still claims."""
     digests, dialect = digests_of(keys), connection.dialect.name
-    rows = in_words(connection, _BY_KEYS[dialect], as_parameters(dialect, digests)) if digests else ()
+    statement = _BY_KEYS[dialect] + (_FOR_UPDATE[dialect] if lock else "")
+    rows = in_words(connection, statement, as_parameters(dialect, digests)) if digests else ()
     return [_claim(row) for row in rows]
+
+
+def lock_unchanged(connection: Connection, claims: Collection[PackedClaim]) -> bool:
+    """Lock these claims; whether each is still there, with the keys that it had."""
+    rows = _KEYS_BY_NUMBER.rows(connection, {"keys": sorted(claim.id for claim in claims)}) if claims else ()
+    return {number: bytes(keys) for number, keys in rows} == {claim.id: joined(claim.keys) for claim in claims}
 
 
 def _claim(row: Any) -> PackedClaim:
@@ -225,8 +251,10 @@ def mark_packed(connection: Connection, owner: str, in_doubt: Mapping[str, int |
                 amounts[place] = claim.reserved[place] if doubt is None else doubt
                 marked.add(key)
         rows.append((json_text(amounts), now + claim.lease_seconds, claim.id))
-    if rows:
-        by_driver(connection, _MARK[connection.dialect.name], rows, many=True)
+    if rows and connection.dialect.name == "sqlite":
+        by_driver(connection, _MARK["sqlite"], rows, many=True)
+    elif rows:
+        by_driver(connection, _MARK["postgresql"], [list(column) for column in zip(*rows, strict=True)])
     return marked
 
 
@@ -291,9 +319,7 @@ def take_out_ended(
 ) -> None:
     """Make rows of claims whose lease has expired or whose owner has died, as far as their scopes and they themselves
     can be locked without waiting; the lock on `scope` is held."""
-    searches: list[tuple[Select[Any], dict[str, Any]]] = []
-    if _HAS_EXPIRED.scalar(connection, {"now": now}):
-        searches.append((_EXPIRED, {"now": now}))
+    searches: list[tuple[Select[Any], dict[str, Any]]] = [(_EXPIRED, {"now": now})]
     if owners:
         searches.append((_OF_OWNERS, {"owners": list(owners)}))
     for search, values in searches:

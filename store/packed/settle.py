@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 from store.packed.answers import NewPack, form_numbers, form_of, keep_packs, unpack
-from store.packed.claims import PACKED_FENCE, PackedClaim, claims_of_keys, delete_claims, leave, take_out
-from store.packed.content import ChargedAnswer
+from store.packed.claims import (
+    PACKED_FENCE,
+    PackedClaim,
+    claims_of_keys,
+    delete_claims,
+    leave,
+    lock_unchanged,
+    packed_claims_of,
+    take_out,
+)
+from store.packed.content import ChargedAnswer, encode
 from store.packed.keys import find_packed, move, new_packs
 from store.schema import storable
 
@@ -61,34 +70,78 @@ class Settled:
 
 
 class _Part(NamedTuple):
-    """Answers to some of the labels of a claim that fit one pack."""
+    """Answers to some of the labels of a claim that fit one pack, and what the pack holds."""
 
     claim: PackedClaim
     identity: int
     records: list[Any]  # in the order of the claim
+    content: bytes
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.records) == len(self.claim.keys)
 
 
-def settle_packed(
-    connection: Connection, records: Sequence[R], identity_of: Callable[[R], int], now: float
-) -> tuple[Settled, list[R]]:
-    """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
-    claims = {claim.id: claim for claim in claims_of_keys(connection, [one.key for one in records])}
+@dataclass(frozen=True, slots=True)
+class PreparedPacks(Generic[R]):
+    """Answers that are to be kept, packed as their claims were when nothing was locked yet."""
+
+    records: Sequence[R]
+    identity_of: Callable[[R], int]
+    forms: Mapping[str, int]
+    claims: Mapping[int, PackedClaim]
+    parts: list[_Part]
+    others: list[R]  # which no pack can hold
+
+
+def prepare_packs(connection: Connection, records: Sequence[R], identity_of: Callable[[R], int]) -> PreparedPacks[R]:
+    """Done before the books are locked, for others wait for those: packing takes most of the time."""
+    claims = {claim.id: claim for claim in claims_of_keys(connection, [one.key for one in records], lock=False)}
+    claimed = {key for claim in claims.values() for key in claim.keys}
+    forms = form_numbers(connection, [form_of(one.question) for one in records if one.key in claimed and _fits(one)])
+    return _prepared(records, identity_of, forms, claims)
+
+
+def _prepared(
+    records: Sequence[R],
+    identity_of: Callable[[R], int],
+    forms: Mapping[str, int],
+    claims: Mapping[int, PackedClaim],
+) -> PreparedPacks[R]:
     pack_of = {key: number for number, claim in claims.items() for key in claim.keys}
-    answered = find_packed(connection, [one.key for one in records if one.key not in pack_of])
-    settled, rest, groups = Settled(), list[R](), defaultdict[tuple[Any, ...], list[R]](list)
+    others, groups = list[R](), defaultdict[tuple[Any, ...], list[R]](list)
     for one in records:
         pack = pack_of.get(one.key)
         if pack is not None and one.fence == PACKED_FENCE and _fits(one):
             groups[pack, identity_of(one), one.kind, tuple(one.answer)].append(one)
-        elif one.key in answered and one.fence == PACKED_FENCE:
+        else:
+            others.append(one)
+    parts = []
+    for (pack, identity, *_), group in groups.items():
+        ordered = _ordered(group, claims[pack])
+        of_questions = [forms[form_of(one.question)] for one in ordered]
+        content = encode(ordered, [one.question["example"] for one in ordered], of_questions)
+        parts.append(_Part(claims[pack], identity, ordered, content))
+    return PreparedPacks(records, identity_of, forms, claims, parts, others)
+
+
+def settle_packed(connection: Connection, prepared: PreparedPacks[R], now: float) -> tuple[Settled, list[R]]:
+    """Keep those of the answers that can be packed; returns the others, whose claims have rows of their own by now."""
+    if not lock_unchanged(connection, prepared.claims.values()):
+        claims = packed_claims_of(connection, prepared.claims)
+        prepared = _prepared(prepared.records, prepared.identity_of, prepared.forms, claims)
+    settled, rest = Settled(), list[R]()
+    claimed = {key for claim in prepared.claims.values() for key in claim.keys} if prepared.others else set()
+    answered = find_packed(connection, [one.key for one in prepared.others if one.key not in claimed])
+    for one in prepared.others:
+        if one.key in answered and one.fence == PACKED_FENCE:
             settled.repeated.append(one.key)
         else:
             rest.append(one)
-    _make_rows(connection, claims, [one.key for one in rest if one.key in pack_of or one.key in answered])
-    parts = [
-        _Part(claims[pack], identity, _ordered(group, claims[pack])) for (pack, identity, *_), group in groups.items()
-    ]
-    if parts:
+    _make_rows(connection, prepared.claims, [one.key for one in rest if one.key in claimed or one.key in answered])
+    if prepared.parts:
+        left = packed_claims_of(connection, prepared.claims) if rest else prepared.claims
+        parts = [part._replace(claim=left[part.claim.id]) for part in prepared.parts]
         _keep(connection, parts, now)
         settled.bookings = [_booking(part) for part in parts]
     return settled, rest
@@ -107,37 +160,33 @@ def _fits(one: Answered) -> bool:
     return one.in_doubt == 0 and one.replaces is None and isinstance(one.question.get("example"), str)
 
 
-def _make_rows(connection: Connection, claims: dict[int, PackedClaim], keys: Sequence[str]) -> None:
+def _make_rows(connection: Connection, claimed: Collection[int], keys: Collection[str]) -> None:
     wanted = set(keys)
-    for number, claim in list(claims.items()):
+    for claim in packed_claims_of(connection, claimed).values() if wanted else ():
         places = [place for place, key in enumerate(claim.keys) if key in wanted]
-        if places:
-            take_out(connection, claim, places)
-            claims[number] = claim.part([place for place in range(len(claim.keys)) if place not in places])
-            wanted -= {claim.keys[place] for place in places}
+        take_out(connection, claim, places)
+        wanted -= {claim.keys[place] for place in places}
     if wanted:
         unpack(connection, wanted)
 
 
 def _keep(connection: Connection, parts: Sequence[_Part], now: float) -> None:
     """A part that is a whole claim takes its number, so that its keys lead to it already."""
-    texts = [[form_of(one.question) for one in part.records] for part in parts]
-    numbers = form_numbers(connection, [text for of_part in texts for text in of_part])
-    is_whole = [len(part.records) == len(part.claim.keys) for part in parts]
-    fresh = iter(new_packs(connection, is_whole.count(False)) if not all(is_whole) else ())
+    broken = sum(not part.is_whole for part in parts)
+    fresh = iter(new_packs(connection, broken) if broken else ())
     new, moved, ended = [], list[tuple[str, int, int]](), defaultdict[int, set[str]](set)
-    for part, of_part, whole in zip(parts, texts, is_whole, strict=True):
-        records, number = part.records, part.claim.id if whole else next(fresh)
-        examples, forms = [one.question["example"] for one in records], [numbers[text] for text in of_part]
-        kind = storable(records[0].kind)
-        new.append(NewPack(number, part.claim.run, part.identity, kind, records, examples, forms))
-        if not whole:
+    for part in parts:
+        records, number = part.records, part.claim.id if part.is_whole else next(fresh)
+        cost = sum(one.cost for one in records)
+        about = (number, part.claim.run, part.identity, storable(records[0].kind), len(records))
+        new.append(NewPack(*about, cost, part.content))
+        if not part.is_whole:
             moved += [(one.key, number, place) for place, one in enumerate(records)]
             ended[part.claim.id].update(one.key for one in records)
     keep_packs(connection, new, now)
     if moved:
         move(connection, moved)
-    delete_claims(connection, [part.claim.id for part, whole in zip(parts, is_whole, strict=True) if whole])
+    delete_claims(connection, [part.claim.id for part in parts if part.is_whole])
     for claim in {part.claim.id: part.claim for part in parts if part.claim.id in ended}.values():
         leave(connection, claim, ended[claim.id])
 

@@ -28,10 +28,18 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Connection, Text, bindparam, func, select, update
 
 from store.errors import StoreUnavailable
-from store.ledger.balances import locked_balance, reserve
+from store.ledger.balances import Balance, locked_balance, reserve
 from store.ledger.batches import move_reservations, unclaimed_in_batches
-from store.ledger.claims.granting import Claimed, ClaimTerms, Request, decide, insert_claims, latest_charges
-from store.ledger.expiry import IS_LIVE, LIVE_CLAIMS, end_claims, expire_claims, expire_dead_owners, shorten_leases
+from store.ledger.claims.granting import Claimed, ClaimTerms, Request, are_known, decide, insert_claims, latest_charges
+from store.ledger.expiry import (
+    IS_LIVE,
+    LIVE_CLAIMS,
+    end_claims,
+    expire_claims,
+    expire_dead_owners,
+    has_expired,
+    shorten_leases,
+)
 from store.ledger.owners import is_dead
 from store.ledger.runs import RunRepository, Runs
 from store.packed import find_packed, mark_packed, take_out_keys, unpack
@@ -109,11 +117,16 @@ class Claims(RunRepository):
         self, connection: Connection, run_id: str, scope: str, requests: Sequence[Request], terms: ClaimTerms
     ) -> Claimed:
         run = self._runs.find(connection, run_id, scope)
+        keys = sorted({request.key for request in requests})
+        # Before the lock, for which others wait. What is claimed meanwhile is not inserted, whoever claims it.
+        is_new, have_expired = not are_known(connection, keys), has_expired(connection, terms.now)
         balance = locked_balance(connection, run.scope)
         unpack(connection, [request.key for request in requests if request.replaces is not None])
-        latest = latest_charges(connection, sorted({request.key for request in requests}))
-        holders = {row.owner for row in latest.values() if row.state in LIVE}
-        ended, freed = expire_claims(connection, run.scope, filter(is_dead, holders), terms.now)
+        latest = {} if is_new else latest_charges(connection, keys)
+        dead = set(filter(is_dead, {row.owner for row in latest.values() if row.state in LIVE}))
+        ended, freed = set[tuple[str, int]](), Balance()
+        if dead or have_expired:
+            ended, freed = expire_claims(connection, run.scope, dead, terms.now)
         kept = unclaimed_in_batches(connection, latest.values(), ended, run.scope, terms.now)
         result, wanted = decide(requests, latest, ended, kept, terms, run.scope, balance + freed)
         if result.refused:  # dead owners may hold more of the budget

@@ -17,6 +17,7 @@ from store.packed import (
     NewClaim,
     PackTerms,
     claim_packs,
+    claimed_packed,
     find_packed,
     group_labels,
     packed_claims_of,
@@ -101,6 +102,11 @@ class LatestCharge(NamedTuple):
     settled_at: float | None
     scope: int
     answered: float | None
+
+
+def are_known(connection: Connection, keys: Sequence[str]) -> bool:
+    """Whether any of these questions was ever claimed. Nothing is locked."""
+    return bool(find_packed(connection, keys) or _CHARGES.rows(connection, {"keys": keys}))
 
 
 def latest_charges(connection: Connection, keys: Sequence[str]) -> dict[str, LatestCharge]:
@@ -201,6 +207,7 @@ def _insert_rows(
     if not requests:
         return set()
     fences, sent = decided.granted, decided.sent
+    lost = claimed_packed(connection, [one.key for one in requests if fences[one.key] == PACKED_FENCE])
     rows = [
         (
             one.key,
@@ -212,6 +219,7 @@ def _insert_rows(
             kept[one.key].batch if one.key in kept else None,
         )
         for one in requests
+        if one.key not in lost
     ]
     values = {
         "rows": rows,

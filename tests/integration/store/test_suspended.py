@@ -19,23 +19,24 @@ from tests.support.store_steps import begin, claim
 
 SUSPENDED = """
 import json, os, signal, sys
-from sqlalchemy import event
 from store import Store
-import store.connection
+import store.connection, store.ledger.claims.claims
+from store.ledger.balances import locked_balance
 from tests.support.store_steps import begin, claim
 store.connection.LIMITS["idle_in_transaction_session_timeout"] = "1s"
 opened = Store.open(sys.argv[1], patience=0.5)
 begin(opened, "run-1")
 times = []
 
-@event.listens_for(opened.engine, "after_cursor_execute")
-def stop(_connection, _cursor, statement, *_rest):
-    if "FOR NO KEY UPDATE" in statement:
-        times.append(1)
-        if len(times) == 1:
-            print("locked", flush=True)
-            os.kill(os.getpid(), signal.SIGSTOP)
+def lock_and_stop(connection, scope):
+    balance = locked_balance(connection, scope)
+    times.append(1)
+    if len(times) == 1:
+        print("locked", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return balance
 
+store.ledger.claims.claims.locked_balance = lock_and_stop
 granted = claim(opened, ["a", "b"], owner="suspended").granted
 print(json.dumps({"granted": granted, "tries": len(times)}), flush=True)
 """

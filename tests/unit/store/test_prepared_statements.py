@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from store import Store
 from store.schema import question_forms, scopes
-from store.sql import PreparedStatement, _Compiled, listed
+from store.sql import PreparedStatement, listed
 
 ADD = insert(scopes).values({name: bindparam(name) for name in ("scope", "spent", "reserved", "kept")})
 
@@ -28,7 +28,7 @@ def row(scope: str, spent: int) -> dict[str, object]:
 
 
 def test_values_reach_their_columns_by_name_and_rows_are_counted(connection: Connection) -> None:
-    assert PreparedStatement(ADD).write_all(connection, [row("a", 1), row("b\0", 2)]) == 2
+    PreparedStatement(ADD).write_all(connection, [row("a", 1), row("b\0", 2)])
     spent = PreparedStatement(select(scopes.c.spent).where(scopes.c.scope == bindparam("of")))
     assert spent.rows(connection, {"of": "b\0"}) == [(2,)], "escaped as the column does it, both times"
     assert spent.rows(connection, {"of": "c"}) == []
@@ -56,7 +56,10 @@ def test_an_error_is_one_that_transactions_understand(connection: Connection) ->
         PreparedStatement(ADD).write_all(connection, [row("b", 1), row("a", 1)])
 
 
-def test_postgresql_gets_its_values_by_name() -> None:
-    compiled = _Compiled.of(select(scopes.c.spent).where(scopes.c.scope == bindparam("of")), psycopg.dialect())  # type: ignore[no-untyped-call]
-    assert "%(of)s" in compiled.text
-    assert compiled.parameters({"of": "b\0"}) == {"of": "b\\x00"}
+def test_postgresql_gets_its_values_by_place_and_many_rows_as_arrays() -> None:
+    of = PreparedStatement(select(scopes.c.spent).where(scopes.c.scope == bindparam("of")))._for(psycopg.dialect())  # type: ignore[no-untyped-call]
+    assert of.text.endswith("WHERE scopes.scope = %s::VARCHAR")
+    assert of.parameters({"of": "b\0"}) == ["b\\x00"]
+    add = PreparedStatement(ADD)._for(psycopg.dialect())  # type: ignore[no-untyped-call]
+    assert add.of_arrays.startswith("INSERT INTO scopes (")
+    assert add.of_arrays.count("%s::") == len(add.processors)
