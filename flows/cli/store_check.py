@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+import orjson
+
 from flows.progress import SILENT, Display
 from flows.reviewing.mturk import claim_keys
 from models import NO_QUESTION, Answer, in_usd, kept_key
@@ -99,7 +101,7 @@ def _open_to_others(store: Store) -> str:
 def _problems_of(one: StoredAnswer, answer: dict[str, Any] | None, keys: _Keys) -> Iterator[tuple[str, str]]:
     if not one.is_unaltered:
         yield "altered", "question, answer or cost is not what was written"
-    identity, question = _read(one.identity), _read(one.question)
+    identity, question = _read_identity(one.identity), _read(one.question)
     if identity is None or identity_digest_of(one.oracle, one.identity) != one.identity_digest:
         yield "altered oracle", f"the description of {one.oracle} is not what was written"
     if identity is None or question is None or answer is None:
@@ -144,6 +146,17 @@ def identity_digest_of(oracle: str, identity: str) -> str:
 
 
 def _read(text: str) -> dict[str, Any] | None:
+    """Much of a check is reading JSON. orjson reads no lone surrogates."""
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return _read_identity(text)
+    return value if isinstance(value, dict) else None
+
+
+@lru_cache(maxsize=256)
+def _read_identity(text: str) -> dict[str, Any] | None:
+    """Most answers share theirs. Its numbers may be longer than orjson reads them."""
     try:
         value = json.loads(text)
     except ValueError:

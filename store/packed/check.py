@@ -38,16 +38,9 @@ class StoredPack(NamedTuple):
     about: Pack
     content: Content | None
     is_unaltered: bool
+    is_booked: bool  # whether its answers have cost what it says
     identity_digest: str
     identity: str
-
-    @property
-    def is_booked(self) -> bool:
-        """Whether its answers have cost what it says."""
-        if self.content is None or self.content.size != self.about.size:
-            return False
-        costs = self.content.column("cost")
-        return bool(sum(costs[place] for place in places(self.about.left)) == self.about.cost)
 
 
 class Unpacked(NamedTuple):
@@ -90,12 +83,22 @@ def _stored(connection: Connection, *chosen: Any) -> Iterator[StoredPack]:
     after = 0
     while rows := connection.execute(_PACKS.where(packs.c.id > after, *chosen)).all():
         after = rows[-1].id
-        for *about, content, summed, digest, identity in rows:
+        for *columns, content, summed, digest, identity in rows:
+            about = Pack(*columns)
             try:
                 read = decode(content)
             except DamagedStore:
                 read = None
-            yield StoredPack(Pack(*about), read, checksum(content) == summed, digest, identity)
+            is_booked = read is not None and _cost(about, read) == about.cost
+            yield StoredPack(about, read, checksum(content) == summed, is_booked, digest, identity)
+
+
+def _cost(about: Pack, content: Content) -> int | None:
+    """Of the answers that are left in it; None if they are not as many as it says."""
+    if content.size != about.size:
+        return None
+    costs: list[int] = content.column("cost")
+    return sum(costs[place] for place in places(about.left))
 
 
 @dataclass(slots=True)
