@@ -172,9 +172,10 @@ def _cells(
         if quality.name in pair and right["accuracy"].defined:
             cells.append((f"{_short(quality.name, comparison)} right", right["accuracy"], "share"))
     reference = comparison.reference
-    blind = reference.without_looking if place is None else reference.right_without_looking[place]
-    if cells[-1][0].endswith(" right") and blind is not None:
-        cells.append(("without looking", Estimate(blind), "share"))
+    if cells[-1][0].endswith(" right"):
+        blind = reference.without_looking if place is None else reference.right_without_looking[place]
+        if blind is not None:
+            cells.append(("without looking", Estimate(blind), "share"))
     return cells
 
 

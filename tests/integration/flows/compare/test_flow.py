@@ -218,6 +218,18 @@ def test_one_oracle_alone_is_measured_against_the_truth(tmp_path: Path) -> None:
     assert found.qualities[0].consensus.value == pytest.approx(0.98, abs=0.04)
 
 
+def test_two_oracles_are_compared_where_neither_truth_nor_people_tell_who_is_right(
+    tmp_path: Path, dataset: Path, server: FakeOpenAI
+) -> None:
+    models = [f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&temperature={one}" for one in (0, 1)]
+    settings: dict[str, Any] = {"features": "cat; dog", "votes": "1"}
+    found = compared(tmp_path, str(dataset), *models, **settings)
+    assert found.reference.kind == "none"
+    ready = prepared(tmp_path, str(dataset), *models, **settings)
+    page = write_comparison(found, tmp_path / "out", ready.dataset, {}).read_text(encoding="utf-8")
+    assert "without looking" not in page
+
+
 def test_no_feature_is_no_crash(tmp_path: Path) -> None:
     dataset = make_world(tmp_path)
     found = compared(tmp_path, dataset, "simulated?none=1", MODEL, queries=2)

@@ -66,9 +66,9 @@ def test_a_whole_discovery_with_pictures_costs_usage_times_price(served: str, mo
         colour = ("red", "green", "blue")[number % 3]
         picture_example(pictures, colour, (40 + number, 32), f"{colour}{number}")
     out = tmp_path / "out"
-    oracle = f"openai:{model}?price=1,2&image_size=32&concurrency=2&base_url={served}"
+    oracle = f"openai:{model}?price=1,2&image_size=32&concurrency=2&labels_per_request=1&base_url={served}"
     home = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("CACHE", "DATA", "STATE", "CONFIG")}
-    options = ["--oracle", oracle, "--queries", "2", "--out", str(out)]
+    options = ["--oracle", oracle, "--queries", "2", "--yes", "--out", str(out)]
 
     def flows(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | home | {"OPENAI_API_KEY": "sk-marked-secret"}
