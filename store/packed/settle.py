@@ -140,8 +140,10 @@ def settle_packed(connection: Connection, prepared: PreparedPacks[R], now: float
             rest.append(one)
     _make_rows(connection, prepared.claims, [one.key for one in rest if one.key in claimed or one.key in answered])
     if prepared.parts:
-        left = packed_claims_of(connection, prepared.claims) if rest else prepared.claims
-        parts = [part._replace(claim=left[part.claim.id]) for part in prepared.parts]
+        parts = prepared.parts
+        if rest or not all(part.is_whole for part in parts):  # what is left of a claim is written as it is by now
+            left = packed_claims_of(connection, prepared.claims)
+            parts = [part._replace(claim=left[part.claim.id]) for part in parts]
         _keep(connection, parts, now)
         settled.bookings = [_booking(part) for part in parts]
     return settled, rest

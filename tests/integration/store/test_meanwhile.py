@@ -87,11 +87,8 @@ def partly_given_up(other: Store) -> None:
     other.claims.abandon("owner-1", LABELS[3:5])
 
 
-@pytest.mark.parametrize("happens", [answered_by_another, partly_answered_by_another, given_up, partly_given_up])
-def test_a_claim_that_changes_after_its_answers_were_packed_is_settled_as_it_is_by_then(
-    store: Store, url: str, monkeypatch: pytest.MonkeyPatch, happens: Callable[[Store], None]
-) -> None:
-    claim(store, LABELS, sending=len(LABELS))
+def happening_after_packing(monkeypatch: pytest.MonkeyPatch, url: str, happens: Callable[[Store], object]) -> None:
+    """Once, between the packing of answers and the lock."""
     already = threading.Event()
 
     def prepare_too_early(*about: Any) -> Any:
@@ -103,6 +100,14 @@ def test_a_claim_that_changes_after_its_answers_were_packed_is_settled_as_it_is_
         return prepared
 
     monkeypatch.setattr("store.ledger.answers.prepare_packs", prepare_too_early)
+
+
+@pytest.mark.parametrize("happens", [answered_by_another, partly_answered_by_another, given_up, partly_given_up])
+def test_a_claim_that_changes_after_its_answers_were_packed_is_settled_as_it_is_by_then(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch, happens: Callable[[Store], None]
+) -> None:
+    claim(store, LABELS, sending=len(LABELS))
+    happening_after_packing(monkeypatch, url, happens)
     before = store.answers.record("run-1", [record(key, 1, says="mine") for key in LABELS])
     theirs = LABELS if happens is answered_by_another else LABELS[2:7] if happens is partly_answered_by_another else []
     assert before == {key: {"verdict": "theirs"} for key in theirs}
@@ -110,3 +115,14 @@ def test_a_claim_that_changes_after_its_answers_were_packed_is_settled_as_it_is_
     assert store.check.problems() == []
     assert store.runs.spent(SCOPE) == (PRICE * len(LABELS), 0)
     assert len(every_charge(store)) == len(LABELS)
+
+
+def test_what_is_sent_after_the_answers_of_its_claim_were_packed_stays_sent(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(store, LABELS, sending=5)
+    happening_after_packing(monkeypatch, url, lambda other: other.claims.mark_leaving("owner-1", {LABELS[7]: 3}))
+    store.answers.record("run-1", [record(key, 1) for key in LABELS[:5]])
+    store.claims.abandon("owner-1", LABELS)
+    assert store.runs.spent(SCOPE) == (5 * PRICE + 3, 0), "the request may have been charged"
+    assert store.check.problems() == []
