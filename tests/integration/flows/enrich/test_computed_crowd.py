@@ -234,6 +234,11 @@ def test_a_crowd_that_cannot_label_anything_fails_as_before(world: World) -> Non
         night(world, oracle="simulated", features="a; b; c")
 
 
+def test_a_crowd_that_gives_every_label_the_same_answer_is_reported(tmp_path: Path) -> None:
+    [said] = night(OneSided(tmp_path / "world", 60), oracle="simulated")["unusable"]["one_answer"]
+    assert (said["verdict"], said["labels"]) == ("yes", 180)
+
+
 def test_another_process_computes_the_same(world: World) -> None:
     store = str(world.folder / "store.sqlite")
     settings = EnrichSettings(dataset=world.spec, features="red; round", oracle=ERRING, votes=3, store=store)
