@@ -84,7 +84,7 @@ def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
 
 def _simulated(spec: BuildContext) -> Oracle:
     from discovery.simulation import CROWDS
-    from models.people import Behaviour, SimulatedOracle
+    from models.people import Behaviour, FreeCrowd, SimulatedOracle
 
     truth = spec.dataset.truth
     if truth is None:
@@ -98,7 +98,8 @@ def _simulated(spec: BuildContext) -> Oracle:
         raise OracleError(f"oracle {spec.text!r}: seed={seed!r} is not a whole number")
     price = _usd(spec, "price")
     behaviour = spec.config(Behaviour, {"price": price})
-    return SimulatedOracle(
+    made = FreeCrowd if behaviour.is_free else SimulatedOracle
+    return made(
         spec.dataset.examples,
         truth.matrix,
         truth.columns,

@@ -50,4 +50,4 @@ from models.oracle import (
 )
 from models.prices import parse_price, read_prices
 from models.recorded import Recorded, reserved_at_once, take_over_probe
-from models.voting import Ballot, Elicited, Labelled, Panel, Poll, SheetWriter, computed_ballots, kept_ballots
+from models.voting import Ballot, Computed, Elicited, Labelled, Panel, Poll, SheetWriter, computed_ballots, kept_ballots

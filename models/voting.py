@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Labels, VoteSheet, majority_labels, votes_to_ask
+from discovery import UNKNOWN, Labels, VoteSheet, majority_labels, votes_to_ask
 from models.oracle import (
     USABLE,
     Answer,
@@ -196,26 +196,34 @@ def kept_ballots(
     return ballots
 
 
+@dataclass(frozen=True)
+class Computed:
+    ballots: list[Ballot]  # without answers
+    refused: Counts  # of each feature; other abstentions are unreadable
+    chances: Chances | None  # means over the votes, examples × features; NaN without any
+
+
 def computed_ballots(
     recorded: Recorded, oracle: ComputesLabels, features: Sequence[Feature], examples: Sequence[Example], votes: int
-) -> tuple[list[Ballot], Chances]:
-    """All the votes that are needed, computed by the oracle behind `recorded`, which counts them; no answers are in the
-    ballots. Beside them the mean probability over the votes of each feature (rows) and example, NaN without any."""
+) -> Computed:
+    """All the votes that are needed, computed by the oracle behind `recorded`, which counts them."""
     ballots = [Ballot.empty(feature, len(examples)) for feature in features]
-    sums = np.zeros((len(features), len(examples)))
+    refused, sums = np.zeros(len(features), np.int64), None
     for voter in range(votes):
-        wanted = np.array([ballot.missing(votes) > 0 for ballot in ballots])
+        wanted = np.stack([ballot.missing(votes) > 0 for ballot in ballots], axis=1)
         if not wanted.any():
             break
-        chances = oracle.probabilities(features, examples, voter).T
-        sums += np.where(wanted, chances, 0.0)
-        for ballot, asked, chance in zip(ballots, wanted, chances, strict=True):
-            ballot.yes += asked & (chance > 0.5)
-            ballot.no += asked & (chance <= 0.5)
-            ballot.abstained += asked & np.isnan(chance)
-    cast = np.array([ballot.cast for ballot in ballots])
+        said = oracle.computed_votes(features, examples, voter, wanted)
+        for ballot, asked, labels in zip(ballots, wanted.T, said.labels.T, strict=True):
+            ballot.yes += asked & (labels == 1)
+            ballot.no += asked & (labels == 0)
+            ballot.abstained += asked & (labels == UNKNOWN)
+        refused += (wanted & said.refused).sum(axis=0)
+        if said.chances is not None:
+            sums = np.where(wanted, said.chances, 0.0) + (0.0 if sums is None else sums)
+    cast = np.stack([ballot.cast for ballot in ballots], axis=1)
     recorded.note_computed(int(cast.sum()))
-    return ballots, sums / np.maximum(cast, 1)
+    return Computed(ballots, refused, None if sums is None else sums / np.maximum(cast, 1))
 
 
 _YES, _NO, _NEITHER, _NOT_KEPT = 1, 2, 3, 0

@@ -1,8 +1,9 @@
 """Pictures that a table names by their paths, labelled in threads and on local clusters of two processes.
 
-    python -m benchmarks.enrichment.cluster [--pictures 10000 100000] [--runners threads dask ray] [--oracle simulated]
+    python -m benchmarks.enrichment.cluster [--pictures 10000 100000] [--runners threads dask ray] [--oracle ORACLE]
 
-Each run is the whole command with a Prefect server of its own. The tables must be equal. A million pictures
+Each run is the whole command with a Prefect server of its own. The oracle is a simulated crowd that answers at once for
+a price, so that all labels are claimed, booked and kept. The tables must be equal. A million pictures
 (`--pictures 1000000`) take about 5 GB of disk and a quarter of an hour for each runner."""
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from benchmarks.enrichment.__main__ import PER_FOLDER, SEED, traits, write_truth
+from benchmarks.enrichment.__main__ import PAID_CROWD, PER_FOLDER, SEED, traits, write_truth
 from benchmarks.machine import heading
 
 FEATURES = 2
@@ -33,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pictures", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--runners", nargs="+", choices=("threads", "dask", "ray"), default=["threads", "dask", "ray"])
-    parser.add_argument("--oracle", default="simulated")
+    parser.add_argument("--oracle", default=PAID_CROWD)
     options = parser.parse_args()
     print(heading(" ".join(["python -m benchmarks.enrichment.cluster", *sys.argv[1:]]), SEED))
     print("| pictures | runner | s | processor s | pictures/s | peak MB of a process |")

@@ -3,7 +3,8 @@
     python -m benchmarks.enrichment.growth [--answers 10000 100000 1000000] [--examples 20000] [--postgresql]
 
 One run has paid for all answers and a second one of the same scope has used them. For the resume an enrichment is
-killed half-way and started again; its simulated crowd answers at once, unless `--oracle` says otherwise.
+killed half-way and started again; its simulated crowd answers at once for a price, so that its answers are kept, unless
+`--oracle` says otherwise.
 `--postgresql` starts a server of its own."""
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from benchmarks.enrichment.__main__ import SEED, traits, write_texts, write_truth
+from benchmarks.enrichment.__main__ import PAID_CROWD, SEED, traits, write_texts, write_truth
 from benchmarks.machine import heading
 from flows.cli.store_check import check
 from flows.enrich.flow import enrich_with
@@ -55,7 +56,7 @@ def main() -> None:
     parser.add_argument("--answers", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--examples", type=int, default=20_000, help=f"of the resume, with {FEATURES} features each")
     parser.add_argument("--postgresql", action="store_true")
-    parser.add_argument("--oracle", default="simulated", help="of the resume, such as simulated?latency=0.02")
+    parser.add_argument("--oracle", default=PAID_CROWD, help="of the resume, such as simulated?latency=0.02")
     parser.add_argument("--enrich", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.enrich:

@@ -21,6 +21,7 @@ from flows.settings import Environment, open_store
 from models import (
     Answer,
     Ballot,
+    Computed,
     ComputesLabels,
     ExampleChanged,
     Feature,
@@ -85,12 +86,13 @@ class BatchLabels:
         self.unusable.labels += labels
         self.cached_calls += labels
 
-    def count_computed(self, ballots: Sequence[Ballot], refused_because: Sequence[str], by: str) -> None:
-        for ballot, reason in zip(ballots, refused_because, strict=True):
-            self.paid_calls += int(ballot.cast.sum())
-            self.unusable.labels += int((ballot.yes + ballot.no).sum())
-            for _ in range(int(ballot.abstained.sum())):
-                self.unusable.count(by, LABEL, Verdict.REFUSED.value, reason)
+    def count_computed(self, computed: Computed, why_not: Sequence[str], by: str) -> None:
+        for ballot, refused, note in zip(computed.ballots, computed.refused.tolist(), why_not, strict=True):
+            yes, no, abstained = (int(counts.sum()) for counts in (ballot.yes, ballot.no, ballot.abstained))
+            self.paid_calls += yes + no + abstained
+            said = {Verdict.YES: yes, Verdict.NO: no, Verdict.REFUSED: refused, Verdict.UNREADABLE: abstained - refused}
+            for verdict, answers in said.items():
+                self.unusable.count(by, LABEL, verdict.value, note, answers)
 
 
 class BatchLost(OracleUnavailable):
@@ -234,27 +236,27 @@ class Labeller:
         found.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
         found.known[places] = np.any(decided, axis=1)
         if chances is not None:
-            found.chances[places] = chances.T
+            found.chances[places] = chances
         return labelled
 
     def _votes(
         self, recorded: Recorded, panel: Panel, features: Sequence[Feature], found: BatchLabels
     ) -> tuple[Labelled, NDArray[np.float64] | None]:
-        """And the probability of each feature and example, where it is computed or needed."""
+        """And the probabilities, examples × features, where they are computed or needed."""
         oracle, examples, votes = recorded.oracle, panel.examples, panel.votes
         if isinstance(oracle, ComputesLabels):
             try:
-                ballots, chances = computed_ballots(recorded, oracle, features, examples, votes)
+                computed = computed_ballots(recorded, oracle, features, examples, votes)
             except OracleUnavailable as stopped:  # such as a picture that has changed
                 return Labelled([Ballot.empty(feature, len(examples)) for feature in features], stopped), None
-            found.count_computed(ballots, [oracle.why_not(feature) for feature in features], str(recorded.identity))
-            return Labelled(ballots), chances
+            found.count_computed(computed, [oracle.why_not(feature) for feature in features], str(recorded.identity))
+            return Labelled(computed.ballots), computed.chances
         if self.settings.agree is None:
             begun = kept_ballots(recorded, features, examples, votes)
             found.count_known(sum(int(ballot.cast.sum()) for ballot in begun))
             return panel.complete(begun), None
         labelled = panel.label(features)
-        return labelled, mean_chances(labelled.ballots, examples).T
+        return labelled, mean_chances(labelled.ballots, examples)
 
 
 def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Labeller:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import Kind
+from discovery import UNKNOWN, Kind
 from models.contrastive.domain import Domain
 from models.contrastive.embeddings import Embeddings
 from models.contrastive.scoring import (
@@ -35,6 +35,7 @@ from models.oracle import (
     Chances,
     Choose,
     Compare,
+    ComputedVotes,
     Family,
     Feature,
     Label,
@@ -166,8 +167,19 @@ class ContrastiveOracle:
             question, str(self.identity), [Feature(phrase.name, phrase.definition) for phrase in phrases]
         )
 
-    def probabilities(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
-        """As `ask` would say; NaN where the model does not understand a feature."""
+    def computed_votes(
+        self,
+        features: Sequence[Feature],
+        examples: Sequence[Example],
+        voter: int,
+        wanted: NDArray[np.bool_],  # noqa: ARG002 (one product gives them all)
+    ) -> ComputedVotes:
+        chances = self._chances(features, examples, voter)
+        labels = np.select([chances > 0.5, chances <= 0.5], [np.int8(1), np.int8(0)], np.int8(UNKNOWN))
+        return ComputedVotes(labels, np.isnan(chances), chances)
+
+    def _chances(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
+        """NaN where the model does not understand a feature."""
         understood = np.array([not self.why_not(feature) for feature in features])
         chances = np.full((len(examples), len(features)), np.nan)
         if understood.any():

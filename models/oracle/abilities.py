@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from discovery import Labels
 from models.oracle.errors import OracleUnavailable
 from models.oracle.forecast import Forecast, Measured
 from models.oracle.protocol import Oracle
@@ -160,16 +161,27 @@ def unlike(oracle: Oracle, examples: Sequence[Example]) -> Unlike:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class ComputedVotes:
+    """Of one voter on each feature (columns) of each example (rows)."""
+
+    labels: Labels
+    refused: NDArray[np.bool_]  # of the unknown labels those that are refused; others are unreadable
+    chances: Chances | None = None  # that the feature is true, NaN where it is unknown; None: it tells no probabilities
+
+
 @runtime_checkable
 class ComputesLabels(Protocol):
     """An oracle whose labels cost nothing and are the same whenever they are computed: they need not be kept."""
 
-    def probabilities(self, features: Sequence[Feature], examples: Sequence[Example], voter: int) -> Chances:
-        """That each feature (columns) is true of each example (rows); NaN where it cannot label a feature."""
+    def computed_votes(
+        self, features: Sequence[Feature], examples: Sequence[Example], voter: int, wanted: NDArray[np.bool_]
+    ) -> ComputedVotes:
+        """As `ask` would say. What is not wanted need not be right."""
         ...
 
     def why_not(self, feature: Feature) -> str:
-        """Why it cannot label a feature; empty where it can."""
+        """Why it cannot label a feature; empty where it can, or gives no reason."""
         ...
 
 

@@ -79,6 +79,11 @@ class Behaviour:
     def errors(self) -> VoteErrors:
         return VoteErrors(self.flip, self.shared, self.by_example, self.confused, self.yes_bias)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether an answer costs neither money nor time."""
+        return not (self.price or self.latency)
+
 
 SHARES = ("flip", "wrong", "none", "refuse", "shared", "by_example", "confused")
 ALWAYS_IN_KEYS = ("flip", "wrong", "none", "refuse")
@@ -155,14 +160,11 @@ class SimulatedOracle:
         return self._answer(question)
 
     def _answer(self, question: Question) -> Answer:
-        if isinstance(question, Label | Why) and self._reliable:
-            return self._label(question)
-        rng = np.random.default_rng(int(digest_of_content(str(self._seed), question.content)[:32], 16))
-        refuses, errs = rng.random(2)
-        if refuses < self.behaviour.refuse:
-            return self._says(question, Verdict.REFUSED)
         if isinstance(question, Label | Why):
-            return self._label(question, errs)
+            return self._label(question)
+        rng, refuses, errs = self._draw(question)
+        if refuses:
+            return self._says(question, Verdict.REFUSED)
         if isinstance(question, Family):
             return self._family(question)
         if isinstance(question, Choose):
@@ -182,16 +184,31 @@ class SimulatedOracle:
             seconds=self.behaviour.latency,
         )
 
-    def _label(self, question: Label | Why, errs: float = 1.0) -> Answer:
-        value, difficulty = self._value(question), 0.0
+    def _draw(self, question: Question) -> tuple[np.random.Generator, bool, float]:
+        """What is left to chance with a question: whether it is refused, and a number that says whether it errs."""
+        rng = np.random.default_rng(int(digest_of_content(str(self._seed), question.content)[:32], 16))
+        refuses, errs = rng.random(2)
+        return rng, refuses < self.behaviour.refuse, errs
+
+    def _label(self, question: Label | Why) -> Answer:
+        answer = self._says(question, self._verdict(question))
+        if isinstance(question, Label) or answer.verdict not in (Verdict.YES, Verdict.NO):
+            return answer
+        return replace(answer, reason=SEEN, quote=(question.example.text or "")[:QUOTED])
+
+    def _verdict(self, question: Label | Why) -> Verdict:
+        errs, difficulty = 1.0, 0.0
+        if not self._reliable:
+            _, refuses, errs = self._draw(question)
+            if refuses:
+                return Verdict.REFUSED
+        value = self._value(question)
         if value < 0:  # not in the truth: the crowd cannot tell
-            return self._says(question, Verdict.UNREADABLE)
+            return Verdict.UNREADABLE
         if self._errors.shared or self._errors.confused:
             value, difficulty = self._as_all_see_it(question, value)
         flip = self._errors.is_wrong(value, errs, difficulty)
-        answer = self._says(question, Verdict.YES if bool(value) != flip else Verdict.NO)
-        text = question.example.text or ""
-        return replace(answer, reason=SEEN, quote=text[:QUOTED]) if isinstance(question, Why) else answer
+        return Verdict.YES if bool(value) != flip else Verdict.NO
 
     def _value(self, question: Label | Why) -> int:
         if isinstance(question, Same):

@@ -80,7 +80,7 @@ class UnusableAnswers(JsonPart):
 
 
 class UnusableTally:
-    """Counts answers one by one; two tallies can be added."""
+    """Counts answers; two tallies can be added."""
 
     def __init__(self) -> None:
         self.comparisons = 0
@@ -88,15 +88,18 @@ class UnusableTally:
         self._unusable: Counter[tuple[str, str, str, str]] = Counter()
         self._said: Counter[tuple[str, str]] = Counter()  # by whom, yes or no
 
-    def count(self, by: str, kind: str, verdict: str, note: str) -> None:
+    def count(self, by: str, kind: str, verdict: str, note: str, answers: int = 1) -> None:
         """`note` says why, where the verdict is refused or unreadable."""
+        if not answers:
+            return
         if kind == LABEL:
-            self.labels += 1
-            self._said[by, verdict] += verdict in ("yes", "no")
+            self.labels += answers
         else:
-            self.comparisons += 1
+            self.comparisons += answers
+        if kind == LABEL and verdict in ("yes", "no"):
+            self._said[by, verdict] += answers
         if verdict in ("refused", "unreadable"):
-            self._unusable[by, kind, verdict, " ".join(note.split()) or verdict] += 1
+            self._unusable[by, kind, verdict, " ".join(note.split()) or verdict] += answers
 
     def add(self, other: UnusableTally) -> None:
         self.comparisons += other.comparisons

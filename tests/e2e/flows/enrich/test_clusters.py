@@ -66,11 +66,14 @@ def labels_of(world: World) -> pd.DataFrame:
     return table[list(world.traits)].sort_index()
 
 
+@pytest.mark.parametrize("oracle", ["simulated?flip=0.2", "simulated?flip=0.2&price=0.001"], ids=["computed", "paid"])
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_a_cluster_of_two_processes_gives_the_labels_of_one(prefect_url: str, tmp_path: Path, runner: str) -> None:
+def test_a_cluster_of_two_processes_gives_the_labels_of_one(
+    prefect_url: str, tmp_path: Path, runner: str, oracle: str
+) -> None:
     here, there = World(tmp_path / "here", ROWS), World(tmp_path / "there", ROWS)
-    ended(start(here, prefect_url, "threads", "simulated?flip=0.2"))
-    summary = ended(start(there, prefect_url, runner, "simulated?flip=0.2"))
+    ended(start(here, prefect_url, "threads", oracle))
+    summary = ended(start(there, prefect_url, runner, oracle))
     assert summary["added"] == ROWS
     assert labels_of(there).equals(labels_of(here))
 

@@ -25,7 +25,7 @@ from tests.support.growing_worlds import World
 QUESTIONS, TENTHS = 200_000, 10
 TRAITS = tuple(f"trait {number}" for number in range(20))
 ORACLES = {
-    "at once": "simulated",
+    "at once": "simulated?price=0.000001",
     "taking its time": "simulated?latency=0.02&width=16",  # two batches at a time: 1,600 labels a second at the most
 }
 PER_BATCH = QUESTIONS // TENTHS // 10
@@ -95,7 +95,7 @@ def watched(watch: Watch) -> Iterator[Submit]:
 def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle: str
 ) -> None:
-    monkeypatch.setattr(enrichment, "QUESTIONS", PER_BATCH)
+    monkeypatch.setattr(enrichment, "MAX_QUESTIONS", PER_BATCH)
     world = World(tmp_path / "world", QUESTIONS // len(TRAITS), TRAITS)
     store = tmp_path / "store.sqlite"
     settings = EnrichSettings(

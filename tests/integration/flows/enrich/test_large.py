@@ -21,6 +21,7 @@ from sources.load import digest_of_text, iter_examples
 from tests.support.growing_worlds import World
 
 ROWS, NEW = 10_000, 10
+PAID = "simulated?price=0.001"
 
 
 def fill(world: World, out: Path) -> None:
@@ -40,7 +41,7 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     settings = EnrichSettings(
         dataset=world.spec,
         features=world.features,
-        oracle="simulated",
+        oracle=PAID,
         store=str(tmp_path / "store.sqlite"),
         out=str(out),
     )
@@ -68,8 +69,8 @@ def test_ten_new_rows_among_ten_thousand_are_asked_about_at_once_and_nothing_els
     assert after.num_rows == ROWS + NEW
 
 
-@pytest.mark.parametrize(("oracle", "patience"), [("simulated", 0.0), ("simulated", 600.0), ("human", 0.0)])
-def test_the_first_questions_wait_for_few_others_unless_people_answer(
+@pytest.mark.parametrize(("oracle", "patience"), [(PAID, 0.0), (PAID, 600.0), ("simulated", 0.0), ("human", 0.0)])
+def test_the_first_questions_wait_for_few_others_unless_people_answer_or_labels_are_computed(
     tmp_path: Path, oracle: str, patience: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flows.enrich.update.PATIENCE", patience)
@@ -93,7 +94,7 @@ def test_the_first_questions_wait_for_few_others_unless_people_answer(
     with pytest.raises(AnswersPending) if oracle == "human" else nullcontext():
         enrich_with(settings, submit=submit)
     assert sum(sizes) == 1000 * len(world.traits)
-    if oracle == "human" or patience:
+    if oracle != PAID or patience:
         assert len(sizes) == 1, "what is read in no time shares its requests"
     else:
         assert sizes[:3] == [66, 258, 1026]  # whole examples of three labels

@@ -1,0 +1,63 @@
+"""The votes that a free crowd computes are those that it gives when it is asked, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discovery import UNKNOWN
+from models.oracle import ComputesLabels, Feature, Label, OracleError, Verdict
+from models.people.free_crowd import FreeCrowd
+from models.people.simulated import Behaviour
+from tests.support.made import crowd_of, random_truth, texts
+
+EXAMPLES, NAMES = 40, ("a", "b", "c", "d")
+TRUTH = random_truth(EXAMPLES, len(NAMES), seed=2)
+TRUTH[::9, 1] = UNKNOWN
+FEATURES = [Feature("d"), Feature("zebra"), Feature("b", "It is b."), Feature("a")]
+BEHAVIOURS: list[dict[str, Any]] = [
+    {},
+    {"shared": 0.5, "yes_bias": 0.5, "wrong": 0.3, "none": 0.3},  # none of which changes a label
+    {"flip": 0.3},
+    {"refuse": 0.4},
+    {"confused": 0.5},
+    {"flip": 0.3, "refuse": 0.2, "shared": 0.6, "by_example": 0.4, "confused": 0.2, "yes_bias": -0.5},
+]
+
+
+def free(**behaviour: Any) -> FreeCrowd:
+    return FreeCrowd(texts(EXAMPLES), TRUTH, NAMES, seed=4, behaviour=Behaviour(**behaviour))
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+@pytest.mark.parametrize("voter", [0, 2])
+def test_computed_votes_are_the_asked_ones(behaviour: dict[str, Any], voter: int) -> None:
+    crowd = free(**behaviour)
+    examples = texts(EXAMPLES)[::-1]
+    wanted = np.random.default_rng(0).random((EXAMPLES, len(FEATURES))) < 0.7
+    said = crowd.computed_votes(FEATURES, examples, voter, wanted)
+    assert said.chances is None
+    for row, column in np.argwhere(wanted).tolist():
+        [answer] = crowd.ask([Label(FEATURES[column], examples[row], voter)])
+        code = {Verdict.YES: 1, Verdict.NO: 0}.get(answer.verdict, UNKNOWN)
+        assert said.labels[row, column] == code
+        assert said.refused[row, column] == (answer.verdict is Verdict.REFUSED)
+
+
+def test_only_a_free_crowd_computes_labels() -> None:
+    assert isinstance(free(), ComputesLabels)
+    assert not isinstance(crowd_of(TRUTH), ComputesLabels)
+    assert Behaviour().is_free
+    assert not Behaviour(price=1).is_free
+    assert not Behaviour(latency=0.01).is_free
+
+
+@pytest.mark.parametrize("behaviour", [{}, {"flip": 0.3}])
+def test_an_example_that_the_truth_lacks_is_an_error_unless_no_feature_is_known(behaviour: dict[str, Any]) -> None:
+    crowd, examples = free(**behaviour), texts(EXAMPLES + 1)
+    wanted = np.ones((len(examples), 1), np.bool_)
+    with pytest.raises(OracleError, match="'e40' is not in the truth"):
+        crowd.computed_votes([Feature("a")], examples, 0, wanted)
+    assert (crowd.computed_votes([Feature("zebra")], examples, 0, wanted).labels == UNKNOWN).all()
