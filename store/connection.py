@@ -113,6 +113,8 @@ def _sqlite(path_text: str, name: str, library: ModuleType, keep_journal: bool) 
         ) from error
     if path.is_dir():
         raise StoreError(f"store {name} is a folder: give a file in it, such as {path.name}/store.sqlite")
+    if path.exists() and not path.is_file():
+        raise StoreError(f"store {name} is a device or a pipe, which keeps nothing: give a file such as store.sqlite")
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         module=library,
