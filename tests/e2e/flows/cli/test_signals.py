@@ -88,6 +88,17 @@ class Ended(NamedTuple):
     errors: list[str]
 
 
+@pytest.fixture(autouse=True)
+def _no_signal_is_ignored() -> Iterator[None]:
+    """As those are that a test run has which was started by `nohup` or with `&`."""
+    ignored = [how for how in STATUS if signal.getsignal(how) is signal.SIG_IGN]
+    for how in ignored:
+        signal.signal(how, signal.SIG_DFL)
+    yield
+    for how in ignored:
+        signal.signal(how, signal.SIG_IGN)
+
+
 @dataclass
 class Command:
     """A command in a process of its own, with folders of its own."""
