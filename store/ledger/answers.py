@@ -175,9 +175,12 @@ class KeptAnswers(RunRepository):
         run = self._runs.find(connection, run_id)
         locked_balance(connection, run.scope)  # no answer is paid for meanwhile
         found = find_packed(connection, keys)
+        totals, new = dict[Line, Counter[str]](), 0
         for one in note_packed_uses(connection, run.run, run.scope, found):
             cached = {"cached_calls": one.calls, "cached_worth": one.worth}
-            book_sums(connection, {run.scope: Balance(kept=one.new)}, {(run.run, one.oracle, one.kind): cached})
+            totals.setdefault((run.run, one.oracle, one.kind), Counter()).update(cached)
+            new += one.new
+        book_sums(connection, {run.scope: Balance(kept=new)}, totals)
         used = sorted({key for key in keys if key not in found})
         if used:
             count_uses(connection, run.run, run.scope, used)
