@@ -165,7 +165,7 @@ class _Compiled(NamedTuple):
         text = _NAMED.sub("%s", str(compiled))
         names = compiled.positiontup or _NAMED.findall(str(compiled))
         types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in names}
-        arrays = ", ".join(f"%s::{kind.compile(dialect=dialect)}[]" for kind in types.values())
+        arrays = ", ".join(f"%s::{kind.compile(dialect=dialect)}[]" for kind in map(types.__getitem__, names))
         of_arrays = f"{text.partition(' VALUES ')[0]} SELECT * FROM unnest({arrays})"  # noqa: S608 (placeholders)
         return cls(text, [(name, types[name].bind_processor(dialect)) for name in names], of_arrays)
 

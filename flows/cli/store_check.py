@@ -101,7 +101,7 @@ def _open_to_others(store: Store) -> str:
 def _problems_of(one: StoredAnswer, answer: dict[str, Any] | None, keys: _Keys) -> Iterator[tuple[str, str]]:
     if not one.is_unaltered:
         yield "altered", "question, answer or cost is not what was written"
-    identity, question = _read_identity(one.identity), _read(one.question)
+    identity, question = _read_exactly(one.identity), _read(one.question)
     if identity is None or identity_digest_of(one.oracle, one.identity) != one.identity_digest:
         yield "altered oracle", f"the description of {one.oracle} is not what was written"
     if identity is None or question is None or answer is None:
@@ -150,13 +150,13 @@ def _read(text: str) -> dict[str, Any] | None:
     try:
         value = orjson.loads(text)
     except ValueError:
-        return _read_identity(text)
+        return _read_exactly(text)
     return value if isinstance(value, dict) else None
 
 
 @lru_cache(maxsize=256)
-def _read_identity(text: str) -> dict[str, Any] | None:
-    """Most answers share theirs. Its numbers may be longer than orjson reads them."""
+def _read_exactly(text: str) -> dict[str, Any] | None:
+    """For what orjson cannot read, and for identities: they may hold longer numbers, and most answers share theirs."""
     try:
         value = json.loads(text)
     except ValueError:

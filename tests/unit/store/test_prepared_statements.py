@@ -27,7 +27,7 @@ def row(scope: str, spent: int) -> dict[str, object]:
     return {"kept": 0, "reserved": 0, "spent": spent, "scope": scope}  # in another order than the columns
 
 
-def test_values_reach_their_columns_by_name_and_rows_are_counted(connection: Connection) -> None:
+def test_values_reach_their_columns_by_name(connection: Connection) -> None:
     PreparedStatement(ADD).write_all(connection, [row("a", 1), row("b\0", 2)])
     spent = PreparedStatement(select(scopes.c.spent).where(scopes.c.scope == bindparam("of")))
     assert spent.rows(connection, {"of": "b\0"}) == [(2,)], "escaped as the column does it, both times"
