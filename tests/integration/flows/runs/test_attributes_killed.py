@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -67,8 +68,10 @@ def test_a_paid_server_is_not_asked_again_for_what_was_kept(tmp_path: Path, monk
     with FakeOpenAI(Mind([*HAIR, *TOP])) as server:
         oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=1,1&concurrency=2"
         run = run_of(tmp_path / "world", oracle)
+        server.abilities = replace(server.abilities, latency=0.3)  # what arrived is committed before more arrives
         kill_flows("attributes", str(run.folder), "--budget", "20", killed_by=(AFTER_ANSWERS, "12", "0"))
         charged = len(server.book)
+        server.abilities = replace(server.abilities, latency=0.0)
         with Store.open(str(tmp_path / "world" / "store.sqlite")) as store:
             committed = store.answers.count()
         assert 12 <= committed <= charged
