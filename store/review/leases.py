@@ -231,21 +231,25 @@ def is_available(one_queue: bool) -> ColumnElement[bool]:
 
 
 @cache
-def _answerable(one_queue: bool, one_page: bool, most: int) -> Select[Any]:
+def _answerable(one_queue: bool, one_page: bool, most: int, skip_locked: bool = True) -> Select[Any]:
     """Questions that the person has neither answered nor skipped, the most urgent first."""
     query = select(*ASKED).where(is_available(one_queue), NOT_SEEN).order_by(items.c.priority.desc(), items.c.id)
     if one_page:
         query = query.where(items.c.page == bindparam("on_page"))
     # A planner that does not know how few are wanted sorts them all.
     few: BindParameter[int] = bindparam(None, most, literal_execute=True)
-    return query.limit(few).with_for_update(of=items, skip_locked=True)
+    return query.limit(few).with_for_update(of=items, skip_locked=skip_locked)
 
 
 def _choose(connection: Connection, person: int, terms: LeaseTerms, now: float) -> list[Row[Any]]:
-    """The most urgent question and those that may share its page, locked; those locked by others are left out."""
+    """The most urgent question and those that may share its page, locked. Those locked by others are left out, unless
+    there are no more: they may have a place left."""
     one_queue = terms.queue is not None
     values = {"person": person, "now": now} | ({"queue": terms.queue} if one_queue else {})
-    first = connection.execute(_answerable(one_queue, False, 1), values).one_or_none()
+    first = (
+        connection.execute(_answerable(one_queue, False, 1), values).one_or_none()
+        or connection.execute(_answerable(one_queue, False, 1, skip_locked=False), values).one_or_none()
+    )
     if first is None or not first.page:
         return [] if first is None else [first]
     same_page = _answerable(one_queue, True, terms.page_size)

@@ -6,9 +6,10 @@ import threading
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from store import Store, StoreError
-from store.review.items import ReviewQuestion
+from store.review.items import ReviewQuestion, items
 from store.review.leases import LeasedQuestion, LeaseTerms
 from store.review.queue import Queue
 from tests.integration.conftest import Clock
@@ -218,6 +219,21 @@ def test_people_who_ask_at_once_never_get_the_same_place(store: Store) -> None:
     for ask in asks:
         by = votes_of(queue, ask)
         assert len(by) == len(set(by)) == 2
+
+
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)  # SQLite locks no single question
+def test_a_question_that_another_person_is_just_given_is_waited_for(store: Store) -> None:
+    queue, shown = store.queue, list[LeasedQuestion]()
+    queue.items.enqueue([label(1, votes=2)])
+    who = person(queue, "ann")
+    asking = threading.Thread(target=lambda: shown.extend(queue.leases.next_page(who, SMALL)))
+    with store.engine.begin() as other:
+        other.execute(select(items).with_for_update())
+        asking.start()
+        asking.join(0.3)
+        assert asking.is_alive()
+    asking.join()
+    assert [one.question["example"] for one in shown] == ["d1"]
 
 
 def test_a_suspended_run_is_ready_once_all_its_questions_are_answered(store: Store) -> None:
