@@ -76,6 +76,9 @@ def curate(run: Run, request: CurationRequest, display: Display = SILENT) -> Cur
     except RunError:  # others may have changed it since it was looked at: that is reported then
         refuse_stale(read_log(run.folder), request.seen)
         raise
+    if request.action == "duplicates" and not change.gone:
+        none = "no feature repeats another: `features RUN list` shows all, and merge joins any two"
+        return CurationResult(_described(change, None) | {"done": False}, [none])
     asks = [ask for ask in change.asks if ask.ids] if request.ask else []
     if not asks:
         return _change(run, request, change, None, display)

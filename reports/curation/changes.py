@@ -153,8 +153,6 @@ def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
 def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Make one feature of each and of those that repeat it; labels that it lacks are taken from them, none is asked."""
     into: dict[str, list[str]] = arguments.get("into") or _repeated(findings)
-    if not into:
-        raise RunError("no feature repeats another: `features RUN list` shows all, and merge joins any two")
     gone = [name for others in into.values() for name in others]
     new: dict[int, list[Found]] = {place_of(findings, name): [] for name in gone}
     for first, others in into.items():

@@ -18,6 +18,7 @@ from flows.errors import UsageError
 from flows.runs import export
 from flows.runs.curate import CurationRequest, curate
 from models.oracle import BudgetExhausted
+from reports.curation import read_log
 from reports.finished_run import Run
 from reports.run.files import RunError
 from sources import load_dataset
@@ -206,7 +207,9 @@ def test_features_that_repeat_others_are_merged_in_bulk_for_nothing(run: Run) ->
     assert set(merged.features["name"]) == set(run.features["name"]) - set(twins["name"])
     for first, others in json.loads((run.folder / "curation.jsonl").read_text())["arguments"]["into"].items():
         assert merged.labels[first].notna().sum() >= run.labels[[first, *others]].notna().sum().max()
-    with pytest.raises(RunError, match="no feature repeats another"):
-        curate(merged, CurationRequest("duplicates", []))
+    nothing = curate(merged, CurationRequest("duplicates", [], confirmed=True))
+    assert (nothing.data["done"], nothing.data["gone"]) == (False, [])
+    assert nothing.lines[0].startswith("no feature repeats another")
+    assert len(read_log(run.folder)) == 1
     curate(merged, CurationRequest("undo", []))
     assert len(Run(run.folder).features) == len(run.features)
