@@ -18,6 +18,7 @@ from store.migrations import STEPS
 from tests.corpus.recorded_run import Disabled, crowd, run
 from tests.corpus.replay import HERE, replay
 from tests.support.made import texts
+from tests.support.slow import slow
 
 ROOT = Path(__file__).parents[2]
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati")
@@ -33,7 +34,7 @@ def test_every_released_schema_is_in_the_corpus() -> None:
     assert sorted(path.stem for path in HERE.glob("schema-*.sql")) == sorted(SCHEMAS)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
+@pytest.mark.parametrize("seed", [0, *slow(*range(1, 10))])
 def test_a_replay_asks_nobody_and_gives_the_same_bytes_whatever_the_process_is_like(seed: int) -> None:
     """Another hash seed, order of completion, time zone and locale each time."""
     about = {"PYTHONHASHSEED": str(seed), "TZ": ZONES[seed % len(ZONES)], "LC_ALL": LOCALES[seed % len(LOCALES)]}

@@ -19,6 +19,7 @@ from models.prices import Price
 from store import Store
 from tests.support.fake_openai import CHAT, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS
+from tests.support.slow import slow
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"))
 
@@ -62,7 +63,7 @@ def test_an_enrichment_labels_whole_rows_while_the_budget_lasts_and_goes_on_with
     pd.testing.assert_frame_equal(once.drop(columns="version"), twice.drop(columns="version"))
 
 
-@pytest.mark.parametrize("more", [{}, {"votes": 3}, {"labeller": "same"}])
+@pytest.mark.parametrize("more", [{"votes": 3}, *slow({}, {"labeller": "same"})])
 def test_a_discovery_with_a_small_budget_stops_in_time_and_ends_as_it_would_have(
     server: FakeOpenAI, dataset: Path, tmp_path: Path, more: dict[str, Any]
 ) -> None:

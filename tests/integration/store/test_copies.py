@@ -19,6 +19,7 @@ from flows.__main__ import main
 from store import Store, StoreError
 from store.connection import connect, sqlite_library
 from tests.support.kept_answers import keep
+from tests.support.slow import slow
 from tests.support.store_steps import begin, claim, pay
 
 WAL_ONLY = pytest.mark.skipif(sqlite_library() is sqlite3, reason="Python's own SQLite keeps no WAL journal")
@@ -93,7 +94,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ["costs"],  # reads
         ["review", "invite", "Ann"],  # writes
-        *(pytest.param(more, marks=pytest.mark.slow) for more in (["review", "status"], ["store", "check"])),
+        *slow(["review", "status"], ["store", "check"]),
     ],
 )
 def test_every_command_leaves_one_file(left: Path, tmp_path: Path, command: list[str]) -> None:

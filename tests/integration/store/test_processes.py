@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from store import Store
+from tests.support.slow import slow
 from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +62,7 @@ def test_reservations_started_together_admit_exactly_what_the_budget_holds(store
         assert store.check.problems() == []
 
 
-@pytest.mark.parametrize("processes", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4, 8))])
+@pytest.mark.parametrize("processes", [3, *slow(2, 4, 8)])
 def test_processes_that_want_the_same_keys_pay_each_once(store_url: str, processes: int) -> None:
     got = work_together(store_url, [("share", f"process {n}", 120) for n in range(processes)])
     assert sorted(key for keys in got for key in keys) == sorted(f"key {number}" for number in range(120))

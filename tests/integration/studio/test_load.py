@@ -21,6 +21,7 @@ from store import Store
 from studio.runs.shelf import key_of
 from tests.integration.studio.review.test_load import ask, assert_exact, crowd_of, percentile
 from tests.support.review_site import Visitor, free_port, start_page
+from tests.support.slow import slow
 from tests.support.studio_site import faces_run
 
 NAMES = ["hat", "beard", "glasses"]
@@ -142,6 +143,7 @@ def studio_at_work(
     return slowest
 
 
+@pytest.mark.parametrize("store_url", ["postgresql", *slow("sqlite")], indirect=True)
 def test_two_editors_and_ten_reviewers_at_once_lose_no_update(store_url: str, tmp_path: Path) -> None:
     studio_at_work(store_url, tmp_path, reviewers=10, questions=30, think=0.02, rounds=15)
 

@@ -15,6 +15,7 @@ from flows.discover.price.forecast import DOUBTED
 from models.prices import Price, parse_price
 from tests.support.fake_openai import CHAT, FakeOpenAI, Mind
 from tests.support.made import few_faces
+from tests.support.slow import slow
 
 KEY = "sk-marked-8c1f27d0"
 PRICE = "0.10,0.40"
@@ -49,7 +50,7 @@ def price() -> Price:
 
 
 @pytest.mark.usefixtures("prefect_url")
-@pytest.mark.parametrize("way", ["chat", "provider-batch"])
+@pytest.mark.parametrize("way", ["chat", *slow("provider-batch")])
 def test_features_are_found_and_every_token_is_booked(
     faces: Path, server: FakeOpenAI, tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str
 ) -> None:

@@ -13,6 +13,7 @@ from flows.__main__ import main
 from store import Store
 from tests.support.killed import AFTER_ANSWERS, kill_flows, start_flows
 from tests.support.made import few_faces
+from tests.support.slow import slow
 
 PRICE_MICRO = 1000
 OPTIONS = [
@@ -42,9 +43,7 @@ def finish(process: subprocess.Popen[str]) -> dict[str, float]:
     return summary
 
 
-@pytest.mark.parametrize(
-    ("kills", "faces"), [(1, 30), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((3, 50), (10, 100)))]
-)
+@pytest.mark.parametrize(("kills", "faces"), [(1, 30), *slow((3, 50), (10, 100))])
 def test_killed_again_and_again_it_ends_like_an_undisturbed_run_and_pays_nothing_twice(
     kills: int, faces: int, prefect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,10 +23,11 @@ from tasks.label import label_batch
 from tasks.publish import publish_enrichment
 from tests.support.comparisons import write_votes
 from tests.support.fake_openai import BATCHES, CHAT, DECISIONS, LABELS, Abilities, FakeOpenAI, examples
+from tests.support.slow import slow
 
 WORDS = list(examples.WORDS)
 PRICE = "0.15,0.60"
-WAYS = ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
+WAYS = ["chat", *slow("decisions", "batch")]
 Printed = pytest.CaptureFixture[str]
 
 

@@ -14,6 +14,7 @@ from flows.discover.settings import DiscoverSettings
 from models.prices import parse_price
 from tests.support.fake_openai import CHAT, FAILURES, REPEATS, SPOILERS, USAGES, Abilities, BatchManners, FakeOpenAI
 from tests.support.fake_openai.examples import WORDS, texts_table
+from tests.support.slow import slow
 
 BAD = 0.3
 PRICE = "0.15,0.60"
@@ -74,9 +75,7 @@ def test_with_three_replies_in_ten_bad_the_labels_are_those_of_a_good_server(
     assert bad.recorded.cost == server.spent(parse_price(PRICE))
 
 
-@pytest.mark.parametrize(
-    "way", ["chat", *(pytest.param(way, marks=pytest.mark.slow) for way in ("decisions", "batch"))]
-)
+@pytest.mark.parametrize("way", ["chat", *slow("decisions", "batch")])
 def test_usage_that_cannot_be_believed_changes_no_label_and_is_booked_above_what_was_reported(
     server: FakeOpenAI, dataset: Path, tmp_path: Path, way: str
 ) -> None:

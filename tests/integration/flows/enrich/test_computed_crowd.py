@@ -22,6 +22,7 @@ from models.people.simulated import Behaviour
 from sources import Example, iter_examples
 from store import Store
 from tests.support.growing_worlds import World, night, table
+from tests.support.slow import slow
 from tests.support.telling_worlds import TellingWorld
 
 ERRING = "simulated?flip=0.2&refuse=0.15&shared=0.5&by_example=0.3&confused=0.2&yes_bias=0.4"
@@ -90,7 +91,7 @@ class OneSided(World):
         return [1 for _ in super().truth(name)]
 
 
-@pytest.mark.parametrize("votes", [1, 3])
+@pytest.mark.parametrize("votes", [3, *slow(1)])
 @pytest.mark.parametrize("oracle", ["simulated", "simulated?flip=0.3", "simulated?refuse=0.3", ERRING])
 @pytest.mark.parametrize("made", [World, Gaps, OneSided])
 def test_what_is_computed_is_what_is_asked(

@@ -17,6 +17,7 @@ from store import Store
 from tests.support.made import texts
 from tests.support.review_crowd import Crowd
 from tests.support.review_site import free_port, start_page
+from tests.support.slow import slow
 
 VOTES = 3
 
@@ -93,6 +94,7 @@ def many_people_at_once(url: str, people: int, questions: int, think: float, com
     return slowest
 
 
+@pytest.mark.parametrize("store_url", ["postgresql", *slow("sqlite")], indirect=True)
 def test_several_people_at_once_fill_every_place_exactly(store_url: str) -> None:
     many_people_at_once(store_url, people=6, questions=30, think=0.02)
 
@@ -109,10 +111,8 @@ def test_fifty_people_who_come_at_the_same_moment_and_never_think_are_served_as_
     assert many_people_at_once(store_url, people=50, questions=2000, think=0.0) < 1.0
 
 
-@pytest.mark.parametrize(
-    ("people", "questions", "kills"),
-    [(6, 60, (40,)), pytest.param(50, 2000, (1500, 4000), marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("store_url", ["postgresql", *slow("sqlite")], indirect=True)
+@pytest.mark.parametrize(("people", "questions", "kills"), [(6, 60, (40,)), *slow((50, 2000, (1500, 4000)))])
 def test_a_page_that_is_killed_and_restarted_loses_no_acknowledged_answer(
     store_url: str, people: int, questions: int, kills: tuple[int, ...]
 ) -> None:
