@@ -17,7 +17,8 @@ from tests.support.store_steps import PRICE, SCOPE, begin, claim, record
 from tests.support.stored_answers import every_charge
 
 LABELS = [f"{16 * '0'}{letter * 48}" for letter in "0123456789"]
-OTHER = "another scope"
+OF_ANOTHER_EXAMPLE = [f"{16 * '1'}{key[16:]}" for key in LABELS]
+OTHER, EARLIER = "another scope", "an earlier one"
 
 
 @pytest.fixture
@@ -27,8 +28,12 @@ def url(postgres: PostgresServer) -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
+    """With earlier answers by the same oracle about the same features: whoever writes these first has others wait."""
     with Store.open(url) as opened:
         begin(opened)
+        begin(opened, "run-0", EARLIER)
+        claim(opened, OF_ANOTHER_EXAMPLE, run_id="run-0", scope=EARLIER, sending=len(LABELS))
+        opened.answers.record("run-0", [record(key, 1) for key in OF_ANOTHER_EXAMPLE])
         yield opened
 
 
@@ -114,7 +119,7 @@ def test_a_claim_that_changes_after_its_answers_were_packed_is_settled_as_it_is_
     assert store.answers.lookup(LABELS) == {key: {"verdict": "theirs" if key in theirs else "mine"} for key in LABELS}
     assert store.check.problems() == []
     assert store.runs.spent(SCOPE) == (PRICE * len(LABELS), 0)
-    assert len(every_charge(store)) == len(LABELS)
+    assert len(every_charge(store)) == len(LABELS) + len(OF_ANOTHER_EXAMPLE)
 
 
 def test_what_is_sent_after_the_answers_of_its_claim_were_packed_stays_sent(

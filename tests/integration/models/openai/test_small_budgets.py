@@ -134,6 +134,7 @@ def lifelike(store: Store) -> Iterator[Callable[[Dataset, Habits], Bench]]:
         one.__exit__(None, None, None)
 
 
+@pytest.mark.parametrize("store_url", ["sqlite", *slow("postgresql")], indirect=True)
 @pytest.mark.parametrize("kind", ["pictures", "texts"])
 def test_a_budget_of_a_few_requests_buys_as_many_labels_for_a_dollar_as_a_large_one(
     lifelike: Callable[[Dataset, Habits], Bench], faces: Dataset, zoo: Dataset, kind: str
