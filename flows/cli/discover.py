@@ -163,12 +163,12 @@ def _lines_of_questions(summary: RunSummary) -> list[str]:
         lines.append(f"{each.features:.1f} features per question, up to {each.most} asked for{money}")
     if (same := summary.same) and same.features:
         lines.append(
-            f"{plural(same.features, 'feature')} of them mean what an earlier one means and do not count, by "
+            f"{plural(same.features, 'feature')} repeated in other words and not counted, by "
             f"{plural(same.asked, 'question')} for {in_usd(micro_of(same.usd))}; `features RUN duplicates` merges them"
         )
     if (looked := summary.looked_at) and looked.features:
         lines.append(
-            f"{looked.features} features were only looked at, which saved {looked.labels_saved:,} labels; "
+            f"{plural(looked.features, 'feature')} only looked at, which saved {looked.labels_saved:,} labels; "
             "`features RUN label NAME` labels one in full"
         )
     return lines

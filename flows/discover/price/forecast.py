@@ -78,6 +78,7 @@ class RunForecast:
     examples: int
     price: PriceRange
     calls: int  # at most
+    compared: int | None = None  # of the examples, where not all are
     kept: int = 0  # answers of an earlier attempt
     plans: tuple[PricedPlan, ...] = ()
     spent: Money = 0  # by earlier attempts
@@ -111,10 +112,15 @@ class RunForecast:
     def __str__(self) -> str:
         return "\n".join([*self.lines(), *map(str, self.plans)])
 
+    @property
+    def described_examples(self) -> str:
+        compared = "" if self.compared is None else f", {self.compared:,} of them compared"
+        return f"{self.examples:,} examples{compared}"
+
     def lines(self) -> list[str]:
         """In words, without the other plans."""
         price, likely, kept = self.price, self.price.likely, f"{self.kept:,} answers are kept"
-        head = f"{self.dataset} ({self.examples:,} examples) with {self.oracle}"
+        head = f"{self.dataset} ({self.described_examples}) with {self.oracle}"
         if not price.most:
             return [f"{head}: up to {self.calls:,} calls, free of charge; {kept}"]
         low, high, most = (about_usd(amount) for amount in (price.low, price.high, price.most))
@@ -143,6 +149,7 @@ class RunForecast:
             "dataset": self.dataset,
             "oracle": self.oracle,
             "examples": self.examples,
+            "compared": self.compared,
             "features": price.features,
             "calls": self.calls,
             "kept": self.kept,
@@ -252,7 +259,8 @@ def forecast_discovery(
     found = RunForecast(
         dataset=prepared.dataset.name,
         oracle=str(oracle.identity) if known else settings.oracle.partition("?")[0],
-        examples=len(prepared.compared),
+        examples=len(prepared.compared) + rest,
+        compared=len(prepared.compared) if rest else None,
         price=price_of(prepared) if is_paid(oracle, prepared.compared) else PriceRange(),
         calls=settings.queries * (1 + prepared.features_each * asked_each * settings.votes) + given.calls,
         given=given,
@@ -298,7 +306,7 @@ def what_is_kept(prepared: Prepared) -> str:
         left += "questions with --queries"
     if expected.kept:
         return f"kept {expected.kept:,} answers, {left}"
-    return f"{expected.examples} examples, {expected.oracle}: {left}"
+    return f"{expected.described_examples}, {expected.oracle}: {left}"
 
 
 def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
