@@ -80,7 +80,7 @@ class CuratedRun(RunFolder):
         """The features with their labels, votes and questions."""
         changes, corrections = effective(self.log), self.corrections
         findings = _applied(corrected(self.discovered, corrections), changes, corrections, self.folder)
-        return _with_twins(findings) if changes or corrections else findings
+        return _with_twins(findings, self.discovered) if changes or corrections else findings
 
     @cached_property
     def discovered(self) -> Findings:
@@ -202,10 +202,12 @@ def _noted(found: list[Found], before: Findings, entry: Entry) -> list[Found]:
     ]
 
 
-def _with_twins(findings: Findings) -> Findings:
-    """A change may have given a feature a twin or taken it; what discover found is kept while the other is there."""
-    names = names_of(findings.found)
-    twins = twins_of(names, list(findings.matrix[:, findings.working]))
+def _with_twins(findings: Findings, discovered: Findings) -> Findings:
+    """A change may have given a feature a twin or taken it; what discover found is kept while the other is there, and
+    of two features that are as it left them it has judged."""
+    names, before = names_of(findings.found), {one.name: one.labels for one in discovered.found}
+    judged = [one.name in before and np.array_equal(one.labels, before[one.name]) for one in findings.found]
+    twins = twins_of(names, list(findings.matrix[:, findings.working]), judged)
     kept = {start + name for name in names for start in (SAME, COMPLEMENT)}
     found = [
         replace(feature, twin=twin or (feature.twin if feature.twin in kept else ""))

@@ -36,6 +36,18 @@ def test_features_and_labels_are_the_curated_ones(run: Run) -> None:
     pd.testing.assert_series_equal(changed.labels["bee"], run.labels["b"], check_names=False)
 
 
+def test_features_that_discover_told_apart_are_no_twins_because_another_one_changed(tmp_path: Path) -> None:
+    matrix = random_matrix(4, 60, unknown=0.0)
+    matrix[1] = matrix[0]
+    run = make_run(tmp_path / "run", str(tmp_path / "none"), [f"e{n}" for n in range(60)], [*"abcd"], matrix)
+    told_apart = pd.read_csv(run.folder / "features.csv").assign(twin="")  # as where a model says that they differ
+    told_apart.to_csv(run.folder / "features.csv", index=False)
+    changed = record_change(Run(run.folder), plan_change(Run(run.folder), "drop", {"names": ["d"]}))
+    assert changed.features["twin"].tolist() == ["", "", ""]
+    changed = record_change(changed, plan_change(changed, "rename", {"name": "b", "to": "bee"}))
+    assert changed.features["twin"].tolist() == ["", "same as a", ""], "under another name nobody has judged it"
+
+
 def test_undo_brings_everything_back_one_step_at_a_time(run: Run) -> None:
     first = record_change(run, plan_change(run, "rename", {"name": "b", "to": "bee"}))
     second = record_change(first, plan_change(first, "drop", {"names": ["a"]}))
