@@ -80,7 +80,8 @@ class TerminalDisplay(Display):
 
 
 class JsonDisplay(Display):
-    """Every line is a JSON object with time, level and message; progress has its numbers beside."""
+    """Every line is a JSON object with time, level and message; progress has its numbers beside. What is for the log of
+    a run alone is said too."""
 
     def __init__(self) -> None:
         self._total: int | None = None
@@ -108,3 +109,7 @@ class JsonDisplay(Display):
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             log_line("info", detail)
+
+    def log(self, *lines: str) -> None:
+        for line in lines:
+            log_line("info", line)

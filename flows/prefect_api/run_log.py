@@ -30,6 +30,10 @@ class RunLog(Display):
         self._counted, self._last = "", time.monotonic()
 
     def log(self, *lines: str) -> None:
+        self._shown.log(*map(clean, lines))
+        self._write(*lines)
+
+    def _write(self, *lines: str) -> None:
         if self._log is None or self._is_lost():
             return
         for line in lines:
@@ -37,11 +41,11 @@ class RunLog(Display):
 
     def say(self, message: str) -> None:
         self._shown.say(message)
-        self.log(message)
+        self._write(message)
 
     @contextmanager
     def waiting(self, message: str) -> Iterator[None]:
-        self.log(f"{message} …")
+        self._write(f"{message} …")
         with self._shown.waiting(message):
             yield
 
@@ -65,4 +69,4 @@ class RunLog(Display):
     def _log_now_and_then(self, line: str) -> None:
         if time.monotonic() - self._last >= MINUTE:
             self._last = time.monotonic()
-            self.log(line)
+            self._write(line)

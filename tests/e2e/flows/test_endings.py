@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -98,8 +99,12 @@ def test_a_used_up_budget_is_its_own_state_status_and_event(
     assert any(one["id"] == f"prefect.flow-run.{run_of(state)}" for one in map(_resource, event["related"]))
     words = ["enrich", world.spec, "--features", world.features, "--oracle", dear["oracle"], "--budget", "0.05"]
     places = ["--store", str(world.folder / "other.sqlite"), "--out", str(world.folder / "other")]
-    assert main([*words, *places]) == BUDGET.status
-    assert "raise --budget" in capsys.readouterr().out
+    assert main([*words, *places, "--log", "json"]) == BUDGET.status
+    printed = capsys.readouterr()
+    assert "raise --budget" in printed.out
+    said = [json.loads(line)["message"] for line in printed.err.splitlines()]
+    for wanted in ("starts: ", "plan: 3 features", f"ends as {BUDGET.name}"):
+        assert sum(line.startswith(wanted) for line in said) == 1, said
 
 
 def _resource(related: dict[str, str]) -> dict[str, str]:
