@@ -18,10 +18,12 @@ from models.predicted import (
     LabelPool,
     NoVectors,
     PredictedLabels,
+    VectorSource,
     embedder_of,
     groups_of,
     label_pool,
     log_odds,
+    may_predict,
     mean_chances,
     random_order,
 )
@@ -93,14 +95,14 @@ def predict_rest(
     known = np.stack([progress.known[place].labels for place in places], axis=1)
     try:
         with prepared.display.waiting("predicting labels, or asking where that is not certified"):
-            made, embedder = asking.predict(known, first)
+            made, embedder, by = asking.predict(known, first)
     except (_Stopped, OracleUnavailable) as stopped:
         progress.stop(stopped.error if isinstance(stopped, _Stopped) else stopped)
         return ballots, None
     shape = (len(prepared.rest), len(ballots))
     labels, chances = np.full(shape, UNKNOWN, np.int8), np.full(shape, np.nan)
     labels[:, places], chances[:, places] = made.labels[len(known) :], made.chances[len(known) :]
-    features, by = [ballot.feature for ballot in ballots], prepared.settings.cheap or ""
+    features = [ballot.feature for ballot in ballots]
     rest = PredictedRest(features, places, labels, chances, made, embedder, by)
     not_compared = np.setdiff1d(np.arange(len(prepared.dataset.examples)), prepared.rows)
     for place, one in enumerate(prepared.given):  # the first of the features
@@ -125,16 +127,20 @@ class _RestAsking:
         self._examples: tuple[Example, ...] = (*prepared.compared, *prepared.rest)
         self._compared, self._on_answer = len(prepared.compared), on_answer
 
-    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str]:
+    def predict(self, known: NDArray[np.int8], first: Oracle | None) -> tuple[PredictedLabels, str, str]:
+        """And by what: an embedder, and who answered first."""
         settings, examples = self._settings, self._examples
-        cache = Environment.read().cache / "embeddings"
-        alone = first is not None and settings.embedder is None  # the cheaper model's answers are all that is used
-        source = NoVectors() if alone else embedder_of(settings.embedder, examples, cache)
+        promise, labelled = settings.promise_at(settings.agree or 1.0), int((known != UNKNOWN).any(axis=1).sum())
+        source: VectorSource = NoVectors()
+        if not may_predict(len(examples), promise, known=labelled):
+            first = None
+        elif first is None or settings.embedder is not None:  # else the cheaper model's answers are all that is used
+            source = embedder_of(settings.embedder, examples, Environment.read().cache / "embeddings")
         order, vectors = random_order(examples, settings.seed), source.vectors(examples)
         odds = self._first_odds(first) if first is not None else None
         pool = LabelPool(vectors, order, len(self._features), examples[0].image is not None, odds)
-        promise = settings.promise_at(settings.agree or 1.0)
-        return label_pool(pool, self._ask, promise, known=known, leave=settings.leaves), source.name
+        made = label_pool(pool, self._ask, promise, known=known, leave=settings.leaves)
+        return made, source.name, "" if first is None else settings.cheap or ""
 
     def _first_odds(self, first: Oracle) -> NDArray[np.float64]:
         cells = np.ones((len(self._examples), len(self._features)), np.bool_)

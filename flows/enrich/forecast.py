@@ -109,6 +109,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
         pricing = _Pricing(settings, folder, oracle, store, parts, made, display)
         price, assumed = pricing.price(settings.agree)
         others = tuple(pricing.plans()) if plans else ()
+        asked = ((settings.votes, parts), (1, pricing.labelled_first(settings.agree)))
     known = is_known(oracle)
     scope = settings.scope(out.place, oracle.identity.to_json(), table.meaning.version) if known else ""
     spent, _ = store.runs.spent(scope) if known else (0, 0)
@@ -117,7 +118,7 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
         oracle=settings.oracle.partition("?")[0],
         examples=sum(part.count for part in parts),
         price=price,
-        calls=(settings.votes + (settings.cheap is not None)) * sum(part.count * len(part.features) for part in parts),
+        calls=sum(votes * part.count * len(part.features) for votes, some in asked for part in some),
         plans=others,
         spent=spent,
         assumed=assumed,
@@ -143,11 +144,17 @@ class _Pricing:
             shares = self._shares(pool, agree) if agree is not None else None
             total += self._of(pool, settings.votes, self.oracle, shares) + self._of_values(pool)
             words += [shares.words(agree)] if shares and agree is not None else []
-        if settings.cheap is not None:
+        if settings.cheap is not None and (pools := self.labelled_first(agree)):
             first, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", self.display)
-            total += sum((self._of(pool, 1, first, None) for pool in self.pools), PriceRange())
-            words += [f"{settings.cheap.partition('?')[0]} labels everything first"] if self.pools else []
+            total += sum((self._of(pool, 1, first, None) for pool in pools), PriceRange())
+            words.append(f"{settings.cheap.partition('?')[0]} labels everything first")
         return total, "; ".join(words)
+
+    def labelled_first(self, agree: float | None) -> list[_Counted]:
+        """The pools that a cheaper oracle labels: those of which anything may be predicted."""
+        if agree is None or self.settings.cheap is None:
+            return []
+        return [pool for pool in self.pools if self._shares(pool, agree).saves]
 
     def _of_values(self, pool: _Counted) -> PriceRange:
         """Of values of attributes, as far as labels leave them open: as often as in the run that has the attributes."""

@@ -24,6 +24,7 @@ from models.predicted import (
     VectorSource,
     embedder_of,
     label_pool,
+    may_predict,
     random_order,
 )
 from reports.run import replace_file
@@ -105,8 +106,11 @@ class Predictor:
     ) -> Prediction:
         """Raises ExampleChanged where a picture is gone, and whatever `ask` raises."""
         state, kept = self._read(features)
-        alone = first is not None and self.settings.embedder is None  # the cheaper model's answers are all that is used
-        source = NoVectors() if alone else embedder_of(self.settings.embedder, examples, self.cache, state)
+        source: VectorSource = NoVectors()
+        if not may_predict(len(examples), self.promise, kept=kept is not None):
+            first = None
+        elif first is None or self.settings.embedder is not None:  # else the cheaper model's answers are all there is
+            source = embedder_of(self.settings.embedder, examples, self.cache, state)
         order = random_order(examples, self.settings.seed)
         odds = first(examples, features) if first is not None else None
         whole_rows = examples[0].image is not None
@@ -114,7 +118,8 @@ class Predictor:
         if kept is not None and kept.classifiers.weights.shape != (pool.features, pool.vectors.shape[1]):
             kept = None
         result = label_pool(pool, ask, self.promise, kept, leave=self.settings.leaves)
-        made = Prediction(features, result, source.name, len(examples), self.settings.cheap or "")
+        by = "" if first is None else self.settings.cheap or ""
+        made = Prediction(features, result, source.name, len(examples), by)
         self.made.append(made)
         if result.kept is not None and result.learned_anew:
             self._keep(features, source, result.kept)

@@ -40,6 +40,11 @@ def asked_in_full(pool: int, promise: Promise, *, known: int = 0, kept: bool = F
     return max(0, learned - unsure - known) + unsure + sampled
 
 
+def may_predict(pool: int, promise: Promise, *, known: int = 0, kept: bool = False) -> bool:
+    """Whether there are so many examples that `label_pool` may predict any."""
+    return asked_in_full(pool, promise, known=known, kept=kept) < pool - known
+
+
 def label_pool(
     pool: LabelPool,
     ask: Ask,

@@ -208,7 +208,11 @@ def price_of(prepared: Prepared) -> PriceRange:
     if shares is None:
         return full
     total = predicted_range(full, predict, shares, prepared.oracle, measured, weight=weight)
-    return total if prepared.cheap is None else total + _price_of_first(sampled, prepared.cheap, full.features, weight)
+    return (
+        total
+        if prepared.cheap is None or not shares.saves
+        else total + _price_of_first(sampled, prepared.cheap, full.features, weight)
+    )
 
 
 def _price_of_first(sampled: Prepared, cheap: Oracle, features: int, weight: Callable[[Example], float]) -> PriceRange:
@@ -273,7 +277,8 @@ def forecast_discovery(
 
 
 def _assumed(settings: DiscoverSettings, shares: AskedShares) -> str:
-    first = f"; {settings.cheap.partition('?')[0]} labels everything first" if settings.cheap else ""
+    labels_first = settings.cheap if shares.saves else None
+    first = f"; {labels_first.partition('?')[0]} labels everything first" if labels_first else ""
     return shares.words(settings.agree or 0.0) + first
 
 

@@ -63,7 +63,9 @@ def test_a_cheaper_oracle_that_labels_first_is_part_of_the_price(world: TellingW
         places = {"store": str(world.folder / "store.sqlite"), "out": str(world.folder / "out")}
         return forecast_enrichment(EnrichSettings.model_validate(given | places | more)).price.likely.cost
 
-    assert price(cheap="simulated?price=0.0001&flip=0.05") - price() == 3 * ROWS * LABEL // 10
+    cheap = "simulated?price=0.0001&flip=0.05"
+    assert price(cheap=cheap) - price() == 3 * ROWS * LABEL // 10
+    assert price(cheap=cheap, agree=0.99) == price(agree=0.99), "too few for that: it is not asked"
 
 
 def prepared(world: TellingWorld, **more: Any) -> Prepared:

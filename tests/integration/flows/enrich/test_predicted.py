@@ -167,6 +167,14 @@ def test_a_cheaper_oracle_labels_first_and_the_dear_one_where_that_is_not_enough
         assert not here.any() or (labels[trait] == true[trait])[here].mean() >= 0.9
 
 
+def test_a_cheaper_oracle_is_not_asked_where_the_examples_are_too_few_to_predict_any(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 100)
+    summary = night(world, agree=0.9, cheap="simulated?flip=0.02&price=0.00001")
+    (made,) = summary["predictions"]
+    assert (made["first"], made["predicted_labels"], summary["paid_calls"]) == ("", 0, 300)
+    assert "100 examples are too few to predict any: all were asked" in EnrichSummary.model_validate(summary).lines()
+
+
 class PartlyTold(TellingWorld):
     unnamed = ("red",)
 
