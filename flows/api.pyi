@@ -181,7 +181,7 @@ def rediscover(
     votes: int = ...,
     table: str | Path,
     queries: int = ...,
-    examples: int = ...,
+    examples: int | None = ...,
 ) -> pd.DataFrame: ...
 def report(
     run: Run | Path | str,

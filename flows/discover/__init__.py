@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from flows import on_first_use
-from flows.discover.settings import OF_THE_STRATEGY, SUBSET, DiscoverSettings
+from flows.discover.settings import OF_THE_STRATEGY, SUBSET, WORKING_SET, DiscoverSettings
 
 if TYPE_CHECKING:
     from flows.discover.findings import Finding, StopReason

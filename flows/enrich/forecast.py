@@ -15,7 +15,6 @@ from flows.discover import (
     PROVIDER_BATCH,
     SAMPLE,
     AskedShares,
-    Limits,
     Loop,
     Measuring,
     PricedPlan,
@@ -36,7 +35,7 @@ from flows.enrich.batches import Batch, BatchLabels, Labeller, Resources, open_o
 from flows.enrich.checks import check
 from flows.enrich.flow import next_meaning, table_folder
 from flows.enrich.predict import Predictor
-from flows.enrich.rediscover import sample_of
+from flows.enrich.rediscover import limits_of, sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
@@ -246,13 +245,14 @@ def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]
 def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:
     oracle, _ = open_oracle(settings, "", display)
     with display.waiting(f"reading {settings.dataset} and working out the price"):
-        examples, _ = sample_of(settings, read_table(table_folder(settings.table, writable=False).path))
+        table = read_table(table_folder(settings.table, writable=False).path)
+        examples, _ = sample_of(settings, table, oracle)
         sample = draw(examples, SAMPLE)
         form, weight = Comparison(Kind.TWO_OF_THREE, (0, 1, 2)), len(examples) / len(sample)
 
         def rehearse(rehearsal: RehearsedOracle) -> int:
             panel, questions = Panel(rehearsal, sample, settings.votes), RandomQuestions(form, len(sample))
-            loop = Loop(questions, sample, Limits(settings.queries), panel.compare, panel.label)
+            loop = Loop(questions, sample, limits_of(settings, oracle), panel.compare, panel.label)
             return len(loop.run().findings)
 
         paid = is_paid(oracle, sample)

@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import State
 
 from discovery import Labels, find_twin
 from discovery.strategies import adaptive_triple
-from flows.discover import Finding, Limits, Loop, StopReason
+from flows.discover import SUBSET, WORKING_SET, Finding, Limits, Loop, StopReason
 from flows.enrich.batches import open_oracle
 from flows.enrich.flow import table_folder
 from flows.enrich.settings import RediscoverSettings
@@ -22,7 +22,7 @@ from flows.oracle_specs import deciding
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow
 from flows.progress import SILENT, Display, recorded_run, recording
 from flows.reviewing import suspend
-from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd
+from models import AnswersPending, Oracle, Panel, connect, digest_of, in_usd, rows_save
 from reports.enrichment import GrowingTable, read_table
 from reports.run import RunError, defuse, replace_file
 from sources import Example, iter_examples, name_of
@@ -30,6 +30,7 @@ from store import Store
 from tasks import elicit, label, probed, publish
 
 PROPOSALS = "proposals.csv"
+TOGETHER = 4  # questions whose features are labelled together, where that costs less
 COLUMNS = ("name", "definition", "share", "question", "examples")
 
 
@@ -78,10 +79,10 @@ def rediscover_with(
     out = table_folder(settings.table)
     folder = out.path
     table = read_table(folder)
-    examples, known = sample_of(settings, table)
     asked = deciding(settings.briefed(settings.oracle))
     purpose = digest_of(["rediscover", out.place, asked, table.meaning.version])
     oracle, store = open_oracle(settings, purpose, display)
+    examples, known = sample_of(settings, table, oracle)
     connect(oracle)
     scope = digest_of(["rediscover", out.place, oracle.identity.to_json(), table.meaning.version])
     name = name_of(settings.dataset)
@@ -93,7 +94,8 @@ def rediscover_with(
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
-        loop = Loop(strategy, examples, Limits(settings.queries), partial(compare, panel), partial(label, panel))
+        asking = (limits_of(settings, oracle), partial(compare, panel), partial(label, panel))
+        loop = Loop(strategy, examples, *asking)
         with display.counting(settings.queries, "queries"):
             try:
                 progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))
@@ -111,11 +113,18 @@ def rediscover_with(
     return Rediscovered(rows, str(progress.stopped), progress.message)
 
 
-def sample_of(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[Example], dict[str, Labels]]:
+def limits_of(settings: RediscoverSettings, oracle: Oracle) -> Limits:
+    return Limits(settings.queries, TOGETHER if rows_save(oracle) else 1)
+
+
+def sample_of(
+    settings: RediscoverSettings, table: GrowingTable, oracle: Oracle
+) -> tuple[list[Example], dict[str, Labels]]:
     """Examples that the table has labelled, drawn at random in one pass, and what it says of them."""
     if not table.meaning.columns:
         raise RunError(f"{settings.table} holds no table: label the data set with `python -m flows enrich` first")
     rng = np.random.default_rng(settings.seed)
+    size = settings.examples or (WORKING_SET if rows_save(oracle) else SUBSET)
     chosen: list[Example] = []
     seen = 0
     for found in iter_examples(
@@ -124,8 +133,8 @@ def sample_of(settings: RediscoverSettings, table: GrowingTable) -> tuple[list[E
         if not isinstance(found, Example) or table.row(found.id) is None:
             continue
         seen += 1
-        place = len(chosen) if len(chosen) < settings.examples else int(rng.integers(seen))
-        if place < settings.examples:
+        place = len(chosen) if len(chosen) < size else int(rng.integers(seen))
+        if place < size:
             chosen[place : place + 1] = [found]
     if len(chosen) < 3:
         raise RunError(f"{settings.table} has labelled {len(chosen)} examples of {settings.dataset}: enrich it first")

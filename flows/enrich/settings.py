@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from flows.discover import SUBSET
+from flows.discover import SUBSET, WORKING_SET
 from flows.oracle_specs import with_brief
 from flows.settings import DatasetText, OracleSettings, PredictingSettings, Usd
 from models import MOST_EXEMPLARS, digest_of
@@ -67,4 +67,9 @@ class RediscoverSettings(OracleSettings):
 
     table: str = Field(description="the folder in which enrich keeps its table")
     queries: int = Field(20, ge=1, description="comparisons to ask at most")
-    examples: int = Field(SUBSET, ge=3, description="compare a random subset of this size")
+    examples: int | None = Field(
+        None,
+        ge=3,
+        description=f"compare a random subset of this size (default: {WORKING_SET} with a model paid by the token, "
+        f"else {SUBSET:,})",
+    )

@@ -108,9 +108,11 @@ class OpenAIOracle:
         return [bounds.price(question) for question in questions]
 
     def measured(self, examples: Iterable[Example]) -> Measured:
+        """By answers to prompts that showed pictures as these are shown: else their tokens say nothing."""
         if self._store is None:
             return NOTHING_MEASURED
-        kept = self._store.costs.latest(f"openai:{self.config.model}", str(self.config.prompts))
+        pictures = {name: getattr(self.config, name) for name in ("image_size", "detail", "frames")}
+        kept = self._store.costs.latest(f"openai:{self.config.model}", str(self.config.prompts), pictures)
         return self._expected_bounds().measured(kept, examples)
 
     def forecast(self, questions: Sequence[Question], measured: Measured = NOTHING_MEASURED) -> Forecast:

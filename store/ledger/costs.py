@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,10 +85,17 @@ LATEST_PACKS = 500  # packs, likewise
 
 class Costs(RunRepository):
     @reads
-    def latest(self, connection: Connection, oracle: str, prompts: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Question and answer of those among the latest that this oracle gave to these prompts."""
+    def latest(
+        self, connection: Connection, oracle: str, prompts: str, alike: Mapping[str, Any]
+    ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Question and answer of those among the latest that this oracle gave to these prompts, with such
+        parameters."""
         asked = connection.execute(select(identities.c.id, identities.c.identity).where(identities.c.oracle == oracle))
-        wanted = [row.id for row in asked if row.identity.get("prompts") == prompts]
+        wanted = [
+            row.id
+            for row in asked
+            if row.identity.get("prompts") == prompts and alike.items() <= row.identity.get("parameters", {}).items()
+        ]
         if not wanted:
             return []
         newest = connection.execute(select(func.max(answers.c.id))).scalar() or 0

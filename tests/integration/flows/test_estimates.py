@@ -110,6 +110,20 @@ def test_earlier_answers_say_what_is_usual(tmp_path: Path) -> None:
         assert kept.left < kept.price.likely.cost
 
 
+def test_answers_about_pictures_of_another_detail_say_nothing_of_their_price(tmp_path: Path) -> None:
+    from flows.discover import run_discovery
+
+    with LifelikeServer(load_dataset("datasets/faces"), price=parse_price(PRICE)) as server:
+        settings = settings_for(server, tmp_path, dataset="datasets/faces", elicit_on=12, label_rest=False, queries=4)
+        low = settings.model_copy(update={"oracle": f"{settings.oracle}&detail=low"})
+        before = [forecast_discovery(prepare(one)).price.likely.cost for one in (settings, low)]
+        run_discovery(prepare(settings), run_id="run")
+        whole, less = (forecast_discovery(prepare(one)).price for one in (settings, low))
+    assert whole.measured > 0
+    assert less.measured == 0
+    assert less.likely.cost == before[1] < before[0] / 2
+
+
 def test_plans_for_pictures_tell_what_low_detail_and_provider_batches_save(
     server: FakeOpenAI, tmp_path: Path, capsys: Printed
 ) -> None:

@@ -7,12 +7,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from flows.discover import WORKING_SET
 from flows.enrich.flow import enrich_with
+from flows.enrich.forecast import forecast_rediscovery
 from flows.enrich.rediscover import rediscover_with
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
+from models.prices import parse_price
 from reports.run.files import RunError
-from tests.support.growing_worlds import World
+from sources import load_dataset
+from store import Store
+from tests.support.fake_openai.lifelike import Habits, LifelikeServer
+from tests.support.growing_worlds import World, night
 
+PRICE = parse_price("0.15,0.60,0.075")
 TRAITS = ("red", "round", "heavy", "shiny", "old")
 
 
@@ -71,6 +78,24 @@ def test_a_smaller_sample_is_drawn_from_the_whole(tmp_path: Path) -> None:
     rows = rediscover_with(settings_of(world, examples=10, queries=3)).rows
     assert rows
     assert len({name for row in rows for name in str(row["examples"]).split()}) >= 3
+
+
+def test_a_model_paid_by_the_token_labels_a_few_examples_with_several_features_at_a_time(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 200, TRAITS)
+    with LifelikeServer(load_dataset(world.spec), Habits(slow=0.0), price=PRICE) as server:
+        oracle = f"openai:gpt-4o-mini?base_url={server.base_url}&price=0.15,0.60,0.075&retry_delay=0.01"
+        settings = settings_of(world, oracle=oracle, queries=8)
+        night(world, features="red: It is red.")
+        expected = forecast_rediscovery(settings)
+        assert expected.examples == WORKING_SET
+        found = rediscover_with(settings, run_id="cheap")
+        assert found.rows
+        with Store.open(str(world.folder / "store.sqlite")) as store:
+            asked = {one.kind: one for one in store.costs.lines("cheap")}
+            assert asked["label"].paid_calls <= 8 * WORKING_SET
+            assert asked["label"].requests < asked["label"].paid_calls / 8
+            assert store.costs.totals("cheap").paid <= expected.price.most
+        assert rediscover_with(settings, run_id="again").rows == found.rows, "it is resumed for nothing"
 
 
 def test_without_a_table_it_says_what_to_do(tmp_path: Path) -> None:
