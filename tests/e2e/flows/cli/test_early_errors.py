@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from tests.e2e.flows.cli.test_own_server import wait_until_none_is_left
 from tests.support.fake_openai import Abilities, FakeOpenAI
 from tests.support.fake_openai.examples import texts_table
 from tests.support.prefect_home import prefect_home
+from tests.support.timed import timed
 
 ROOT = Path(__file__).parents[4]
 FACES = str(ROOT / "datasets" / "faces")
@@ -42,19 +42,11 @@ def failed(folder: Path, command: str, dataset: str, oracle: str, **variables: s
     environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
     environment |= {"TWOTHIRDS_SERVER_MINUTES": "10", "OPENAI_API_KEY": "wrong"} | variables
     words = [command, dataset, *COMMANDS[command], oracle, "--store", "s.sqlite", "--budget", "1"]
-    began = sum(os.times()[2:4])
-    done = subprocess.run(
-        [sys.executable, "-m", "flows", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert sum(os.times()[2:4]) - began < SECONDS
+    done = timed([sys.executable, "-m", "flows", *words], folder, environment)
+    assert done.seconds < SECONDS
     wait_until_none_is_left(str(folder / "prefect"))
     assert "starting Prefect" not in done.stderr
-    return Failed(done.returncode, [line for line in done.stderr.splitlines() if not line.startswith("reading ")])
+    return Failed(done.status, [line for line in done.stderr.splitlines() if not line.startswith("reading ")])
 
 
 def each(quick: str) -> pytest.MarkDecorator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from flows import VERSION
 from flows.__main__ import COMMANDS, WITH_ACTIONS, main
 from flows.cli.options import GROUPS
 from tests.support.command_line import commands, options_of
+from tests.support.timed import timed
 
 ROOT = Path(__file__).parents[4]
 HEAVY = {"torch", "transformers", "openai", "prefect", "pandas", "sqlalchemy"}
@@ -23,9 +23,9 @@ Printed = pytest.CaptureFixture[str]
 def loaded_by(*words: str) -> tuple[str, set[str], float]:
     """What a command prints, the modules it has loaded, and the seconds of computing it takes."""
     code = f"import sys; from flows.__main__ import main; main({list(words)!r}); print(*sys.modules, file=sys.stderr)"
-    began = sum(os.times()[2:4])
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout, set(done.stderr.split()), sum(os.times()[2:4]) - began
+    done = timed([sys.executable, "-c", code], ROOT)
+    assert done.status == 0, done.stderr
+    return done.stdout, set(done.stderr.split()), done.seconds
 
 
 def test_the_help_of_everything_loads_no_command() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -101,6 +102,7 @@ def test_two_hundred_thousand_labels_take_no_more_of_anything_at_the_end_than_at
     settings = EnrichSettings(
         dataset=world.spec, features=world.features, oracle=oracle, store=str(store), out=str(tmp_path / "out")
     )
+    gc.collect()  # closes what other tests have left open
     watch = Watch(store)
     with watched(watch) as submit:
         summary = enrich_with(settings, submit=submit).to_json()
