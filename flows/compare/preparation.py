@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -207,19 +207,23 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
 
 
 def _asked(settings: CompareSettings, built: list[Oracle]) -> list[ComparedOracle]:
-    short = [str(oracle.identity) for oracle in built]
-    counts = Counter(short)
+    names = told_apart([str(oracle.identity) for oracle in built], settings.oracles)
     people = people_of(settings)
     return [
-        ComparedOracle(
-            index,
-            name if counts[name] == 1 else settings.oracles[index],
-            oracle,
-            settings.votes_of(index),
-            index == people,
-        )
-        for index, (name, oracle) in enumerate(zip(short, built, strict=True))
+        ComparedOracle(index, name, oracle, settings.votes_of(index), index == people)
+        for index, (name, oracle) in enumerate(zip(names, built, strict=True))
     ]
+
+
+def told_apart(short: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The short names; of oracles that share one, each with the parameters by which it differs from the others."""
+    specs = [OracleSpec.parse(text) for text in texts]
+    names = []
+    for name, spec in zip(short, specs, strict=True):
+        others = [other for its, other in zip(short, specs, strict=True) if its == name and other is not spec]
+        differ = [one for one in spec.parameters if any(one not in other.parameters for other in others)]
+        names.append(str(replace(spec, parameters=tuple(differ))) if others else name)
+    return names
 
 
 def people_of(settings: CompareSettings) -> int | None:
