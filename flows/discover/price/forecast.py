@@ -26,6 +26,7 @@ from flows.discover.price.rehearsal import (
     made_up_feature,
     price_range,
 )
+from flows.discover.price.repetition import has_ended
 from flows.discover.rest import label_rest
 from flows.discover.settings import WORKING_SET, DiscoverSettings
 from flows.oracle_specs import OracleSpec, at_low_detail
@@ -84,6 +85,7 @@ class RunForecast:
     spent: Money = 0  # by earlier attempts
     assumed: str = ""  # in words
     given: GivenPrice = field(default_factory=lambda: GivenPrice())
+    ended: bool = False  # the same run came to its end before: all that it needs is kept
 
     def __add__(self, other: RunForecast) -> RunForecast:
         """Of two runs one after the other; plans are of the first."""
@@ -93,6 +95,7 @@ class RunForecast:
             calls=self.calls + other.calls,
             kept=self.kept + other.kept,
             spent=self.spent + other.spent,
+            ended=self.ended and other.ended,
         )
 
     @property
@@ -103,10 +106,14 @@ class RunForecast:
     @property
     def left(self) -> Money:
         """Likely."""
+        if self.ended:
+            return 0
         return round(self.price.likely.cost * max(0.0, 1 - self.kept / max(self.price.calls, 1)))
 
     @property
     def most_left(self) -> Money:
+        if self.ended:
+            return 0
         return -(-self.price.most * max(self.calls - self.kept, 0) // max(self.calls, 1))
 
     def __str__(self) -> str:
@@ -138,7 +145,9 @@ class RunForecast:
         if given := self.given.features:
             taken = f"{self.given.taken:,} labels are known, {self.given.labels:,} asked"
             lines.append(f"of that for {given} known features: {taken}, likely {about_usd(self.given.cost)}")
-        if self.kept:
+        if self.ended:
+            lines.append(f"{kept}: nothing is left to ask")
+        elif self.kept:
             left = f"likely {about_usd(self.left)}, at most {about_usd(self.most_left)}, are left"
             lines.append(f"{kept}: {left}")
         return lines
@@ -269,6 +278,7 @@ def forecast_discovery(
         calls=settings.queries * (1 + prepared.features_each * asked_each * settings.votes) + given.calls,
         given=given,
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
+        ended=known and has_ended(prepared),
         plans=tuple(plans(prepared)),
         assumed=_assumed(settings, shares) if shares else "",
     )
@@ -302,6 +312,8 @@ def what_is_kept(prepared: Prepared) -> str:
     """One line: what the store holds already, and what is still to ask."""
     expected = forecast_discovery(prepared)
     left = f"up to {max(expected.calls - expected.kept, 0):,} to ask"
+    if expected.ended:
+        return f"kept {expected.kept:,} answers, nothing is left to ask"
     if expected.most_left:
         most = in_usd(expected.most_left, 2, at_most=True)
         left += f", likely {in_usd(expected.left, 2, at_most=True)}, at most {most}"
