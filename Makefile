@@ -21,7 +21,7 @@ test: .venv/.dev ## everything CI runs, about 9 minutes on two cores
 	tests/install_axe.sh
 	$(MAKE) --no-print-directory -j 3 lint types tests
 
-tests: .venv/.dev # beside lint and types; more processes than three take a sixth more of the two cores
+tests: .venv/.dev # beside lint and types; with four processes they take a minute longer on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
 
 test-slow: .venv/.dev ## the long tests, and property tests with new examples

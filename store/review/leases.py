@@ -246,10 +246,9 @@ def _choose(connection: Connection, person: int, terms: LeaseTerms, now: float) 
     there are no more: they may have a place left."""
     one_queue = terms.queue is not None
     values = {"person": person, "now": now} | ({"queue": terms.queue} if one_queue else {})
-    first = (
-        connection.execute(_answerable(one_queue, False, 1), values).one_or_none()
-        or connection.execute(_answerable(one_queue, False, 1, skip_locked=False), values).one_or_none()
-    )
+    first = connection.execute(_answerable(one_queue, False, 1), values).one_or_none()
+    if first is None and connection.dialect.name != "sqlite":  # which locks no single question
+        first = connection.execute(_answerable(one_queue, False, 1, skip_locked=False), values).one_or_none()
     if first is None or not first.page:
         return [] if first is None else [first]
     same_page = _answerable(one_queue, True, terms.page_size)

@@ -217,11 +217,9 @@ def price_of(prepared: Prepared) -> PriceRange:
     if shares is None:
         return full
     total = predicted_range(full, predict, shares, prepared.oracle, measured, weight=weight)
-    return (
-        total
-        if prepared.cheap is None or not shares.saves
-        else total + _price_of_first(sampled, prepared.cheap, full.features, weight)
-    )
+    if prepared.cheap is not None and shares.saves:
+        total += _price_of_first(sampled, prepared.cheap, full.features, weight)
+    return total
 
 
 def _price_of_first(sampled: Prepared, cheap: Oracle, features: int, weight: Callable[[Example], float]) -> PriceRange:

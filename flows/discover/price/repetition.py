@@ -15,7 +15,7 @@ _DECIDE_NOTHING = {"budget", "store", "out", "wait"}
 
 
 def has_ended(prepared: Prepared) -> bool:
-    """And nobody has wished for anything since."""
+    """Whether a run with these settings came to its end, and no wish for it (`steer`) may ask more."""
     if prepared.settings.retry_unusable or (prepared.folder / STEER).exists():
         return False
     mine = _what_decides(prepared.settings.model_dump(mode="json"))

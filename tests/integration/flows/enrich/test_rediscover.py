@@ -95,7 +95,9 @@ def test_a_model_paid_by_the_token_labels_a_few_examples_with_several_features_a
             assert asked["label"].paid_calls <= 8 * WORKING_SET
             assert asked["label"].requests < asked["label"].paid_calls / 8
             assert store.costs.totals("cheap").paid <= expected.price.most
-        assert rediscover_with(settings, run_id="again").rows == found.rows, "it is resumed for nothing"
+        assert rediscover_with(settings, run_id="again").rows == found.rows
+        with Store.open(str(world.folder / "store.sqlite")) as store:
+            assert store.costs.totals("again").paid == 0
 
 
 def test_without_a_table_it_says_what_to_do(tmp_path: Path) -> None:
