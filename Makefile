@@ -58,7 +58,7 @@ lock: .venv/.dev .venv/.tools ## pin what is required, and all that it needs, wi
 audit: .venv/.tools ## look for known vulnerabilities of what is locked (asks an advisory service)
 	.venv/tools/bin/pip-audit --strict --disable-pip --require-hashes -r supply/run.lock -r supply/torch.lock -r supply/dev.lock -r supply/scale.lock
 
-licences: .venv/.run ## docs/licences.md
+licences: .venv/.run ## licences.md, for a release: under which licences the installed packages are
 	$(BIN)/python -m supply.licences
 
 .venv/.run: supply/run.lock supply/torch.lock
