@@ -28,9 +28,10 @@ test-slow: .venv/.dev ## the long tests, and property tests with new examples
 	tests/install_smollm2.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --timeout 3600 --hypothesis-profile search
 
-lint: .venv/.dev ## ruff
+lint: .venv/.dev ## ruff and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: .venv/.dev ## mypy, strict
 	$(BIN)/mypy .
@@ -49,7 +50,7 @@ evidence: .venv/.dev ## docs/evidence.md (DATA=FOLDER: the folder of public data
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence $(if $(DATA),--data $(DATA)) $(ARGS)
 
 clean: ## remove the environment and caches
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 lock: .venv/.dev .venv/.tools ## pin what is required, and all that it needs, with hashes (ARGS=--upgrade: newer versions)
 	$(BIN)/python -m supply.lock $(ARGS)
@@ -57,7 +58,7 @@ lock: .venv/.dev .venv/.tools ## pin what is required, and all that it needs, wi
 audit: .venv/.tools ## look for known vulnerabilities of what is locked (asks an advisory service)
 	.venv/tools/bin/pip-audit --strict --disable-pip --require-hashes -r supply/run.lock -r supply/torch.lock -r supply/dev.lock -r supply/scale.lock
 
-licences: .venv/.run ## docs/licences.md
+licences: .venv/.run ## licences.md, for a release: under which licences the installed packages are
 	$(BIN)/python -m supply.licences
 
 .venv/.run: supply/run.lock supply/torch.lock

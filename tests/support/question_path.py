@@ -18,8 +18,9 @@ from typing import Any
 
 from tests.support.fake_openai import FakeOpenAI, Mind
 from tests.support.fake_openai.examples import WORDS, texts_table
-from tests.support.house import PACKAGES, ROOT
 
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("flows", "tasks", "models", "studio", "reports", "store", "discovery", "sources")
 FOLDERS = tuple(f"{ROOT / package}{os.sep}" for package in PACKAGES)
 OPTIMIZED = 1  # the flag of functions; bodies of classes and modules lack it
 

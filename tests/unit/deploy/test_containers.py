@@ -26,18 +26,13 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
 WORKER_METADATA = Path(prefect.__file__).parent / "server/api/collections_data/views/aggregate-worker-metadata.json"
 SECRET = re.compile(r"(password|token|secret|api_key|auth)\w*\s*[=:]\s*[\"']?[\w-]{3,}", re.IGNORECASE)
 OF_OTHERS = {
-    "PATH",
-    "PYTHONUNBUFFERED",
-    "PYTHONDONTWRITEBYTECODE",
-    "MALLOC_ARENA_MAX",
-    "DO_NOT_TRACK",
-    "OPENAI_API_KEY",
-} | {f"XDG_{kind}_HOME" for kind in ("DATA", "STATE", "CACHE")}
+    *("PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "MALLOC_ARENA_MAX", "DO_NOT_TRACK", "OPENAI_API_KEY"),
+    *("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"),
+}
 KEYS_OF_A_SERVICE = {
     *("image", "build", "command", "depends_on", "environment", "ports", "volumes", "healthcheck"),
     *("restart", "init", "read_only", "tmpfs", "cap_drop", "security_opt"),
 }
-FILES = [path for path in sorted(DEPLOY.rglob("*")) if path.is_file()]
 
 
 def instructions(name: str) -> list[str]:
@@ -76,64 +71,43 @@ def test_the_image_has_no_build_of_torch_for_graphics_cards() -> None:
     assert "exit 1" in install
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DEPLOY)))
-def test_no_file_holds_a_secret_or_the_address_of_a_registry(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    addresses = set(re.findall(r"https?://([\w.-]+)", text)) - {"127.0.0.1", "localhost", "prefect", "postgres"}
-    assert not addresses
-    shown = [line for line in text.splitlines() if SECRET.search(line) and "${" not in line and "secretRef" not in line]
-    assert not shown
-    assert all("." not in image.partition("/")[0] or "/" not in image for image in re.findall(r"image: (\S+)", text))
+def test_no_file_holds_a_secret_or_the_address_of_a_registry() -> None:
+    for path in (path for path in DEPLOY.rglob("*") if path.is_file()):
+        text = path.read_text(encoding="utf-8")
+        assert set(re.findall(r"https?://([\w.-]+)", text)) <= {"127.0.0.1", "localhost", "prefect", "postgres"}, path
+        lines = [line for line in text.splitlines() if "${" not in line and "secretRef" not in line]
+        assert [line for line in lines if SECRET.search(line)] == [], path
+        images = re.findall(r"image: (\S+)", text)
+        assert all("." not in image.partition("/")[0] or "/" not in image for image in images), path
 
 
-def gets_in(path: str) -> bool:
+def is_copied(path: str) -> bool:
     """Whether .dockerignore lets the path into an image: as Docker reads it, the last pattern that matches decides."""
-    kept = True
+    copied = True
+    folders = [str(folder) for folder in (PurePosixPath(path), *PurePosixPath(path).parents)][:-1]
     for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            pattern = line.removeprefix("!")
-            folders = [str(one) for one in (PurePosixPath(path), *PurePosixPath(path).parents)][:-1]
-            plain = pattern.removeprefix("**/")
-            names = PurePosixPath(path).parts if plain != pattern else ()
-            if any(fnmatch(one, pattern) and "/" not in one for one in folders) or any(
-                fnmatch(one, plain) for one in names
-            ):
-                kept = line.startswith("!")
-    return kept
+        pattern = line.removeprefix("!")
+        if pattern.startswith("**/"):
+            matches = any(fnmatch(name, pattern[3:]) for name in PurePosixPath(path).parts)
+        else:
+            matches = any(fnmatch(folder, pattern) for folder in folders if "/" not in folder)
+        if matches and not line.startswith("#"):
+            copied = line.startswith("!")
+    return copied
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            ".git/config",
-            ".venv/bin/python",
-            ".env",
-            "deploy/.env",
-            "store.sqlite",
-            "flows/a.sqlite-wal",
-            "runs/a/run.json",
-        ),
-        *(
-            "enriched/faces",
-            "tests/conftest.py",
-            "state/server.auth",
-            "data/photo.png",
-            "key.pem",
-            "our-automations.yaml",
-        ),
-        *("flows/__pycache__/a.pyc", "models/.env.local"),
-    ],
-)
-def test_what_must_not_get_into_an_image_is_left_out(path: str) -> None:
-    assert not gets_in(path)
+def test_what_must_not_get_into_an_image_is_left_out() -> None:
+    paths = """.git/config .venv/bin/python .env deploy/.env store.sqlite flows/a.sqlite-wal runs/a/run.json
+        enriched/faces tests/conftest.py state/server.auth data/photo.png key.pem our-automations.yaml
+        flows/__pycache__/a.pyc models/.env.local"""
+    assert [path for path in paths.split() if is_copied(path)] == []
 
 
 def test_what_the_program_needs_gets_into_the_image() -> None:
-    needed = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"benchmarks", "tests"}
-    assert {"flows", "store", "models"} <= needed
-    for name in (*needed, "datasets", "prefect.yaml", "automations.yaml", "LICENSE", "flows/__init__.py"):
-        assert gets_in(name), name
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"benchmarks", "tests"}
+    assert {"flows", "store", "models"} <= packages
+    for name in (*packages, "datasets", "prefect.yaml", "automations.yaml", "LICENSE", "flows/__init__.py"):
+        assert is_copied(name), name
     for name in re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE):
         assert (ROOT / name).exists(), name
 
@@ -146,14 +120,19 @@ def test_hadolint_finds_nothing() -> None:
 
 def test_services_refer_to_what_is_there() -> None:
     assert {"postgres", "prefect", "worker", "studio"} <= set(SERVICES)
-    for service in SERVICES.values():
-        assert set(service.get("depends_on", {})) <= set(SERVICES)
+    for name, service in SERVICES.items():
+        assert set(service) <= KEYS_OF_A_SERVICE, name
+        assert set(service.get("healthcheck", {})) <= {"test", "interval", "timeout", "retries", "start_period"}
+        for needed, how in service.get("depends_on", {}).items():
+            assert needed in SERVICES
+            assert how["condition"] in {"service_started", "service_healthy", "service_completed_successfully"}
         for mount in service.get("volumes", []):
             source = mount.partition(":")[0]
             if source.startswith("./"):
                 assert (DEPLOY / source).exists(), source
             elif not source.startswith("../"):
                 assert source in yaml.safe_load(COMPOSE)["volumes"]
+    assert set(SERVICES["prefect"]["build"]["args"]) <= {words.partition("=")[0] for words in instructions("ARG")}
 
 
 def test_servers_send_no_statistics_and_listen_to_this_machine_only() -> None:
@@ -168,15 +147,6 @@ def test_servers_send_no_statistics_and_listen_to_this_machine_only() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
-def test_every_key_of_a_service_is_one_of_compose() -> None:
-    for name, service in SERVICES.items():
-        assert set(service) <= KEYS_OF_A_SERVICE, name
-        assert set(service.get("healthcheck", {})) <= {"test", "interval", "timeout", "retries", "start_period"}
-        for needed in service.get("depends_on", {}).values():
-            assert needed["condition"] in {"service_started", "service_healthy", "service_completed_successfully"}
-    assert set(SERVICES["prefect"]["build"]["args"]) <= {words.partition("=")[0] for words in instructions("ARG")}
-
-
 def variables() -> list[str]:
     """The environment variables that the image, the services and the worker of Kubernetes set."""
     found = re.findall(r"(\w+)=", " ".join(instructions("ENV")))
@@ -187,15 +157,13 @@ def variables() -> list[str]:
     return sorted({*found, *re.findall(r"{name: (\w+), value:", worker)})
 
 
-@pytest.mark.parametrize("name", variables())
-def test_a_variable_that_is_set_is_read(name: str) -> None:
-    if name.startswith("TWOTHIRDS_"):
-        readers = [*ROOT.glob("flows/**/*.py"), ROOT / "prefect.yaml"]
-        assert any(name in path.read_text(encoding="utf-8") for path in readers)
-    elif name.startswith("PREFECT_"):
-        assert name in _get_settings_fields(Settings)
-    else:
-        assert name in OF_OTHERS
+def test_variables_that_are_set_are_read() -> None:
+    readers = [*ROOT.glob("flows/**/*.py"), ROOT / "prefect.yaml"]
+    ours = "".join(path.read_text(encoding="utf-8") for path in readers)
+    prefects = _get_settings_fields(Settings)
+    for name in variables():
+        read = name in ours if name.startswith("TWOTHIRDS_") else name in OF_OTHERS or name in prefects
+        assert read, name
 
 
 def test_the_commands_of_the_services_are_commands_of_ours(capsys: pytest.CaptureFixture[str]) -> None:

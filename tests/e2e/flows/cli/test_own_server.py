@@ -17,7 +17,7 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from flows.__main__ import main
 from flows.prefect_api.connection import prefect_api
 from flows.prefect_api.servers import ServerError
-from tests.support.house import code_files
+from tests.support.question_path import PACKAGES
 
 ROOT = Path(__file__).parents[4]
 
@@ -121,7 +121,8 @@ def test_a_server_ends_with_a_run_that_is_killed_even_while_it_starts(tmp_path: 
 
 def test_no_code_of_ours_runs_between_fork_and_exec() -> None:
     """There it may wait for a lock that a thread of the process that has forked held."""
-    assert [module for module, path in code_files().items() if "preexec_fn" in path.read_text(encoding="utf-8")] == []
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    assert [path for path in files if "preexec_fn" in path.read_text(encoding="utf-8")] == []
 
 
 def test_a_server_that_asks_for_a_password_is_one_line(prefect_url: str, tmp_path: Path) -> None:
