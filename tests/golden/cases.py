@@ -123,6 +123,12 @@ def killed(answers: int, line: str) -> Step:
     return step
 
 
+def calm_and_stormy(workspace: Workspace) -> None:
+    """A folder for the run that is left alone, and one for that which is killed."""
+    (workspace.folder / "calm").mkdir()
+    (workspace.folder / "stormy").mkdir()
+
+
 def as_undisturbed(workspace: Workspace) -> None:
     """What differs between the run that was killed and resumed, and the one that was left alone."""
     calm, stormy = (
@@ -130,10 +136,6 @@ def as_undisturbed(workspace: Workspace) -> None:
         for name in ("calm", "stormy")
     )
     workspace.commands.append({"differs from the undisturbed run": differences(calm, stormy)})
-
-
-def folders(*names: str) -> Step:
-    return lambda workspace: [(workspace.folder / name).mkdir() for name in names] and None
 
 
 def corrections(workspace: Workspace) -> None:
@@ -313,7 +315,7 @@ CASES = {
         "zoo",
         24,
         (
-            folders("calm", "stormy"),
+            calm_and_stormy,
             f"{KILLED_RUN} --store calm/store.sqlite --out calm/run",
             "costs --json --store calm/store.sqlite",
             killed(120, f"{KILLED_RUN} --store stormy/store.sqlite --out stormy/run"),
@@ -343,7 +345,8 @@ def result_of(case: Case, folder: Path) -> dict[str, Any]:
             result["books of the server"] = server.summary()
         for name in case.results:
             result |= files_of(folder / name) if (folder / name).is_dir() else {name: read(folder / name)}
-    return json.loads(json.dumps(masked(result, folder)))
+    plain: dict[str, Any] = json.loads(json.dumps(masked(result, folder)))
+    return plain
 
 
 @contextmanager

@@ -17,7 +17,7 @@ TOLERANCE = 1e-5  # of numbers with a fraction, as a share: sums may be rounded 
 
 # A field, by the end of its path as a regular expression: why its value may differ.
 FIELDS = {
-    r"run_id": "every run has a new one",
+    r"(run_id|cells\.run)": "every run has a new one",
     r"(at|\w+_at)": "the time of day",
     r"seconds": "how long it took on this machine",
     r"versions\.\w+": "whatever is installed",
@@ -28,6 +28,7 @@ FIELDS = {
 TEXTS = {
     r"(127\.0\.0\.1|localhost):\d+": r"\1:PORT",  # a server listens at whatever port is free
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "UUID",  # of a run
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+\d:.Z]*": "TIME",
     r"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{16})(?![0-9a-f])": "DIGEST",  # of labels, settings, files or truth
 }
 # Numbers of the shipped model, which another processor or another PyTorch computes a little differently.

@@ -29,6 +29,8 @@ def read(path: Path) -> Any:
         return "is there"
     if path.name == "answers.jsonl":
         return answers(_lines(path))
+    if path.name == "live.jsonl":
+        return events(_lines(path))
     reader = READERS.get(path.suffix)
     return reader(path) if reader else _digest(path.read_bytes())
 
@@ -51,8 +53,19 @@ def answers(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {"examples": examples, "labels": together, "others": others}
 
 
+def events(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Their kinds in order, the fields of each kind, and the states in full; the rest is in the other files."""
+    fields = {kind: sorted({name for line in lines if line["kind"] == kind for name in line}) for kind in _kinds(lines)}
+    states = [line for line in lines if line["kind"] == "state"]
+    return {"fields": fields, "kinds": " ".join(line["kind"] for line in lines), "states": states}
+
+
+def _kinds(lines: Iterable[dict[str, Any]]) -> set[str]:
+    return {line["kind"] for line in lines}
+
+
 def _together(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Field by field. Equal values that follow one another are told once, with their number."""
+    """Field by field: of usage the sums, of raw replies a digest."""
     flat = [
         {key: value for side in ("question", "answer") for key, value in line[side].items()}
         | {key: value for key, value in line.items() if key not in ("question", "answer")}
@@ -65,8 +78,10 @@ def _together(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
             together[key] = _string(values)
         elif key == "example":
             together[key] = " ".join(map(str, values))
+        elif key == "usage":
+            together[key] = [sum(counts) for counts in zip(*values, strict=True)]
         elif key == "raw":
-            together[key] = _digest("\n".join(values).encode())
+            together[key] = _digest("\n".join(map(str, values)).encode())
         else:
             together[key] = runs_of(values)
     return together
@@ -128,7 +143,8 @@ def _plain(value: Any) -> Any:
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
     """A small one row by row, a larger one column by column; columns of labels as strings."""
-    labels = [name for name in frame.columns if len(frame) > 2 and set(map(str, frame[name])) <= MARKS.keys()]
+    marked = [name for name in frame.columns if len(frame) > 2 and set(map(str, frame[name])) <= MARKS.keys()]
+    labels = [name for name in marked if name != "seconds"]
     table: dict[str, Any] = {"columns": list(frame.columns), "rows": len(frame)}
     table["labels"] = {name: "".join(MARKS[str(value)] for value in frame[name]) for name in labels}
     others = frame[[name for name in frame.columns if name not in labels]].map(_number)
