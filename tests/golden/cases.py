@@ -30,6 +30,7 @@ DATASETS = Path(__file__).parents[2] / "datasets"
 TOLD = "told"  # made-up texts, most of which name what they have
 PRICE = "0.15,0.60,0.075"
 STORE = "store.sqlite"
+WAITING, MOST_ROUNDS = 75, 10  # the status of a command that waits for people, and how often they answer
 # One request at a time: what the server says to be cached depends on what came before.
 SERVER = f"openai:gpt-4o-mini?base_url={{server}}&price={PRICE}&served_by=golden&concurrency=1&retry_delay=0.01"
 # `python -m flows`, killed at the moment when so many answers were kept.
@@ -96,7 +97,9 @@ def people_answer(line: str) -> Step:
     """Repeat a command that waits for people, who answer what is asked, until it has come to its end."""
 
     def step(workspace: Workspace) -> None:
-        while workspace.run(line) == 75:
+        for _ in range(MOST_ROUNDS):
+            if workspace.run(line) != WAITING:
+                break
             with Store.open(STORE) as store:
                 person = TruthfulPerson(store.queue, "ann", load_dataset("zoo"))
                 while person.answer_page():

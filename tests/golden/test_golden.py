@@ -38,11 +38,29 @@ def test_every_case_is_recorded_and_nothing_else() -> None:
 
 
 def test_a_run_that_was_killed_differs_from_an_undisturbed_one_in_what_it_paid_itself_only() -> None:
-    commands = recorded("resume_after_kill")["commands"]
-    (told,) = [command for command in commands if "differs from the undisturbed run" in command]
-    fields = {line.split(": ")[0] + ": " + line.split(": ")[1] for line in told["differs from the undisturbed run"]}
+    result = recorded("resume_after_kill")
+    (told,) = [command for command in result["commands"] if "differs from the undisturbed run" in command]
+    fields = {": ".join(line.split(": ")[:2]) for line in told["differs from the undisturbed run"]}
     own = {"run.json: cached_calls", "run.json: cost_usd", "run.json: paid_calls"}
     assert {field for field in fields if not field.endswith(".usd")} == own
+    (calm,) = [command["printed"] for command in result["commands"] if command.get("command", "").startswith("costs")]
+    assert paid_by_kind(calm) == paid_by_kind(result["books"])
+
+
+def paid_by_kind(books: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Micro-dollars and calls that were paid, of all runs together."""
+    kinds = sorted({line["kind"] for line in books})
+    return {
+        kind: [sum(line[field] for line in books if line["kind"] == kind) for field in ("paid", "paid_calls")]
+        for kind in kinds
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.lifelike])
+def test_the_books_are_those_of_the_server(name: str) -> None:
+    result = recorded(name)
+    paid = sum(line["paid"] for line in result["books"]) / 1e6
+    assert paid == pytest.approx(result["books of the server"]["usd"], abs=2e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
