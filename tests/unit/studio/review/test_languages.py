@@ -10,7 +10,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 from models.prompting.feature_names import FAULTS
-from studio.review.languages.catalogue import CATALOGUES, LANGUAGES, Moment, language_of
+from studio.review.languages import CATALOGUES, Moment, language_of, read_messages
 from studio.review.questions import REASONS
 
 ROOT = Path(__file__).parents[4] / "studio" / "review"
@@ -20,6 +20,14 @@ SHOWN = ("aria-label", "placeholder", "title", "alt", "data-text", "data-more", 
 NAMES = {"twothirds"}  # of this program, the same in every language
 
 
+def texts(language: str) -> dict[str, str | tuple[str, str]]:
+    messages = [message for message in read_messages(language) if message.id]
+    return {message.id if isinstance(message.id, str) else message.id[0]: message.string for message in messages}
+
+
+ENGLISH = texts("en")
+
+
 def fields(text: str | tuple[str, str]) -> list[set[str]]:
     forms = (text,) if isinstance(text, str) else text
     return [{name for _, name, _, _ in string.Formatter().parse(form) if name} for form in forms]
@@ -27,13 +35,12 @@ def fields(text: str | tuple[str, str]) -> list[set[str]]:
 
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_every_text_is_there_in_every_language_with_the_same_values(language: str) -> None:
-    english, other = LANGUAGES["en"], LANGUAGES[language]
-    assert set(other) == set(english)
-    for key, text in english.items():
-        assert isinstance(other[key], type(text)), f"{key}: plural forms in one language only"
-        for one, another in zip(fields(text), fields(other[key]), strict=True):
-            assert another == one, key
-    same = [key for key, text in english.items() if other[key] == text and len(WORDS.findall(str(text))) > 2]
+    translated = texts(language)
+    assert set(translated) == set(ENGLISH)
+    for key, text in ENGLISH.items():
+        assert isinstance(translated[key], type(text)), f"{key}: plural forms in one language only"
+        assert fields(translated[key]) == fields(text), key
+    same = [key for key, text in ENGLISH.items() if translated[key] == text and len(WORDS.findall(str(text))) > 2]
     assert same == [], "left in English"
 
 
@@ -46,7 +53,7 @@ def keys_in(template: Path) -> set[str]:
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)
 def test_no_template_says_anything_by_itself(template: Path) -> None:
-    assert keys_in(template) <= set(LANGUAGES["en"])
+    assert keys_in(template) <= set(ENGLISH)
     text = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", "", template.read_text(encoding="utf-8"), flags=re.DOTALL)
     for attribute in SHOWN:
         assert WORDS.findall(" ".join(re.findall(rf'\b{attribute}="([^"]*)"', text))) == [], attribute
@@ -57,16 +64,15 @@ def test_no_template_says_anything_by_itself(template: Path) -> None:
 def test_every_text_is_used() -> None:
     """By its name, or by what it begins with."""
     code = "".join(path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.py"), *TEMPLATES])
-    code += (ROOT / "languages" / "catalogue.py").read_text(encoding="utf-8")
     begun = {"ask", "hint", "none", "kind", "state", "role", "note", "name", "warning", "estimate", "title", "column"}
     begun |= {"disputed", "training", "problem", "refused", "waiting", "paused", "finished", "reason"}
-    unused = [key for key in LANGUAGES["en"] if f'"{key}"' not in code and key.partition(".")[0] not in begun]
+    unused = [key for key in ENGLISH if f'"{key}"' not in code and key.partition(".")[0] not in begun]
     assert unused == []
 
 
 def test_what_is_wrong_with_a_name_and_why_one_skips_has_a_text() -> None:
-    assert {f"name.{fault}" for fault in FAULTS} <= set(LANGUAGES["en"])
-    assert set(REASONS.values()) <= set(LANGUAGES["en"])
+    assert {f"name.{fault}" for fault in FAULTS} <= set(ENGLISH)
+    assert set(REASONS.values()) <= set(ENGLISH)
 
 
 @pytest.mark.parametrize(
