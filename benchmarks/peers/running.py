@@ -17,14 +17,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import common_columns, feature_list
+from benchmarks.machine import ROOT
 from benchmarks.peers.environments import python_of
 from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
-from benchmarks.price.data import common_columns, feature_list
 from models.prices import parse_price
 from sources import Dataset, load_dataset
 from tests.support.fake_openai import Habits, Served, WidelyReadServer
 
-ROOT = Path(__file__).resolve().parents[2]
 CALM = Habits(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
 LONGEST = 150.0  # seconds that one run may take before it counts as hung
 GRACE = 0.5  # seconds: what was answered so long before a kill has arrived
@@ -139,14 +139,14 @@ class Bench:
         features = feature_list(state / "features.csv", case.names)
         fields = tuple(Field(one.name, field_of(one.name), one.definition) for one in features)
         return Job(
-            server.base_url,
-            str(case.path),
-            str(state / "features.csv"),
-            str(state),
-            str(state / "result.json"),
-            case.items(),
-            fields,
-            self.concurrency,
+            base_url=server.base_url,
+            dataset=str(case.path),
+            features=str(state / "features.csv"),
+            state=str(state),
+            result=str(state / "result.json"),
+            items=case.items(),
+            fields=fields,
+            concurrency=self.concurrency,
             variant=tool.variant,
         )
 
@@ -168,8 +168,8 @@ class Bench:
             stop(process)
             before = len(server.served)
             outcome = self._finished(tool, case, job, server)
-            counts = paid_again(server.served[:before], server.served[before:], ended)
-            return Killed(*counts, outcome)
+            answered_before, again, in_flight = paid_again(server.served[:before], server.served[before:], ended)
+            return Killed(before=answered_before, again=again, in_flight=in_flight, outcome=outcome)
 
     def _finished(self, tool: Tool, case: Case, job: Job, server: WidelyReadServer) -> Outcome:
         began = time.time()
@@ -196,16 +196,16 @@ def judged(case: Case, server: WidelyReadServer, result: dict[str, Any], began: 
     asked = [one for one in server.served if one.cells and one.arrived >= began]
     seconds = max(one.replied for one in asked) - min(one.arrived for one in asked) if asked else 0.0
     return Outcome(
-        case.labels,
-        right,
-        wrong,
-        seconds,
-        time.time() - began - seconds,
-        book["charged_requests"],
-        book["prompt_tokens"] + book["completion_tokens"],
-        book["usd"],
-        result.get("versions", {}),
-        result.get("note", ""),
+        wanted=case.labels,
+        right=right,
+        wrong=wrong,
+        seconds=seconds,
+        beside=time.time() - began - seconds,
+        requests=book["charged_requests"],
+        tokens=book["prompt_tokens"] + book["completion_tokens"],
+        usd=book["usd"],
+        versions=result.get("versions", {}),
+        note=result.get("note", ""),
     )
 
 
@@ -244,7 +244,7 @@ def environment(job: Job, python: Path) -> dict[str, str]:
     """No telemetry and no downloads, and what a tool keeps is in its own folder."""
     state = Path(job.state)
     offline = {"TELEMETRY_ENABLED": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
-    offline |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none", "OPENAI_KEY_SAE": "none"}
+    offline |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none"}
     offline |= {"DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
     homes = {"HF_HOME": "hf", "XDG_DATA_HOME": "data", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
     kept = {name: str(state / place) for name, place in homes.items()}
