@@ -120,9 +120,12 @@ def parquet(examples: int) -> Callable[[Path], str]:
 
         folder.mkdir(parents=True)
         faces = load_dataset(FACES).examples[:examples]
-        rows = {"id": [one.id for one in faces], "image": [{"bytes": one.image_bytes(), "path": None} for one in faces]}
+        rows = {
+            "id": [example.id for example in faces],
+            "image": [{"bytes": example.image_bytes(), "path": None} for example in faces],
+        }
         pandas.DataFrame(rows).to_parquet(folder / "faces.parquet")
-        copy_truth(FACES, folder, {one.id: one.id for one in faces})
+        copy_truth(FACES, folder, {example.id: example.id for example in faces})
         return str(folder / "faces.parquet")
 
     return make
@@ -137,12 +140,12 @@ def texts(sentences: int, examples: int) -> Callable[[Path], str]:
         lines = io.StringIO()
         rows = csv.writer(lines)
         rows.writerow(["id", "text"])
-        for one in zoo:
-            given = (one.text or "").split(". ")
-            more = [dice.choice(dice.choice(zoo).text.split(". ")) for _ in range(sentences - len(given))]  # type: ignore[union-attr]
-            rows.writerow([one.id, ". ".join([*given, *more][:sentences])])
+        for example in zoo:
+            own = (example.text or "").split(". ")
+            more = [dice.choice(dice.choice(zoo).text.split(". ")) for _ in range(sentences - len(own))]  # type: ignore[union-attr]
+            rows.writerow([example.id, ". ".join([*own, *more][:sentences])])
         (folder / "animals.csv").write_text(lines.getvalue(), encoding="utf-8")
-        copy_truth(ZOO, folder, {one.id: one.id for one in zoo})
+        copy_truth(ZOO, folder, {example.id: example.id for example in zoo})
         return str(folder / "animals.csv")
 
     return make

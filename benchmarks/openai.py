@@ -140,8 +140,8 @@ def settings(url: str, grouping: Grouping, concurrency: int) -> OpenAIConfig:
 
 def recorded(oracle: Oracle, store: Store) -> Recorded:
     connect(oracle)
-    about = {"name": "throughput", "flow": "benchmark", "dataset": "notes", "oracle": str(oracle.identity)}
-    store.runs.begin("throughput", "throughput", **about, settings={})
+    run = {"name": "throughput", "flow": "benchmark", "dataset": "notes", "oracle": str(oracle.identity)}
+    store.runs.begin("throughput", "throughput", **run, settings={})
     return Recorded(oracle, store, run_id="throughput", scope="throughput")
 
 

@@ -7,7 +7,6 @@ core for each label that `python -m benchmarks enrichment` measures."""
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 
 from benchmarks.machine import ROOT
 from benchmarks.results import Table
@@ -23,23 +22,15 @@ FACES = ROOT / "datasets" / "faces"
 QUICK = dict[str, int]()  # it is quick
 
 
-@dataclass(frozen=True)
-class Way:
-    name: str
-    config: OpenAIConfig
-
-
-def ways(model: str, features: int) -> list[Way]:
+def configs(model: str, features: int) -> dict[str, OpenAIConfig]:
     together = min(features, DECISIONS_LIMIT)
-    return [
-        Way("one call per label", OpenAIConfig(model, grouping="none")),
-        Way("20 features per call", OpenAIConfig(model, labels_per_request=20)),
-        Way("all features in one call (the default up to 60)", OpenAIConfig(model, labels_per_request=together)),
-        Way(
-            "the same by the provider's batches",
-            OpenAIConfig(model, labels_per_request=together, provider_batch=True),
-        ),
-    ]
+    batches = OpenAIConfig(model, labels_per_request=together, provider_batch=True)
+    return {
+        "one call per label": OpenAIConfig(model, grouping="none"),
+        "20 features per call": OpenAIConfig(model, labels_per_request=20),
+        "all features in one call (the default up to 60)": OpenAIConfig(model, labels_per_request=together),
+        "the same by the provider's batches": batches,
+    }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,13 +48,13 @@ def run(options: argparse.Namespace) -> list[Table]:
     questions = [Label(feature, example) for example in examples for feature in features]
     rows = []
     for model in MODELS:
-        for way in ways(model, options.features):
-            bounds = Bounds.of(way.config, Abilities(format="json_schema"))
+        for name, config in configs(model, options.features).items():
+            bounds = Bounds.of(config, Abilities(format="json_schema"))
             forecast = bounds.forecast(questions, NOTHING_MEASURED, len(questions))
             calls = forecast.requests * options.images // SAMPLE_PICTURES
             dollars = round(forecast.cost / MICRO * options.images / SAMPLE_PICTURES)
-            hours = "up to 24 per batch" if way.config.provider_batch else round(calls / options.requests / 60)
-            rows.append([model, way.name, calls, dollars, hours])
+            hours = "up to 24 per batch" if config.provider_batch else round(calls / options.requests / 60)
+            rows.append([model, name, calls, dollars, hours])
     labels = options.images * options.features
     core_hours = labels * options.processor / 1000 / 3600
     notes = [

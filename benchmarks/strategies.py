@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def found(strategy: str, case: Case, seeds: int, most: int = 1) -> NDArray[np.fl
     rows = []
     for seed in range(seeds):
         world, rng = case.world(seed), np.random.default_rng([seed, 1])
-        options = {"most": most} if strategy == "auto" and most > 1 else {}
+        options: dict[str, Any] = {"most": most} if strategy == "auto" and most > 1 else {}
         asker = make_strategy(strategy, len(world.truth), rng, batch=1, **options)
         crowd = world.crowd("salience", seed)
         history = rehearse(asker, crowd, world.truth, LONG, np.random.default_rng([seed, 2]), most=most)

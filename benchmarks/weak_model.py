@@ -55,8 +55,8 @@ class ModelVotes:
         turns = np.arange(votes) % wordings
         chances = np.clip(self.chances[..., turns], 1e-9, 1 - 1e-9)
         yes = 1 / (1 + ((1 - chances) / chances) ** (1 / temperature))
-        said = np.random.default_rng(0).random(yes.shape) < yes
-        return np.where(np.isnan(chances), UNKNOWN, said).astype(np.int8)
+        votes_cast = np.random.default_rng(0).random(yes.shape) < yes
+        return np.where(np.isnan(chances), UNKNOWN, votes_cast).astype(np.int8)
 
 
 def votes_of(model: str, dataset: str, examples: int) -> ModelVotes:
@@ -71,15 +71,19 @@ def votes_of(model: str, dataset: str, examples: int) -> ModelVotes:
     features = [Feature(name, DEFINITIONS.get(name, "")) for name in names]
     rows = np.random.default_rng(0).permutation(len(data.examples))[:examples]
     oracle = LocalVlmOracle(LocalVlmConfig(model=model, dtype="float32", batch=8))
-    asked = [Label(one, data.examples[row], vote) for row in rows for one in features for vote in range(WORDINGS)]
+    asked = [
+        Label(feature, data.examples[row], vote) for row in rows for feature in features for vote in range(WORDINGS)
+    ]
     chances = {
         (answer.question.feature, answer.question.example.id, answer.question.voter): answer.probability
         for answer in oracle.ask(asked)
         if isinstance(answer.question, Label)
     }
-    found = [chances[one.feature, one.example.id, one.voter] for one in asked]
+    found = [chances[label.feature, label.example.id, label.voter] for label in asked]
     shape = len(rows), len(features), WORDINGS
-    cells = np.array([np.nan if one is None else one for one in found], float).reshape(shape).transpose(1, 0, 2)
+    cells = (
+        np.array([np.nan if chance is None else chance for chance in found], float).reshape(shape).transpose(1, 0, 2)
+    )
     columns = [list(data.truth.columns).index(name) for name in names]
     return ModelVotes(names, cells, data.truth.matrix[rows][:, columns].T.astype(np.int8))
 

@@ -79,5 +79,5 @@ def ours(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, s
         )
         run_discovery(prepare(settings), run_id="run")
         table = pd.read_parquet(Path(folder) / "run" / "labels.parquet").set_index("id")
-    values = table.reindex([one.id for one in dataset.examples]).to_numpy(dtype=np.float64, na_value=np.nan).T
+    values = table.reindex([example.id for example in dataset.examples]).to_numpy(dtype=np.float64, na_value=np.nan).T
     return Found(list(table.columns), np.where(np.isnan(values), UNKNOWN, values).astype(np.int8))

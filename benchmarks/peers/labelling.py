@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from benchmarks.machine import tell
 from benchmarks.peers.environments import python_of
 from benchmarks.peers.running import OURS, Bench, Case, Killed, Outcome, Tool
-from benchmarks.results import Table, rounded
+from benchmarks.results import Cell, Table
 
 BAD = 0.10  # share of replies
 PART = 0.4  # of what a tool's whole run costs: the budget
@@ -37,7 +37,7 @@ def measured(bench: Bench, case: Case, tools: Sequence[Tool], rounds: int) -> li
         for tool in tools:
             tell(f"{case.name}: {tool.name}")
             outcomes[tool].append(bench.run(tool, case, f"{case.name}-{tool.module}{tool.variant}-{number}"))
-    rates = {tool: max(rate_of(one) for one in done) for tool, done in outcomes.items()}
+    rates = {tool: max(rate_of(outcome) for outcome in done) for tool, done in outcomes.items()}
     return [Measured(tool, done[-1], rates[tool]) for tool, done in outcomes.items()]
 
 
@@ -52,7 +52,7 @@ SPEED_COLUMNS += ["right labels", "seconds beside", "versions"]
 def speed_table(case: Case, results: Sequence[Measured]) -> Table:
     fastest = max(result.rate for result in results)
     own = next((result for result in results if result.tool.module == OURS.module), None)
-    rows = []
+    rows: list[list[Cell]] = []
     for result in results:
         done = result.outcome
         if not done.right:
@@ -67,7 +67,7 @@ def speed_table(case: Case, results: Sequence[Measured]) -> Table:
                 result.tool.name,
                 round(result.rate / fastest, 2) if fastest else None,
                 round(result.per_label, 1),
-                *(rounded(ratios, 2) or [None, None]),
+                *ratios,
                 done.requests,
                 f"{done.right / done.wanted:.1%}",
                 round(done.beside),

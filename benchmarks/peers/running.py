@@ -73,7 +73,7 @@ class Case:
 
     def items(self) -> tuple[Item, ...]:
         if self.path.is_dir():
-            return tuple(Item(one.id, picture=str(self.path / one.id)) for one in self.dataset.examples)
+            return tuple(Item(example.id, picture=str(self.path / example.id)) for example in self.dataset.examples)
         with self.path.open(newline="", encoding="utf-8") as file:
             return tuple(Item(row["id"], row["text"]) for row in csv.DictReader(file))
 
@@ -82,7 +82,7 @@ class Case:
         assert truth is not None
         columns = {field_of(name): truth.columns.index(name) for name in self.names}
         rows = zip(self.dataset.examples, truth.matrix, strict=True)
-        return {one.id: {field: bool(row[column]) for field, column in columns.items()} for one, row in rows}
+        return {example.id: {field: bool(row[column]) for field, column in columns.items()} for example, row in rows}
 
 
 def field_of(name: str) -> str:
@@ -137,7 +137,7 @@ class Bench:
         state = self.folder / name
         state.mkdir()
         features = feature_list(state / "features.csv", case.names)
-        fields = tuple(Field(one.name, field_of(one.name), one.definition) for one in features)
+        fields = tuple(Field(feature.name, field_of(feature.name), feature.definition) for feature in features)
         return Job(
             base_url=server.base_url,
             dataset=str(case.path),
@@ -189,12 +189,12 @@ class Bench:
 def judged(case: Case, server: WidelyReadServer, result: dict[str, Any], began: float) -> Outcome:
     labels: Labels = result.get("labels", {})
     truth = case.truth().items()
-    said = [(labels.get(item, {}).get(field), true) for item, row in truth for field, true in row.items()]
-    right = sum(label is not None and label == true for label, true in said)
-    wrong = sum(label is not None and label != true for label, true in said)
+    pairs = [(labels.get(item, {}).get(field), true) for item, row in truth for field, true in row.items()]
+    right = sum(label is not None and label == true for label, true in pairs)
+    wrong = sum(label is not None and label != true for label, true in pairs)
     book = server.summary()
-    asked = [one for one in server.served if one.cells and one.arrived >= began]
-    seconds = max(one.replied for one in asked) - min(one.arrived for one in asked) if asked else 0.0
+    asked = [request for request in server.served if request.cells and request.arrived >= began]
+    seconds = max(request.replied for request in asked) - min(request.arrived for request in asked) if asked else 0.0
     return Outcome(
         wanted=case.labels,
         right=right,
@@ -212,15 +212,15 @@ def judged(case: Case, server: WidelyReadServer, result: dict[str, Any], began: 
 def paid_again(earlier: Sequence[Served], later: Sequence[Served], ended: float) -> tuple[int, int, int]:
     """Labels that were answered before a kill, and how many answers to these were paid again: of those that had
     arrived by then, and of those that were under way."""
-    again = Counter(cell for one in later for cell in one.cells)
-    arrived = {cell for one in earlier if one.replied < ended - GRACE for cell in one.cells}
-    under_way = {cell for one in earlier for cell in one.cells} - arrived
+    again = Counter(cell for request in later for cell in request.cells)
+    arrived = {cell for request in earlier if request.replied < ended - GRACE for cell in request.cells}
+    under_way = {cell for request in earlier for cell in request.cells} - arrived
     return len(arrived | under_way), sum(again[cell] for cell in arrived), sum(again[cell] for cell in under_way)
 
 
 def answered(server: WidelyReadServer) -> int:
     now = time.time()
-    return len({cell for one in list(server.served) if one.replied <= now for cell in one.cells})
+    return len({cell for request in list(server.served) if request.replied <= now for cell in request.cells})
 
 
 def start(tool: Tool, job: Job) -> subprocess.Popen[bytes]:

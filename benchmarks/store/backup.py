@@ -85,15 +85,16 @@ def write(url: str, begin: int, started: Event) -> None:
     with Store.open(url) as store:
         store.runs.begin("writer", "another scope", name="w", flow="enrich", dataset="d", oracle=by, settings={})
         while True:
-            asked = {keys.of(one): one for one in questions(first, first + BATCH)}
+            asked = {keys.of(question): question for question in questions(first, first + BATCH)}
             requests = [Request(key, PRICE, by, "label") for key in asked]
             claimed = store.claims.claim(
                 "writer", "another scope", requests, owner="writer", lease_seconds=600, budget=None, sending=BATCH
             )
-            said = {key: Answer(one, Verdict.YES, by, cost=PRICE) for key, one in asked.items()}
+            answers = {key: Answer(question, Verdict.YES, by, cost=PRICE) for key, question in asked.items()}
             fences = claimed.granted
             records = [
-                record_of(one, key, fences[key], one.question.content, by, identity) for key, one in said.items()
+                record_of(answer, key, fences[key], answer.question.content, by, identity)
+                for key, answer in answers.items()
             ]
             store.answers.record("writer", records)
             if first == begin:

@@ -52,7 +52,9 @@ def growth(database: Database, sizes: Sequence[int]) -> Table:
         missed += [f"{name} takes {seconds[name]:.1f} s, {MAX_SECONDS:.0f} are allowed" for name in slow]
     for (less, more), (before, after) in zip(pairwise(sizes), pairwise(found), strict=True):
         exponents = {name: log(after[name] / before[name]) / log(more / less) for name in COLUMNS}
-        rows.append([f"exponent {less:,} to {more:,}", *(round(one, 2) for one in exponents.values()), None, None])
+        rows.append(
+            [f"exponent {less:,} to {more:,}", *(round(exponent, 2) for exponent in exponents.values()), None, None]
+        )
         missed += [
             f"{name} grows with exponent {exponent:.2f}, {MAX_EXPONENT} is allowed"
             for name, exponent in exponents.items()
@@ -74,19 +76,21 @@ def fill(url: str, answers: int) -> None:
         for run in (PAYER, USER):
             store.runs.begin(run, SCOPE, name=run, flow="enrich", dataset="d", oracle=str(IDENTITY), settings={})
         for start in range(0, answers, BATCH):
-            answer(store, start, min(start + BATCH, answers))
+            answer_batch(store, start, min(start + BATCH, answers))
         if store.engine.dialect.name == "postgresql":  # as its autovacuum does a little later
             with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.exec_driver_sql("VACUUM ANALYZE")
 
 
-def answer(store: Store, first: int, last: int) -> None:
+def answer_batch(store: Store, first: int, last: int) -> None:
     keys, by, identity = QuestionKeys(IDENTITY), str(IDENTITY), IDENTITY.to_json()
-    asked = {keys.of(one): one for one in questions(first, last)}
+    asked = {keys.of(question): question for question in questions(first, last)}
     requests = [Request(key, PRICE, by, "label") for key in asked]
     granted = store.claims.claim(PAYER, SCOPE, requests, **_TERMS, sending=len(asked)).granted
-    said = {key: Answer(one, Verdict.YES, by, cost=PRICE) for key, one in asked.items()}
-    records = [record_of(one, key, granted[key], one.question.content, by, identity) for key, one in said.items()]
+    answers = {key: Answer(question, Verdict.YES, by, cost=PRICE) for key, question in asked.items()}
+    records = [
+        record_of(answer, key, granted[key], answer.question.content, by, identity) for key, answer in answers.items()
+    ]
     store.answers.record(PAYER, records)
     store.answers.note_uses(USER, list(asked))
 
@@ -94,7 +98,7 @@ def answer(store: Store, first: int, last: int) -> None:
 def measured(url: str, answers: int, database: Database) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds that each takes, the store being opened for it: by the clock, and of processor time."""
     keys = QuestionKeys(IDENTITY)
-    known = [keys.of(one) for one in questions(0, BATCH)]
+    known = [keys.of(question) for question in questions(0, BATCH)]
 
     def start(store: Store) -> None:
         store.runs.begin("run-3", SCOPE, name="3", flow="enrich", dataset="d", oracle="o", settings={})

@@ -67,7 +67,7 @@ def begin(store: Store, run_id: str) -> None:
 
 def work(url: str, first: int, last: int, in_flight: int = 1) -> dict[str, float]:
     """Label these examples."""
-    dice, by, about, made_up = np.random.default_rng([SEED, first]), str(IDENTITY), IDENTITY.to_json(), 0.0
+    dice, by, identity, made_up = np.random.default_rng([SEED, first]), str(IDENTITY), IDENTITY.to_json(), 0.0
     with Store.open(url) as store, ThreadPoolExecutor(in_flight) as threads:
         run_id, owner = f"of {first}", new_owner()
         begin(store, run_id)
@@ -78,14 +78,14 @@ def work(url: str, first: int, last: int, in_flight: int = 1) -> dict[str, float
         began, used = time.time(), time.process_time()
         for asked in batches(first, last):
             before = time.process_time()
-            said = answers(asked, dice)
+            replies = make_answers(asked, dice)
             made_up += time.process_time() - before
             requests = [Request(key, PRICE, by, "label") for key in asked]
             terms = {"owner": owner, "lease_seconds": 900.0, "budget": None}
             granted = store.claims.claim(run_id, SCOPE, requests, **terms).granted  # type: ignore[arg-type]
             keys = list(asked)
             list(threads.map(leave, (keys[start : start + PER_REQUEST] for start in range(0, len(keys), PER_REQUEST))))
-            records = [record_of(said[key], key, granted[key], asked[key].content, by, about) for key in keys]
+            records = [record_of(replies[key], key, granted[key], asked[key].content, by, identity) for key in keys]
             store.answers.record(run_id, records)
         return {"began": began, "ended": time.time(), "processor": time.process_time() - used - made_up}
 
@@ -96,21 +96,23 @@ def batches(first: int, last: int) -> Iterator[dict[str, Label]]:
     for start in range(first, last, AT_ONCE // PER_REQUEST):
         numbers = range(start, min(start + AT_ONCE // PER_REQUEST, last))
         examples = [Example(f"e{number}", digest_of_text(str(number))) for number in numbers]
-        yield {keys.of(one): one for one in (Label(feature, example) for example in examples for feature in features)}
+        yield {
+            keys.of(label): label for label in (Label(feature, example) for example in examples for feature in features)
+        }
 
 
-def answers(asked: dict[str, Label], dice: np.random.Generator) -> dict[str, Answer]:
+def make_answers(asked: dict[str, Label], dice: np.random.Generator) -> dict[str, Answer]:
     """As a model with log-probabilities gives them: every probability is another one."""
     chances = dice.random(len(asked)).tolist()
-    said = {}
+    answers = dict[str, Answer]()
     for place, ((key, question), chance) in enumerate(zip(asked.items(), chances, strict=True)):
         yes = chance > 0.5
         raw = json.dumps({f"feature_{place % PER_REQUEST + 1}": yes})
         usage = Usage(int(place % PER_REQUEST == 0), 140, 5)
         verdict = Verdict.YES if yes else Verdict.NO
         more = {"usage": usage, "cost": PRICE, "seconds": 0.73, "raw": raw}
-        said[key] = Answer(question, verdict, str(IDENTITY), probability=chance, **more)  # type: ignore[arg-type]
-    return said
+        answers[key] = Answer(question, verdict, str(IDENTITY), probability=chance, **more)  # type: ignore[arg-type]
+    return answers
 
 
 def size_of(url: str) -> float:

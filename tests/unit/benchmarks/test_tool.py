@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from benchmarks import __main__ as tool
-from benchmarks.results import Result, Table, last_of_each_table, read_results
+from benchmarks.results import RESULTS, Result, Table, last_of_each_table, read_results
 
 Printed = pytest.CaptureFixture[str]
 
@@ -82,4 +82,4 @@ def test_a_quick_result_is_shown_only_where_there_is_no_other(tmp_path: Path) ->
 
 def test_the_page_is_what_the_results_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(tool.ENTRIES, "tiny")
-    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(tool.RESULTS), "run: python -m benchmarks render"
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(RESULTS), "run: python -m benchmarks render"
