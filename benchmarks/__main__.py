@@ -13,12 +13,13 @@ import argparse
 import ast
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import ROOT, commit, machine, tell
 from benchmarks.results import RESULTS, Result, Table, last_of_each_table, read_results
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         print(listing())
         return 0 if not options or options[0] in ("-h", "--help") else 2
     if names == [PAPER]:
-        return int(import_module("benchmarks.paper").main(options) or 0)
+        return int(import_module("benchmarks.paper.__main__").main(options) or 0)
     if len(names) == 1 and names != ["all"]:
         return run_entry(names[0], options)
     return run_several(list(NAMES) if "all" in names else names, options)
@@ -89,8 +90,7 @@ def run_entry(name: str, arguments: Sequence[str]) -> int:
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    quick = " ".join(f"--{option.replace('_', '-')} {value}" for option, value in module.QUICK.items())
-    parser.add_argument("--quick", action="store_true", help=f"a small size: {quick}")
+    parser.add_argument("--quick", action="store_true", help=f"a small size: {small(module.QUICK)}")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="where NAME.jsonl is written")
     module.add_options(parser)
     if "--quick" in arguments:
@@ -106,6 +106,12 @@ def run_entry(name: str, arguments: Sequence[str]) -> int:
     result.append_to(options.results / f"{name}.jsonl")
     print(section(name, [(result, table) for table in tables]))
     return 1 if any(table.missed for table in tables) else 0
+
+
+def small(options: Mapping[str, Any]) -> str:
+    """What --quick sets, as it would be typed."""
+    values = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    return " ".join(" ".join([f"--{name}", *map(str, value)]) for name, value in values.items()) or "as without it"
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:
