@@ -42,8 +42,7 @@ train-faces: .venv/.dev ## train the shipped model anew, under an hour on two co
 	$(BIN)/python -m models.faces.training.train
 
 bench: .venv/.dev ## measure what docs/results.md shows (ARGS="NAME --quick": one of them)
-	$(BIN)/python -m benchmarks $(or $(ARGS),all)
-	$(BIN)/python -m benchmarks render
+	$(BIN)/python -m benchmarks $(or $(ARGS),all); status=$$?; $(BIN)/python -m benchmarks render; exit $$status
 
 clean: ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

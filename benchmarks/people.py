@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.machine import tell
 from benchmarks.results import Cell, Table
 from discovery import UNKNOWN
 from discovery.statistics import dawid_skene
@@ -83,7 +84,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> list[Table]:
     if not options.votes:
-        raise SystemExit("no votes are given: name a CSV file with the columns item, worker, label and truth")
+        tell("skipped, for no votes are given: name a CSV file with the columns item, worker, label and truth")
+        return []
     columns = ["votes", "labels", "workers", "one vote is wrong", "majority of 3", "majority of 5", "majority of all"]
     columns += ["Dawid–Skene", "φ", "five votes are worth"]
     return [Table("Votes of people", columns, [row_of(path) for path in options.votes])]
