@@ -8,7 +8,7 @@ export MALLOC_ARENA_MAX ?= 2
 # tests start hundreds of processes: what one has compiled the others read
 test tests test-slow: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: discover test tests test-slow lint types replicate train-faces bench evidence lock audit licences clean help
+.PHONY: discover test tests test-slow lint types replicate train-faces bench lock audit licences clean help
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,12 +42,8 @@ replicate: .venv/.run ## the paper's claims, tables and figures, into docs/repli
 train-faces: .venv/.dev ## train the shipped model anew, under an hour on two cores
 	$(BIN)/python -m models.faces.training.train
 
-bench: .venv/.dev ## the figures of docs/benchmarks.md
-	$(BIN)/python -m benchmarks
-
-evidence: .venv/.dev ## docs/evidence.md (DATA=FOLDER: the folder of public data)
-	tests/install_smollm2.sh
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.evidence $(if $(DATA),--data $(DATA)) $(ARGS)
+bench: .venv/.dev ## measure what docs/results.md shows (ARGS="NAME --quick": one of them)
+	$(BIN)/python -m benchmarks $(or $(ARGS),all); status=$$?; $(BIN)/python -m benchmarks render; exit $$status
 
 clean: ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,1 +1,1 @@
-"""What docs/benchmarks.md quotes, each runnable alone: `python -m benchmarks.NAME`."""
+"""One tool: what docs/results.md quotes."""

@@ -1,121 +1,152 @@
-"""`make bench`: run every benchmark alone, one after the other, and write what they print to docs/benchmarks.md.
+"""One tool for all benchmarks.
 
-python -m benchmarks                                          all; a section whose input is not given is kept
-python -m benchmarks discovery.triples strategies             only these; the other sections are kept
-python -m benchmarks strategies --matrices MATRIX.csv ...     the strategies on further matrices"""
+    python -m benchmarks NAME [--quick] [options]    run one; its options: python -m benchmarks NAME --help
+    python -m benchmarks NAME NAME … [--quick]       several, each in a process of its own; `all` for all of them
+    python -m benchmarks render                      write docs/results.md from the results
+
+Each run adds a line to benchmarks/results/NAME.jsonl: date, commit, command, machine and the tables. The exit status is
+1 where a target is missed; `--quick` is too small to judge by targets."""
 
 from __future__ import annotations
 
 import argparse
-import re
+import ast
 import subprocess
 import sys
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
+from benchmarks.machine import ROOT, commit, machine, tell
+from benchmarks.results import RESULTS, Result, Table, last_of_each_table, read_results
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-BENCHMARKS = {
-    "Drawing and updating unresolved triples": ["benchmarks.discovery.triples"],
-    "Strategies": ["benchmarks.strategies"],
-    "Strategies on further matrices": ["benchmarks.strategies", "--no-worlds"],
-    "Strategies on parts of matrices": ["benchmarks.strategies", "--no-worlds", "--subsets", "3"],
-    "What is attainable": ["benchmarks.discovery.attainable"],
-    "Several features a question": ["benchmarks.strategies", "--per-question", "1,2,3,5"],
-    "What is attainable with three features a question": ["benchmarks.discovery.attainable", "--per-question", "3"],
-    "Towards a target": ["benchmarks.target"],
-    "Parts of the strategies": ["benchmarks.discovery.ablation"],
-    "Start": ["benchmarks.speed.start"],
-    "Overhead of the pipeline": ["benchmarks.speed.pipeline"],
-    "OpenAI-compatible servers": ["benchmarks.speed.openai_throughput"],
-    "Local vision-language models": ["benchmarks.speed.local_vlm"],
-    "Comparing two oracles": ["benchmarks.compare"],
-    "Enriching": ["benchmarks.enrichment"],
-    "The file of vectors": ["benchmarks.speed.vectors"],
-    "Predicted labels": ["benchmarks.price.certificate"],
-    "What labels cost": ["benchmarks.price"],
-    "What a small working set loses": ["benchmarks.price.working_set"],
-    "The same feature twice": ["benchmarks.discovery.duplicates"],
-    "Attributes with values": ["benchmarks.discovery.attributes", "--seeds", "5"],
-    "Estimates": ["benchmarks.price.estimates", "--examples", "30", "--queries", "8"],
+PAGE = ROOT / "docs" / "results.md"
+# each module has QUICK, the options that --quick sets, and the functions `add_options` and `run`
+ENTRIES = {
+    "strategies": "benchmarks.strategies",
+    "target": "benchmarks.target",
+    "duplicates": "benchmarks.duplicates",
+    "price": "benchmarks.price",
+    "estimates": "benchmarks.estimates",
+    "predicted": "benchmarks.predicted",
+    "scale": "benchmarks.scale",
+    "store": "benchmarks.store.parts",
+    "enrichment": "benchmarks.enrichment.parts",
+    "start": "benchmarks.start",
+    "openai": "benchmarks.openai",
+    "peers": "benchmarks.peers.parts",
+    "people": "benchmarks.people",
+    "weak-model": "benchmarks.weak_model",
 }
-# the matrices are not part of the project: they are given by path
-FURTHER = {
-    "Strategies on further matrices",
-    "Strategies on parts of matrices",
-    "What is attainable",
-    "Several features a question",
-    "What is attainable with three features a question",
-    "Towards a target",
-    "The same feature twice",
-}
-HEAD = """# Benchmarks
+PAPER = "paper"  # has a page of its own: docs/replication
+NAMES = (*ENTRIES, PAPER)
+HEAD = """# Results
 
-Every figure comes from the command above it; `make bench` runs them all and writes this page. The machine is small and
-shared: compare figures within one table rather than between tables.
+What `python -m benchmarks NAME` has measured, written by `python -m benchmarks render` from benchmarks/results. Each
+table is the last of its kind, with the command, the date, the commit, and the machine. *Busy* means that other programs
+were running: compare times within a table only. *Shared* means that it was not noted whether they were.
+
+`python -m benchmarks paper` holds the claims of the paper against simulations: see
+[replication](replication/README.md).
 """
 
 
-def sections_of(page: str) -> dict[str, str]:
-    """What the page says, by title."""
-    parts = re.split(r"^## (.+)\n", page, flags=re.MULTILINE)[1:]
-    return dict(zip(parts[::2], (text.strip() for text in parts[1::2]), strict=True))
+def main(arguments: Sequence[str]) -> int:
+    names = list(takewhile((*NAMES, "all").__contains__, arguments))
+    options = list(arguments[len(names) :])
+    if arguments and arguments[0] == "render":
+        PAGE.write_text(page(RESULTS), encoding="utf-8")
+        tell(f"written to {PAGE.relative_to(ROOT)}")
+        return 0
+    if not names:
+        print(listing())
+        return 0 if not options or options[0] in ("-h", "--help") else 2
+    if names == [PAPER]:
+        return int(import_module("benchmarks.paper.__main__").main(options) or 0)
+    if len(names) == 1 and names != ["all"]:
+        return run_entry(names[0], options)
+    return run_several(list(NAMES) if "all" in names else names, options)
 
 
-def page_of(sections: dict[str, str]) -> str:
-    """Those that are written here in their order, each followed by the sections that stand after it today: some are
-    measured by hand."""
-    titles = list(BENCHMARKS)
-    for before, title in pairwise(sections):
-        if title not in titles:
-            titles.insert(titles.index(before) + 1, title)
-    texts = [f"## {title}\n\n{sections[title]}\n" for title in titles if title in sections]
-    return "\n".join([HEAD, *texts])
+def run_several(names: Sequence[str], options: Sequence[str]) -> int:
+    failed = []
+    for name in names:
+        tell(f"{name} …")
+        if subprocess.run([sys.executable, "-m", "benchmarks", name, *options], check=False, cwd=ROOT).returncode:
+            failed.append(name)
+    if failed:
+        tell(f"failed, or missed a target: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
-    names = list(dict.fromkeys(module.partition(".")[2] for module, *_ in BENCHMARKS.values()))
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(names)} (default: all)")
-    parser.add_argument("--matrices", nargs="+", type=Path, default=[], help="CSV files for the strategies")
-    arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(names):
-        parser.error(f"unknown benchmark {min(unknown)!r}: choose among {', '.join(names)}")
-    console, missed = Console(stderr=True), list[str]()
-    sections = sections_of(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
-    for title, command in BENCHMARKS.items():
-        wanted = not arguments.names or command[0].partition(".")[2] in arguments.names
-        if title in FURTHER:
-            wanted = wanted and bool(arguments.matrices)
-            command = [*command, *(str(path.resolve()) for path in arguments.matrices)]
-        if not wanted:
-            continue
-        with console.status(f"{title} …"):
-            text, problem = printed(command)
-        if problem:
-            console.print(f"{title}: {problem}", markup=False)
-            missed.append(title)
-        if text:
-            sections[title] = text
-    PAGE.write_text(page_of(sections), encoding="utf-8")
-    console.print(f"written to {PAGE}", markup=False)
-    if missed:
-        raise SystemExit(f"error: missed targets: {'; '.join(missed)}: see above")
-
-
-def printed(command: list[str]) -> tuple[str, str]:
-    """What a benchmark prints, and its error if it misses a target; no text if it crashes."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=PAGE.parents[1]
+def run_entry(name: str, arguments: Sequence[str]) -> int:
+    module = import_module(ENTRIES[name])
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if done.returncode == 0:
-        return done.stdout.strip(), ""
-    if "Traceback" in done.stderr:
-        return "", done.stderr
-    problem = done.stderr.strip().splitlines()[-1]
-    return f"{done.stdout.strip()}\n\nTarget missed: {problem}.", problem
+    parser.add_argument("--quick", action="store_true", help=f"a small size: {small(module.QUICK)}")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="where NAME.jsonl is written")
+    module.add_options(parser)
+    if "--quick" in arguments:
+        parser.set_defaults(**module.QUICK)
+    options = parser.parse_args(arguments)
+    date, state = datetime.now(UTC).date().isoformat(), machine()
+    tables: list[Table] = module.run(options)
+    if options.quick:  # targets are those of the full size
+        tables = [replace(table, missed=[]) for table in tables]
+    if not tables:
+        return 0
+    result = Result(date, commit(), command_line(name, arguments), state, options.quick, tables)
+    result.append_to(options.results / f"{name}.jsonl")
+    print(section(name, [(result, table) for table in tables]))
+    return 1 if any(table.missed for table in tables) else 0
+
+
+def small(options: Mapping[str, Any]) -> str:
+    """What --quick sets, as it would be typed."""
+    values = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    return " ".join(" ".join([f"--{name}", *map(str, value)]) for name, value in values.items()) or "as without it"
+
+
+def command_line(name: str, arguments: Sequence[str]) -> str:
+    """As it was called; of paths elsewhere only the names, and not where the results were written."""
+    words = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
+    if "--results" in words:
+        place = words.index("--results")
+        del words[place : place + 2]
+    return " ".join(["python -m benchmarks", name, *words])
+
+
+def documentation(name: str) -> list[str]:
+    """The paragraphs of an entry's docstring, which is read without importing what the entry needs."""
+    path = ROOT.joinpath(*ENTRIES[name].split(".")).with_suffix(".py")
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")
+
+
+def listing() -> str:
+    lines = [f"  {name:12} {documentation(name)[0]}" for name in ENTRIES]
+    lines.append(f"  {PAPER:12} The claims of the paper, held against simulations: docs/replication.")
+    return "\n".join([(__doc__ or "").strip(), "", *lines])
+
+
+def section(name: str, tables: Sequence[tuple[Result, Table]]) -> str:
+    texts = [f"## {name}", *documentation(name)]
+    for result, table in tables:
+        origin = f"`{result.command}`; {result.date}, {result.commit}; {result.machine}."
+        texts.append(f"### {table.title}\n\n{origin}\n\n{table.markdown()}")
+    return "\n\n".join(texts)
+
+
+def page(folder: Path) -> str:
+    sections = [section(name, last_of_each_table(read_results(folder / f"{name}.jsonl"))) for name in ENTRIES]
+    return "\n".join([HEAD, *(f"{text}\n" for text in sections)])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -1,75 +1,27 @@
-"""What benchmarks run on: attribute matrices and synthetic worlds, with a salience-weighted crowd for each."""
+"""What strategies are measured on: attribute matrices and made-up worlds, each with a salience-weighted crowd."""
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discovery.metrics import interesting_and_distinct
+from benchmarks.machine import ROOT
 from discovery.questions import UNKNOWN
 from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import TRUTHFUL, Labelling, Rehearsal, rehearse
 from discovery.simulation.worlds import SKEWED, World, binary_tree, independent_features, leafy_tree, skewed_world
-from discovery.strategies import make_strategy
 
-ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = [ROOT / "datasets" / "zoo" / "truth.csv", ROOT / "datasets" / "faces" / "truth.csv"]
-SHORT, LONG = 35, 100  # queries
 
 
 @dataclass(frozen=True)
 class Case:
     name: str
     world: Callable[[int], World]  # by seed
-
-
-class Asker(Protocol):
-    def run(self, case: Case, seed: int) -> Rehearsal: ...
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A strategy with its options, and how it is put to the crowd."""
-
-    name: str
-    strategy: str
-    options: tuple[tuple[str, Any], ...] = ()
-    batch: int = 1
-    one_by_one: bool = False  # each question of a round after the answer to the one before, listing what was named
-    voters: int = 1
-    labelling: Labelling = TRUTHFUL
-    most: int = 1  # features that an answer may hold
-    look: bool = False
-    look_of: int | None = None  # examples of which those that are compared are a random part
-    queries: int = LONG
-
-    def run(self, case: Case, seed: int) -> Rehearsal:
-        world = case.world(seed)
-        rng, options = np.random.default_rng([seed, 1]), dict(self.options)
-        if self.strategy == "auto" and self.most > 1:
-            options["most"] = self.most
-        strategy = make_strategy(self.strategy, len(world.truth), rng, batch=self.batch, **options)
-        return rehearse(
-            strategy,
-            world.crowd("salience", seed),
-            world.truth,
-            self.queries,
-            np.random.default_rng([seed, 2]),
-            batch=self.batch,
-            one_by_one=self.one_by_one,
-            voters=self.voters,
-            labelling=replace(self.labelling, seed=seed),
-            most=self.most,
-            look=self.look,
-            of=self.look_of,
-        )
 
 
 def read_matrix(path: Path) -> Matrix:
@@ -86,30 +38,8 @@ def read_matrix(path: Path) -> Matrix:
 
 
 def of_matrix(path: Path) -> Case:
-    return _of_world(path.parent.name if path.stem == "truth" else path.stem, World(read_matrix(path)))
-
-
-def parts_of(path: Path, number: int) -> list[Case]:
-    """Random parts of a matrix: 50 to 100 examples, 25 to 280 features; of every three, one has mostly rare features
-    and one mostly common ones. Their seeds are [number of the part, 4]."""
-    whole, name = read_matrix(path), of_matrix(path).name
-    cases = []
-    for part in range(number):
-        tilt, tilted = [(0.0, "any"), (-0.7, "rare"), (0.7, "common")][part % 3]
-        rng = np.random.default_rng([part, 4])
-        rows = rng.choice(len(whole), min(int(rng.integers(50, 101)), len(whole)), replace=False)
-        share = (whole[rows] == 1).mean(axis=0)
-        columns = np.flatnonzero((share > 0) & (share < 1))
-        wanted = int(np.exp(rng.uniform(np.log(25), np.log(280))))
-        chance = share[columns] ** tilt
-        chosen = rng.choice(columns, min(wanted, columns.size * 2 // 3), replace=False, p=chance / chance.sum())
-        world = World(whole[np.ix_(rows, chosen)])
-        cases.append(_of_world(f"{name}, part {part + 1}, {tilted}", world))
-    return cases
-
-
-def _of_world(name: str, world: World) -> Case:
-    return Case(name, lambda seed: world)  # noqa: ARG005
+    world = World(read_matrix(path))
+    return Case(path.parent.name if path.stem == "truth" else path.stem, lambda seed: world)  # noqa: ARG005
 
 
 def made_up() -> list[Case]:
@@ -126,40 +56,10 @@ def made_up() -> list[Case]:
     ]
 
 
-def found(asker: Asker, case: Case, seeds: int) -> NDArray[np.float64]:
-    """Interesting and distinct features after SHORT and after LONG queries, one row per seed.
-
-    Judged by the truth, not by the labels: noise makes duplicates look distinct."""
-    counted = []
-    for seed in range(seeds):
-        history, truth = asker.run(case, seed), case.world(seed).truth
-        flags = interesting_and_distinct(truth.T[history.columns])
-        good = {column for column, flag in zip(history.columns, flags, strict=True) if flag}
-        counted.append([len(good.intersection(history.found_by(queries))) for queries in (SHORT, LONG)])
-    return np.array(counted, dtype=np.float64)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def write_world(folder: Path, truth: Matrix) -> list[str]:
-    """A data set of short texts with this truth, as world.csv and truth.csv; returns the names of its features."""
-    names = [f"trait {chr(65 + place // 26)}{chr(65 + place % 26)}" for place in range(truth.shape[1])]
-    ids = [f"e{number}" for number in range(len(truth))]
-    with (folder / "world.csv").open("w", newline="") as world, (folder / "truth.csv").open("w", newline="") as labels:
-        csv.writer(world).writerows([("id", "text"), *((name, f"example {name}") for name in ids)])
-        csv.writer(labels).writerows([("id", *names), *((ids[row], *truth[row].tolist()) for row in range(len(ids)))])
-    return names
-
-
-def matrix_arguments(module: str, doc: str | None) -> argparse.ArgumentParser:
-    """The command line of a benchmark of strategies on matrices."""
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=(doc or "").split("\n")[0])
-    parser.add_argument("matrices", nargs="*", type=Path, help="CSV files, besides those that ship")
-    parser.add_argument("--seeds", type=at_least_one, default=24)
-    return parser
+def add_matrices(parser: argparse.ArgumentParser, seeds: int) -> None:
+    """The options that all benchmarks on matrices have."""
+    parser.add_argument("matrices", nargs="*", type=Path, metavar="MATRIX.csv", help="matrices besides those that ship")
+    parser.add_argument("--seeds", type=at_least_one, default=seeds)
 
 
 def at_least_one(text: str) -> int:

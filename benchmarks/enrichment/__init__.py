@@ -1,1 +1,1 @@
-"""How an enrichment and its store grow with the data."""
+"""How fast an enrichment labels."""

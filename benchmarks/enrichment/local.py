@@ -1,13 +1,7 @@
-"""An enrichment by a local model beside the script that one would write by hand.
-
-    python -m benchmarks.enrichment.local [--examples 10000] [--features 30] [--rounds 3]
-
-Both label the same drawn faces with the shipped model, each in its own process, one after the other; an enrichment is
-the whole command, with a new store, table and Prefect server. The two tables must be equal."""
+"""An enrichment by a local model beside the script that one would write by hand."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -19,52 +13,38 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from benchmarks.machine import heading
-from models.faces.training.draw import png
-from models.faces.training.face import sample
+from benchmarks.data import write_faces
+from benchmarks.machine import tell
+from benchmarks.results import Table, rounded
 
-SEED = 0
 MAX_RATIO, MAX_BYTES = 1.3, 5.0  # of the script's time; of the store for each label
 SIDE = 96  # pixels
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--examples", type=int, default=10_000)
-    parser.add_argument("--features", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    print(heading("python -m benchmarks.enrichment.local", SEED))
-    print("| round | script, s | of processor | enrich, s | of processor | ratio | bytes per label |")
-    print("|---:|---:|---:|---:|---:|---:|---:|")
-    with tempfile.TemporaryDirectory() as folder:
-        pictures, features = Path(folder) / "faces", Path(folder) / "features.csv"
-        draw(pictures, options.examples)
-        features.write_text("\n".join(["name", *known_names(options.features)]), encoding="utf-8")
-        ratios, sizes = [], []
-        for number in range(options.rounds):
-            script, enriched = by_script(Path(folder)), by_enrich(Path(folder), number)
-            size = store_size(Path(folder) / str(number)) / options.examples / options.features
-            cells = (*script, *enriched, enriched[0] / script[0])
-            print(f"| {number + 1} | {' | '.join(f'{cell:.2f}' for cell in cells)} | {size:.1f} |", flush=True)
+def beside_a_script(examples: int, features: int, rounds: int) -> Table:
+    rows, ratios, sizes = [], [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_faces(folder / "faces", examples, SIDE)
+        (folder / "features.csv").write_text("\n".join(["name", *known_names(features)]), encoding="utf-8")
+        for number in range(rounds):
+            tell(f"local, round {number + 1}")
+            script, enriched = by_script(folder), by_enrich(folder, number)
+            sizes.append(store_size(folder / str(number)) / examples / features)
             ratios.append(enriched[0] / script[0])
-            sizes.append(size)
-            compare(Path(folder), number)
+            rows.append([number + 1, *rounded((*script, *enriched, ratios[-1]), 2), round(sizes[-1], 1)])
+            compare(folder, number)
     ratio, size = statistics.median(ratios), max(sizes)
-    print(f"\nThe tables are equal. Median ratio {ratio:.2f} (at most {MAX_RATIO} is wanted), ", end="")
-    print(f"{size:.1f} bytes per label (at most {MAX_BYTES:.0f}).")
-    if ratio > MAX_RATIO or size > MAX_BYTES:
-        raise SystemExit("more than is wanted")
-
-
-def draw(folder: Path, count: int) -> None:
-    folder.mkdir()
-    rng = np.random.default_rng(SEED)
-    for number in range(count):  # a few bytes after the end make each another file
-        (folder / f"{number:06}.png").write_bytes(png(sample(rng), SIDE) + number.to_bytes(4))
+    note = (
+        f"{examples:,} faces × {features} features. The tables are equal. Median ratio {ratio:.2f} (at most "
+        f"{MAX_RATIO} is wanted), {size:.1f} bytes per label (at most {MAX_BYTES:.0f})."
+    )
+    missed = [f"ratio {ratio:.2f}"] if ratio > MAX_RATIO else []
+    missed += [f"{size:.1f} bytes per label"] if size > MAX_BYTES else []
+    columns = ["round", "script, s", "of processor", "enrich, s", "of processor", "ratio", "bytes per label"]
+    return Table("A local model, beside a script", columns, rows, [note], missed)
 
 
 def known_names(count: int) -> list[str]:
@@ -110,7 +90,3 @@ def compare(folder: Path, number: int) -> None:
     if not (bare == ours[bare.columns].astype("int8")).all(axis=None):
         raise SystemExit("the tables differ")
     shutil.rmtree(folder / str(number))
-
-
-if __name__ == "__main__":
-    main()

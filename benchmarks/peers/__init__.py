@@ -1,1 +1,1 @@
-"""twothirds beside the tools that users would pick instead, all asking one local server that keeps a book."""
+"""twothirds beside other tools. Their Pythons import this package: the standard library only."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,8 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.peers.asking import Purse
-from benchmarks.peers.job import MODEL, PRICE, Item, Job
-from benchmarks.peers.running import Tool, last_line, start
+from benchmarks.peers.job import MODEL, PRICE
 from benchmarks.peers.styles import STYLES, Found
 from discovery import UNKNOWN, matches_with_truth
 from flows.discover import DiscoverSettings, prepare, run_discovery
@@ -24,7 +22,6 @@ from sources import Dataset, load_dataset
 from tests.support.fake_openai import WidelyReadServer
 
 ENOUGH_KNOWN = 0.8  # of the examples: a feature with fewer labels is not counted
-HYPOTHESAES = "HypotheSAEs"  # texts only
 COMMON = (0.05, 0.95)  # shares between which an attribute of the truth is counted
 
 
@@ -49,9 +46,9 @@ def counted(labels: NDArray[np.int8], dataset: Dataset) -> tuple[int, int]:
 def found_by(name: str, spec: str, budget: float, seed: int) -> Yield:
     """What one way finds in a data set; `name` is twothirds, or one of the styles."""
     dataset = load_dataset(spec)
-    ways = {HYPOTHESAES: hypothesaes, **dict.fromkeys(OPTIONS, ours), **dict.fromkeys(STYLES, style)}
     with WidelyReadServer(dataset, price=parse_price(PRICE), seed=seed) as server:
-        result = ways[name](server, dataset, name, budget, seed)
+        find = ours if name in OPTIONS else style
+        result = find(server, dataset, name, budget, seed)
         found, of = counted(result.labels, dataset)
         return Yield(found, of, len(result.names), server.summary()["usd"])
 
@@ -61,29 +58,10 @@ def style(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, 
     return STYLES[name](purse, dataset.examples, np.random.default_rng(seed))
 
 
-def hypothesaes(server: WidelyReadServer, dataset: Dataset, _name: str, budget: float, seed: int) -> Found:
-    """By its own program; what it found is its labels."""
-    tool = Tool("HypotheSAEs", "with_hypothesaes", "hypothesaes")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        items = tuple(Item(one.id, one.text) for one in dataset.examples)
-        result = Path(folder) / "result.json"
-        job = Job(server.base_url, dataset.spec, "", folder, str(result), items, (), budget=budget, variant=str(seed))
-        process = start(tool, job)
-        process.wait()
-        if not result.exists():
-            raise SystemExit(f"HypotheSAEs: {last_line(job)}")
-        labels = json.loads(result.read_text(encoding="utf-8"))["labels"]
-    names = list(next(iter(labels.values()), {}))
-    said = [[labels[item.id][name] for item in items] for name in names]
-    known = [[UNKNOWN if one is None else int(one) for one in row] for row in said]
-    return Found(names, np.array(known, np.int8).reshape(len(names), len(items)))
-
-
 OPTIONS: dict[str, dict[str, Any]] = {
     "twothirds": {},
     "twothirds, 20 questions": {"queries": 20},
     "twothirds, all labels at the end": {"label_every": 35},
-    "twothirds, labels after each question": {"batch": 1},
 }
 
 
@@ -101,5 +79,5 @@ def ours(server: WidelyReadServer, dataset: Dataset, name: str, budget: float, s
         )
         run_discovery(prepare(settings), run_id="run")
         table = pd.read_parquet(Path(folder) / "run" / "labels.parquet").set_index("id")
-    values = table.reindex([one.id for one in dataset.examples]).to_numpy(dtype=np.float64, na_value=np.nan).T
+    values = table.reindex([example.id for example in dataset.examples]).to_numpy(dtype=np.float64, na_value=np.nan).T
     return Found(list(table.columns), np.where(np.isnan(values), UNKNOWN, values).astype(np.int8))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.cases import table
+from benchmarks.machine import tell
 from benchmarks.peers.environments import python_of
 from benchmarks.peers.running import OURS, Bench, Case, Killed, Outcome, Tool
+from benchmarks.results import Cell, Table
 
 BAD = 0.10  # share of replies
 PART = 0.4  # of what a tool's whole run costs: the budget
@@ -37,7 +37,7 @@ def measured(bench: Bench, case: Case, tools: Sequence[Tool], rounds: int) -> li
         for tool in tools:
             tell(f"{case.name}: {tool.name}")
             outcomes[tool].append(bench.run(tool, case, f"{case.name}-{tool.module}{tool.variant}-{number}"))
-    rates = {tool: max(rate_of(one) for one in done) for tool, done in outcomes.items()}
+    rates = {tool: max(rate_of(outcome) for outcome in done) for tool, done in outcomes.items()}
     return [Measured(tool, done[-1], rates[tool]) for tool, done in outcomes.items()]
 
 
@@ -45,38 +45,51 @@ def rate_of(outcome: Outcome) -> float:
     return outcome.right / outcome.seconds if outcome.seconds else 0.0
 
 
-SPEED_HEAD = ["tool", "labels a second, of the fastest", "tokens per label", "of ours", "USD, of ours", "requests"]
-SPEED_HEAD += ["right labels", "seconds beside", "versions"]
+SPEED_COLUMNS = ["tool", "labels a second, of the fastest", "tokens per label", "of ours", "USD, of ours", "requests"]
+SPEED_COLUMNS += ["right labels", "seconds beside", "versions"]
 
 
-def speed_table(results: Sequence[Measured]) -> str:
-    fastest = max(one.rate for one in results)
-    own = next((one for one in results if one.tool == OURS or one.tool.module == OURS.module), None)
-    rows = []
-    for one in results:
-        done = one.outcome
+def speed_table(case: Case, results: Sequence[Measured]) -> Table:
+    fastest = max(result.rate for result in results)
+    own = next((result for result in results if result.tool.module == OURS.module), None)
+    rows: list[list[Cell]] = []
+    for result in results:
+        done = result.outcome
         if not done.right:
-            rows.append([one.tool.name, done.note or "no labels", *[""] * (len(SPEED_HEAD) - 2)])
+            rows.append([result.tool.name, done.note or "no labels", *[None] * (len(SPEED_COLUMNS) - 2)])
             continue
-        against = [f"{one.per_label / own.per_label:.2f}", f"{done.usd / own.outcome.usd:.2f}"] if own else ["", ""]
-        figures = [f"{one.rate / fastest:.2f}", f"{one.per_label:.1f}", *against, f"{done.requests:,}"]
+        ratios = (
+            [round(result.per_label / own.per_label, 2), round(done.usd / own.outcome.usd, 2)] if own else [None] * 2
+        )
         versions = ", ".join(f"{name} {version}" for name, version in done.versions.items())
-        rows.append([one.tool.name, *figures, f"{done.right / done.wanted:.1%}", f"{done.beside:.0f}", versions])
-    return table(SPEED_HEAD, rows)
+        rows.append(
+            [
+                result.tool.name,
+                round(result.rate / fastest, 2) if fastest else None,
+                round(result.per_label, 1),
+                *ratios,
+                done.requests,
+                f"{done.right / done.wanted:.1%}",
+                round(done.beside),
+                versions,
+            ]
+        )
+    note = f"{len(case.dataset.examples):,} {case.name} × {len(case.names)} features."
+    return Table(f"Labels of {case.name}", SPEED_COLUMNS, rows, [note], missed_speed(case, results))
 
 
-def speed_verdicts(case: Case, results: Sequence[Measured]) -> list[tuple[str, bool]]:
-    """What is wanted of us, and whether it is so."""
-    own = [one for one in results if one.tool.module == OURS.module]
-    others = [one for one in results if one.tool.module != OURS.module and one.usable]
+def missed_speed(case: Case, results: Sequence[Measured]) -> list[str]:
+    """What is wanted of us and is not so."""
+    own = [result for result in results if result.tool.module == OURS.module]
+    others = [result for result in results if result.tool.module != OURS.module and result.usable]
     if not own or not others:
         return []
-    fast = own[0].rate / max(one.rate for one in [*own, *others])
-    frugal = own[0].per_label / min(one.per_label for one in others)
-    return [
-        (f"{case.name}: labels a second at least {FAST} of the fastest: {fast:.2f}", fast >= FAST),
-        (f"{case.name}: tokens per label at most {FRUGAL} of the next best: {frugal:.2f}", frugal <= FRUGAL),
-    ]
+    fast = own[0].rate / max(result.rate for result in [*own, *others])
+    frugal = own[0].per_label / min(result.per_label for result in others)
+    missed = [f"{case.name}: labels a second at least {FAST} of the fastest: {fast:.2f}"] if fast < FAST else []
+    return missed + (
+        [f"{case.name}: tokens per label at most {FRUGAL} of the next best: {frugal:.2f}"] if frugal > FRUGAL else []
+    )
 
 
 @dataclass(frozen=True)
@@ -107,51 +120,53 @@ def hazards(bench: Bench, case: Case, tool: Tool) -> Hazards:
     return Hazards(tool, whole, killed, limited, bench.run(tool, case, f"bad-{name}", bad=BAD))
 
 
-HAZARD_HEAD = ["tool", "killed: answers paid twice", "under way then, paid again", "answers before", "complete after"]
-HAZARD_HEAD += ["spent of a budget", "labels for it", "10 % bad replies: labels lost", "wrong", "tokens, of a calm run"]
+HAZARD_COLUMNS = ["tool", "killed: answers paid twice", "under way then, paid again", "answers before"]
+HAZARD_COLUMNS += ["complete after", "spent of a budget", "labels for it", "10 % bad replies: labels lost", "wrong"]
+HAZARD_COLUMNS += ["tokens, of a calm run"]
 
 
-def hazard_table(results: Sequence[Hazards]) -> str:
+def hazard_table(case: Case, results: Sequence[Hazards]) -> Table:
     rows = []
-    for one in results:
-        killed, bad = one.killed, one.bad
-        spent = f"{one.spent:.0%}" if one.limited else f"has none: {one.spent:.0%}"
-        bought = f"{one.limited.right:,} of {one.limited.wanted:,}" if one.limited else ""
+    for result in results:
+        killed, bad = result.killed, result.bad
         complete = "yes" if killed.outcome.right == killed.outcome.wanted else f"no: {killed.outcome.note or 'lost'}"
-        dear = f"{bad.tokens / one.whole.tokens:.2f}" if one.whole.tokens else ""
         crashed = f" ({bad.note})" if bad.note and not bad.right else ""
-        after = [f"{killed.again:,}", f"{killed.in_flight:,}", f"{killed.before:,}", complete]
         rows.append(
-            [one.tool.name, *after, spent, bought, f"{bad.lost:,} of {bad.wanted:,}{crashed}", f"{bad.wrong:,}", dear]
+            [
+                result.tool.name,
+                killed.again,
+                killed.in_flight,
+                killed.before,
+                complete,
+                f"{result.spent:.0%}" if result.limited else f"has none: {result.spent:.0%}",
+                f"{result.limited.right:,} of {result.limited.wanted:,}" if result.limited else None,
+                f"{bad.lost:,} of {bad.wanted:,}{crashed}",
+                bad.wrong,
+                round(bad.tokens / result.whole.tokens, 2) if result.whole.tokens else None,
+            ]
         )
-    return table(HAZARD_HEAD, rows)
+    note = f"{len(case.dataset.examples):,} {case.name} × {len(case.names)} features."
+    return Table("Killed, with a budget, with bad replies", HAZARD_COLUMNS, rows, [note], missed_hazards(results))
 
 
-def hazard_verdicts(results: Sequence[Hazards]) -> list[tuple[str, bool]]:
-    own = [one for one in results if one.tool.module == OURS.module]
-    others = [one for one in results if one.tool.module != OURS.module]
-    if not own:
-        return []
-    one = own[0]
-    paying = [other.tool.name for other in others if other.killed.again]
-    beside = f"paid twice by {', '.join(paying)}" if paying else "no other tool pays twice either"
-    return [
-        (f"answers paid twice after a kill: {one.killed.again} ({beside})", one.killed.again == 0),
-        (f"overshoot of the budget: {max(0.0, one.spent - 1):.0%}", one.spent <= 1),
-        (f"labels lost or wrong with bad replies: {one.bad.lost} and {one.bad.wrong}", one.bad.right == one.bad.wanted),
-    ]
+def missed_hazards(results: Sequence[Hazards]) -> list[str]:
+    missed = []
+    for own in (result for result in results if result.tool.module == OURS.module):
+        if own.killed.again:
+            missed.append(f"{own.killed.again} answers paid twice after a kill")
+        if own.spent > 1:
+            missed.append(f"{own.spent:.0%} of the budget spent")
+        if own.bad.right < own.bad.wanted:
+            missed.append(f"{own.bad.lost} labels lost and {own.bad.wrong} wrong with bad replies")
+    return missed
 
 
 def installed(tools: Sequence[Tool]) -> tuple[list[Tool], list[str]]:
     """Those that can run, and what to do about the others."""
     there = [tool for tool in tools if python_of(tool.environment) is not None]
     missing = dict.fromkeys(tool.environment for tool in tools if tool not in there)
-    return there, [f"{name}: not installed: python -m benchmarks.peers --setup {name}" for name in missing]
+    return there, [f"{name}: not installed: python -m benchmarks peers --setup {name}" for name in missing]
 
 
 def without_prefect(tools: Sequence[Tool]) -> list[Tool]:
     return [replace(tool, variant="plain") if tool.module == OURS.module else tool for tool in tools]
-
-
-def tell(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Prompts of other ways to find features, in our own words: docs/peers.md says where each comes from."""
+"""Prompts of other ways to find features, in our own words after the published descriptions."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import common_columns, feature_list
+from benchmarks.machine import ROOT
 from benchmarks.peers.environments import python_of
 from benchmarks.peers.job import PRICE, Field, Item, Job, Labels
-from benchmarks.price.data import common_columns, feature_list
 from models.prices import parse_price
 from sources import Dataset, load_dataset
 from tests.support.fake_openai import Habits, Served, WidelyReadServer
 
-ROOT = Path(__file__).resolve().parents[2]
 CALM = Habits(label_noise=0.0, prose=0.0, too_many=0.0, broken=0.0, slow=0.0)  # every answer is right
 LONGEST = 150.0  # seconds that one run may take before it counts as hung
 GRACE = 0.5  # seconds: what was answered so long before a kill has arrived
@@ -73,7 +73,7 @@ class Case:
 
     def items(self) -> tuple[Item, ...]:
         if self.path.is_dir():
-            return tuple(Item(one.id, picture=str(self.path / one.id)) for one in self.dataset.examples)
+            return tuple(Item(example.id, picture=str(self.path / example.id)) for example in self.dataset.examples)
         with self.path.open(newline="", encoding="utf-8") as file:
             return tuple(Item(row["id"], row["text"]) for row in csv.DictReader(file))
 
@@ -82,7 +82,7 @@ class Case:
         assert truth is not None
         columns = {field_of(name): truth.columns.index(name) for name in self.names}
         rows = zip(self.dataset.examples, truth.matrix, strict=True)
-        return {one.id: {field: bool(row[column]) for field, column in columns.items()} for one, row in rows}
+        return {example.id: {field: bool(row[column]) for field, column in columns.items()} for example, row in rows}
 
 
 def field_of(name: str) -> str:
@@ -137,16 +137,16 @@ class Bench:
         state = self.folder / name
         state.mkdir()
         features = feature_list(state / "features.csv", case.names)
-        fields = tuple(Field(one.name, field_of(one.name), one.definition) for one in features)
+        fields = tuple(Field(feature.name, field_of(feature.name), feature.definition) for feature in features)
         return Job(
-            server.base_url,
-            str(case.path),
-            str(state / "features.csv"),
-            str(state),
-            str(state / "result.json"),
-            case.items(),
-            fields,
-            self.concurrency,
+            base_url=server.base_url,
+            dataset=str(case.path),
+            features=str(state / "features.csv"),
+            state=str(state),
+            result=str(state / "result.json"),
+            items=case.items(),
+            fields=fields,
+            concurrency=self.concurrency,
             variant=tool.variant,
         )
 
@@ -168,8 +168,8 @@ class Bench:
             stop(process)
             before = len(server.served)
             outcome = self._finished(tool, case, job, server)
-            counts = paid_again(server.served[:before], server.served[before:], ended)
-            return Killed(*counts, outcome)
+            answered_before, again, in_flight = paid_again(server.served[:before], server.served[before:], ended)
+            return Killed(before=answered_before, again=again, in_flight=in_flight, outcome=outcome)
 
     def _finished(self, tool: Tool, case: Case, job: Job, server: WidelyReadServer) -> Outcome:
         began = time.time()
@@ -189,38 +189,38 @@ class Bench:
 def judged(case: Case, server: WidelyReadServer, result: dict[str, Any], began: float) -> Outcome:
     labels: Labels = result.get("labels", {})
     truth = case.truth().items()
-    said = [(labels.get(item, {}).get(field), true) for item, row in truth for field, true in row.items()]
-    right = sum(label is not None and label == true for label, true in said)
-    wrong = sum(label is not None and label != true for label, true in said)
+    pairs = [(labels.get(item, {}).get(field), true) for item, row in truth for field, true in row.items()]
+    right = sum(label is not None and label == true for label, true in pairs)
+    wrong = sum(label is not None and label != true for label, true in pairs)
     book = server.summary()
-    asked = [one for one in server.served if one.cells and one.arrived >= began]
-    seconds = max(one.replied for one in asked) - min(one.arrived for one in asked) if asked else 0.0
+    asked = [request for request in server.served if request.cells and request.arrived >= began]
+    seconds = max(request.replied for request in asked) - min(request.arrived for request in asked) if asked else 0.0
     return Outcome(
-        case.labels,
-        right,
-        wrong,
-        seconds,
-        time.time() - began - seconds,
-        book["charged_requests"],
-        book["prompt_tokens"] + book["completion_tokens"],
-        book["usd"],
-        result.get("versions", {}),
-        result.get("note", ""),
+        wanted=case.labels,
+        right=right,
+        wrong=wrong,
+        seconds=seconds,
+        beside=time.time() - began - seconds,
+        requests=book["charged_requests"],
+        tokens=book["prompt_tokens"] + book["completion_tokens"],
+        usd=book["usd"],
+        versions=result.get("versions", {}),
+        note=result.get("note", ""),
     )
 
 
 def paid_again(earlier: Sequence[Served], later: Sequence[Served], ended: float) -> tuple[int, int, int]:
     """Labels that were answered before a kill, and how many answers to these were paid again: of those that had
     arrived by then, and of those that were under way."""
-    again = Counter(cell for one in later for cell in one.cells)
-    arrived = {cell for one in earlier if one.replied < ended - GRACE for cell in one.cells}
-    under_way = {cell for one in earlier for cell in one.cells} - arrived
+    again = Counter(cell for request in later for cell in request.cells)
+    arrived = {cell for request in earlier if request.replied < ended - GRACE for cell in request.cells}
+    under_way = {cell for request in earlier for cell in request.cells} - arrived
     return len(arrived | under_way), sum(again[cell] for cell in arrived), sum(again[cell] for cell in under_way)
 
 
 def answered(server: WidelyReadServer) -> int:
     now = time.time()
-    return len({cell for one in list(server.served) if one.replied <= now for cell in one.cells})
+    return len({cell for request in list(server.served) if request.replied <= now for cell in request.cells})
 
 
 def start(tool: Tool, job: Job) -> subprocess.Popen[bytes]:
@@ -244,7 +244,7 @@ def environment(job: Job, python: Path) -> dict[str, str]:
     """No telemetry and no downloads, and what a tool keeps is in its own folder."""
     state = Path(job.state)
     offline = {"TELEMETRY_ENABLED": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1"}
-    offline |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none", "OPENAI_KEY_SAE": "none"}
+    offline |= {"OPENAI_BASE_URL": job.base_url, "OPENAI_API_KEY": "none"}
     offline |= {"DO_NOT_TRACK": "1", "HF_DATASETS_OFFLINE": "1"}
     homes = {"HF_HOME": "hf", "XDG_DATA_HOME": "data", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
     kept = {name: str(state / place) for name, place in homes.items()}

@@ -36,21 +36,21 @@ class Found:
 def tags(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:  # noqa: ARG001
     """List tags for each example, merge them; an example has what it was tagged with."""
     features, listed = _tagged(purse, examples)
-    labels = np.array([[int(bool(one & members)) for one in listed] for members in features.values()], np.int8)
+    labels = np.array([[int(bool(tags & members)) for tags in listed] for members in features.values()], np.int8)
     return Found(list(features), labels.reshape(len(features), len(examples)))
 
 
 def tags_labelled(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:
     """The same, but the tags of several examples are then asked of all."""
     features, listed = _tagged(purse, examples)
-    counts = {name: sum(bool(one & members) for one in listed) for name, members in features.items()}
+    counts = {name: sum(bool(tags & members) for tags in listed) for name, members in features.items()}
     common = sorted((name for name, count in counts.items() if count > 1), key=lambda name: -counts[name])
     return labelled(purse, examples, [(name, f"The example shows or mentions {name}.") for name in common], rng)
 
 
 def lloom(purse: Purse, examples: Sequence[Example], rng: np.random.Generator) -> Found:
     """Distil every example to bullet points, cluster these, name the concepts of each cluster, merge, label."""
-    replies = purse.ask_all(prompts.DISTILL, (shown([one]) for one in examples), prompts.BULLETS)
+    replies = purse.ask_all(prompts.DISTILL, (shown([example]) for example in examples), prompts.BULLETS)
     bullets = [str(line) for reply in replies if reply for line in reply["bullets"]]
     clusters = _clusters(bullets, rng)
     lists = ["\n".join(f"- {line}" for line in lines) for lines in clusters]
@@ -63,9 +63,9 @@ def visdiff(purse: Purse, examples: Sequence[Example], rng: np.random.Generator)
     named, enough = list[Named](), (1 - SHARE) * purse.left
     while purse.left > enough and len(named) < 4 * MOST_FEATURES:
         drawn = rng.choice(len(examples), min(2 * GROUP, len(examples)), replace=False)
-        some = [examples[row] for row in drawn.tolist()]
-        half = len(some) // 2
-        reply = purse.ask(prompts.DIFFER, shown_groups(some[:half], some[half:]), prompts.DIFFERENCES)
+        group = [examples[row] for row in drawn.tolist()]
+        half = len(group) // 2
+        reply = purse.ask(prompts.DIFFER, shown_groups(group[:half], group[half:]), prompts.DIFFERENCES)
         if reply is None:
             break
         named += _named([reply], "differences")
@@ -101,9 +101,9 @@ def labelled(purse: Purse, examples: Sequence[Example], features: Sequence[Named
 
 def _tagged(purse: Purse, examples: Sequence[Example]) -> tuple[dict[str, set[str]], list[set[str]]]:
     """Tags that belong together by the name of their group, and those of each example."""
-    replies = purse.ask_all(prompts.TAG, (shown([one]) for one in examples), prompts.TAGS)
+    replies = purse.ask_all(prompts.TAG, (shown([example]) for example in examples), prompts.TAGS)
     listed = [{str(tag).lower() for tag in reply["tags"]} if reply else set() for reply in replies]
-    counts = Counter(tag for one in listed for tag in sorted(one))
+    counts = Counter(tag for tags in listed for tag in sorted(tags))
     return _grouped(purse, [tag for tag, _ in counts.most_common()]), listed
 
 
@@ -119,7 +119,7 @@ def _grouped(purse: Purse, tags: Sequence[str]) -> dict[str, set[str]]:
 
 
 def _named(replies: Iterable[dict[str, list[dict[str, str]]] | None], field: str) -> list[Named]:
-    return [(one["name"].lower(), one["definition"]) for reply in replies if reply for one in reply[field]]
+    return [(feature["name"].lower(), feature["definition"]) for reply in replies if reply for feature in reply[field]]
 
 
 def _merged(purse: Purse, named: Sequence[Named]) -> list[Named]:
@@ -138,4 +138,4 @@ def _clusters(lines: Sequence[str], rng: np.random.Generator) -> list[list[str]]
         return [list(lines)] if lines else []
     vectors = TfidfVectorizer().fit_transform(lines)
     places = KMeans(count, n_init=1, random_state=int(rng.integers(2**31))).fit_predict(vectors)
-    return [[line for line, one in zip(lines, places, strict=True) if one == place] for place in range(count)]
+    return [[line for line, cluster in zip(lines, places, strict=True) if cluster == place] for place in range(count)]

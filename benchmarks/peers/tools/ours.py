@@ -36,12 +36,14 @@ def read(job: Job) -> Labels:
         return {}
     rows = pd.read_parquet(path).set_index("id").to_dict("index")
     return {
-        str(name): {one.field: None if pd.isna(row[one.name]) else bool(row[one.name]) for one in job.fields}
+        str(name): {
+            feature.field: None if pd.isna(row[feature.name]) else bool(row[feature.name]) for feature in job.fields
+        }
         for name, row in rows.items()
     }
 
 
 if __name__ == "__main__":
-    given = given_job()
-    why = label(given)
-    given.done(read(given), note=why)
+    job = given_job()
+    why = label(job)
+    job.done(read(job), note=why)

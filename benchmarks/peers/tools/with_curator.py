@@ -23,7 +23,7 @@ class Labeller(curator.LLM):
 
 
 def label(job: Job) -> Labels:
-    fields: dict[str, Any] = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
+    fields: dict[str, Any] = {feature.field: (bool, Field(description=feature.definition)) for feature in job.fields}
     labeller = Labeller(
         model_name=MODEL,
         response_format=create_model("Features", **fields),
@@ -42,5 +42,5 @@ def label(job: Job) -> Labels:
 
 
 if __name__ == "__main__":
-    given = given_job()
-    given.done(label(given), "bespokelabs-curator", "litellm")
+    job = given_job()
+    job.done(label(job), "bespokelabs-curator", "litellm")

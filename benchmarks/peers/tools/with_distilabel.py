@@ -19,7 +19,7 @@ from benchmarks.peers.job import INSTRUCTIONS, MODEL, Item, Job, Labels, given_j
 
 
 def label(job: Job) -> Labels:
-    fields: dict[str, Any] = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
+    fields: dict[str, Any] = {feature.field: (bool, Field(description=feature.definition)) for feature in job.fields}
     llm = OpenAILLM(
         model=MODEL,
         base_url=job.base_url,
@@ -46,5 +46,5 @@ def row_of(item: Item) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    given = given_job()
-    given.done(label(given), "distilabel", "instructor")
+    job = given_job()
+    job.done(label(job), "distilabel", "instructor")

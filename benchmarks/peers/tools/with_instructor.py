@@ -20,7 +20,7 @@ async def label(job: Job) -> Labels:
     kept = {"cache": DiskCache(directory=f"{job.state}/instructor"), "cache_namespace": "labels"}
     options = kept if job.variant == "cached" else {}
     client = instructor.from_openai(AsyncOpenAI(base_url=job.base_url, api_key="none"), **options)
-    fields: dict[str, Any] = {one.field: (bool, Field(description=one.definition)) for one in job.fields}
+    fields: dict[str, Any] = {feature.field: (bool, Field(description=feature.definition)) for feature in job.fields}
     answer = create_model("Features", **fields)
     places, labels = asyncio.Semaphore(job.concurrency), Labels()
 
@@ -39,5 +39,5 @@ async def label(job: Job) -> Labels:
 
 
 if __name__ == "__main__":
-    given = given_job()
-    given.done(asyncio.run(label(given)), "instructor", "openai")
+    job = given_job()
+    job.done(asyncio.run(label(job)), "instructor", "openai")

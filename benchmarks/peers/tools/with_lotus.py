@@ -34,15 +34,18 @@ def label(job: Job) -> tuple[Labels, str]:
     shown = ImageArray([item.picture for item in job.items]) if pictures else [item.text for item in job.items]
     frame: Any = pd.DataFrame({"id": [item.id for item in job.items], column: shown})
     try:
-        wanted = {one.field: f"{one.definition} true or false" for one in job.fields}
+        wanted = {feature.field: f"{feature.definition} true or false" for feature in job.fields}
         found = frame.sem_extract([column], wanted)
     except LotusUsageLimitException as limited:
         return {}, f"ended with {type(limited).__name__} and returned nothing"
     rows = found.to_dict("records")
-    return {row["id"]: {one.field: SAID.get(str(row.get(one.field)).lower()) for one in job.fields} for row in rows}, ""
+    return {
+        row["id"]: {feature.field: SAID.get(str(row.get(feature.field)).lower()) for feature in job.fields}
+        for row in rows
+    }, ""
 
 
 if __name__ == "__main__":
-    given = given_job()
-    labels, note = label(given)
-    given.done(labels, "lotus-ai", "litellm", note=note)
+    job = given_job()
+    labels, note = label(job)
+    job.done(labels, "lotus-ai", "litellm", note=note)

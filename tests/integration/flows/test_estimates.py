@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.price.estimates import Case, cases, outcome_of
+from benchmarks.estimates import Case, cases, outcome_of
 from flows.__main__ import main
 from flows.discover.preparation import prepare
 from flows.discover.price import forecast_discovery, plans_of, what_is_kept

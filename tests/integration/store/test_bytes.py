@@ -1,10 +1,10 @@
-"""What paid labels take of the disk, twenty to a request; `python -m benchmarks.enrichment.paid` measures more."""
+"""What paid labels take of the disk, twenty to a request; `python -m benchmarks store` measures more."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.enrichment.paid import PER_REQUEST, PRICE, SCOPE, begin, size_of, work
+from benchmarks.store.paid import PER_REQUEST, PRICE, SCOPE, begin, size_of, work
 from store import Store
 from store.schema import charges, packed_keys, packs
 from tests.integration.store.test_packed import rows

@@ -26,15 +26,13 @@ from sources import Dataset
 from tests.support.fake_openai.lifelike import VAGUE, Habits, LifelikeMind, LifelikeServer, meaning_of
 from tests.support.fake_openai.mind import Page, Shown, example_of_schema
 from tests.support.fake_openai.server import CHAT, Rejected
-from tests.support.fake_openai.wire import Request, Response
+from tests.support.fake_openai.wire import Response
 
 OURS = {
     *(wording for wordings in (*COMPARISONS.values(), *LABELLING.values()) for wording in wordings),
     *(*WHY, *CHOOSING, EXCLUSIVE, SCALE),
 }
-RESPONSES = "/v1/responses"
-SECOND_GROUP = re.compile(r"^(?:Group B|NEGATIVE SAMPLES)", re.MULTILINE)
-PROPERTY = re.compile(r'PROPERTY: "(.+)"\nTEXT: ')  # how HypotheSAEs asks for a label; the last one is meant
+SECOND_GROUP = re.compile(r"^Group B", re.MULTILINE)
 FIELDS = "Here is a description of each field: "  # how LOTUS lists what it wants
 ENOUGH = 0.25  # by how much the shares of two groups differ where a model notices it
 Cell = tuple[int, int]  # row and column of the truth
@@ -184,8 +182,7 @@ class WidelyReadServer(LifelikeServer):
         seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         fields = fields_of(body)
         if not fields:
-            said_plainly = self._in_words(body, random.Random(f"{self.widely_read.seed}:{seed}"))
-            return said_plainly or super()._content(page, body, enforced)
+            return super()._content(page, body, enforced)
         reply = self.widely_read.fill(body, fields, seed)
         rows = [row for _, row in self.widely_read.shown(body["messages"])]
         for name, schema in fields.items():
@@ -193,31 +190,6 @@ class WidelyReadServer(LifelikeServer):
             if isinstance(reply[name], bool) and rows and column is not None:
                 self._cells.append((rows[0], column))
         return json.dumps(reply, separators=(",", ":") if enforced != "json_object" else None)
-
-    def _in_words(self, body: Mapping[str, Any], dice: random.Random) -> str:
-        """HypotheSAEs asks without a schema: whether a text has a property, and what tells two sets apart."""
-        text, mind = said(body["messages"]), self.widely_read
-        shown = list(mind.shown(body["messages"]))
-        if shown and (asked := PROPERTY.findall(text)):
-            column = mind.column_of(asked[-1], asked[-1])
-            if column is None:
-                return "No"
-            self._cells = [(shown[-1][1], column)]
-            return "Yes" if mind.seen(shown[-1][1], column, dice) else "No"
-        if shown and SECOND_GROUP.search(text):
-            found = mind.differences(shown, 1, dice)
-            return f'- "mentions {found[0]["name"]}"' if found else f'- "{dice.choice(VAGUE)}"'
-        return ""
-
-    def _route(self, request: Request) -> Response:
-        if request.path != RESPONSES:
-            return super()._route(request)
-        body = request.json()
-        messages = [{"role": "user", "content": body["input"]}] if isinstance(body["input"], str) else body["input"]
-        response = self._spoiled(CHAT, {"model": body["model"], "messages": messages})
-        if response.status == 200:
-            response.body = json.dumps(_as_response(json.loads(response.body))).encode()
-        return response
 
     def _cell(self, example: Shown, feature: Mapping[str, str]) -> Cell | None:
         column = self.lifelike.column_of(feature["name"], feature.get("definition", ""))
@@ -237,31 +209,6 @@ class WidelyReadServer(LifelikeServer):
             "content": None,
             "tool_calls": [{"id": f"call_{data['id']}", "type": "function", "function": called}],
         }
-
-
-def _as_response(chat: Mapping[str, Any]) -> dict[str, Any]:
-    """A chat completion in the form of the Responses API."""
-    usage, text = chat["usage"], chat["choices"][0]["message"]["content"]
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
-    return {
-        "id": chat["id"],
-        "object": "response",
-        "created_at": chat["created"],
-        "model": chat["model"],
-        "status": "completed",
-        "output": [message],
-        "parallel_tool_calls": False,
-        "tool_choice": "auto",
-        "tools": [],
-        "usage": {
-            "input_tokens": usage["prompt_tokens"],
-            "output_tokens": usage["completion_tokens"],
-            "total_tokens": usage["total_tokens"],
-            "input_tokens_details": usage["prompt_tokens_details"],
-            "output_tokens_details": usage["completion_tokens_details"],
-        },
-    }
 
 
 def said(messages: Iterable[Mapping[str, Any]]) -> str:

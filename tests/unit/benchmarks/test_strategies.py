@@ -1,4 +1,4 @@
-"""The benchmarks of the strategies: what they are measured on, and beside whom."""
+"""What the benchmarks of discoveries count: features found, and features found twice."""
 
 from __future__ import annotations
 
@@ -6,123 +6,75 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from benchmarks import strategies
-from benchmarks.cases import SHIPPED, SHORT, Case, Variant, found, of_matrix, parts_of
-from benchmarks.discovery import attainable
-from benchmarks.discovery.attainable import Seer, all_knowing, half_knowing
-from discovery.simulation.crowds import Matrix
-from discovery.simulation.rehearsal import rehearse
+from benchmarks import duplicates
+from benchmarks.cases import Case, of_matrix, read_matrix
+from benchmarks.duplicates import Tally, as_dataset, tally_of
+from benchmarks.people import errors_in_common, majority_error, wrong_votes
+from benchmarks.strategies import ceiling, compare_strategies, found
 from discovery.simulation.worlds import World
+from sources import load_dataset
+from tests.support.fake_openai import Habits
+from tests.support.fake_openai.lifelike import LifelikeMind
+from tests.support.run_folders import make_run
 
-FACES = SHIPPED[1]
-
-
-def write_matrix(path: Path, truth: Matrix) -> Path:
-    lines = [",".join(["id", *(f"f{j}" for j in range(truth.shape[1]))])]
-    lines += [",".join([f"e{i}", *map(str, row)]) for i, row in enumerate(truth.tolist())]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def test_a_part_of_a_matrix_has_some_of_its_examples_and_some_of_its_features(tmp_path: Path) -> None:
-    stairs = (np.arange(120)[:, None] > np.arange(110) + 5).astype(np.int8)  # of any two columns one implies the other
-    for part in parts_of(write_matrix(tmp_path / "stairs.csv", stairs), 6):
-        truth = part.world(0).truth
-        assert 50 <= len(truth) <= 100
-        assert 25 <= truth.shape[1] <= 110 * 2 // 3
-        assert ((truth == 1).any(axis=0) & (truth == 0).any(axis=0)).all(), "a feature that all have or all lack"
-        ordered = truth[:, np.argsort(-truth.sum(axis=0))]
-        assert (ordered[:, 1:] <= ordered[:, :-1]).all(), "columns were not taken from the same examples"
+MATRIX = "animal,can_fly,is big,lives in water,weight\n" + "".join(
+    f"a{number},{number % 2},{number // 2 % 2},{number // 4 % 2},{number / 7}\n" for number in range(24)
+)
 
 
-def test_parts_are_the_same_each_time_and_differ_from_one_another() -> None:
-    parts, again = parts_of(FACES, 3), parts_of(FACES, 3)
-    assert [part.name for part in parts] == ["faces, part 1, any", "faces, part 2, rare", "faces, part 3, common"]
-    truths = [part.world(0).truth for part in parts]
-    assert all(np.array_equal(truth, same.world(7).truth) for truth, same in zip(truths, again, strict=True))
-    assert len({truth.tobytes() for truth in truths}) == 3
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    (tmp_path / "animals.csv").write_text(MATRIX, encoding="utf-8")
+    return tmp_path / "animals.csv"
 
 
-def test_parts_with_rare_features_have_rarer_ones_than_parts_with_common_features() -> None:
-    shares = [float((part.world(0).truth == 1).mean()) for part in parts_of(FACES, 9)]
-    assert np.mean(shares[1::3]) < np.mean(shares[::3]) < np.mean(shares[2::3])
+def test_a_feature_that_repeats_another_counts_once() -> None:
+    columns = np.random.default_rng(0).integers(2, size=(60, 6)).astype(np.int8)
+    twice = Case("twice", lambda _: World(np.hstack([columns, columns])))
+    assert ceiling(twice) == 6
+    assert found("adaptive-triple", twice, seeds=1)[0, 1] <= 6
 
 
-def test_subsets_puts_parts_of_every_matrix_in_the_table_instead_of_the_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = write_matrix(tmp_path / "given.csv", np.random.default_rng(0).integers(2, size=(60, 40)).astype(np.int8))
-    strategies.main([str(given), "--subsets", "1", "--no-worlds", "--seeds", "1"])
-    printed = capsys.readouterr().out
-    names = [line.split("|")[1].strip() for line in printed.splitlines() if line.startswith("|")]
-    expected = [f"{name}, part 1, any" for name in ("zoo", "faces", "given")]
-    assert names == ["data", "---", *expected]
-    assert printed.startswith("`python -m benchmarks.strategies MATRIX.csv … --subsets 1 --no-worlds --seeds 1`;")
+def test_every_strategy_is_in_the_table_with_its_ratio_to_the_best_other(matrix: Path) -> None:
+    table = compare_strategies("Strategies on matrices", [of_matrix(matrix)], seeds=1)
+    [row] = table.rows
+    assert row[:3] == ["animals", "24 × 3", 3]
+    assert len(row) == len(table.columns)
+    assert row[-2][1] == 1.0, "all find the three features"
 
 
-def test_who_knows_every_feature_finds_one_that_counts_with_every_question() -> None:
-    faces = of_matrix(FACES)
-    assert found(all_knowing(faces), faces, 1).tolist() == [[SHORT, strategies.ceiling(faces)]]
-
-
-def test_who_knows_every_feature_finds_three_with_every_question_that_may_name_three() -> None:
-    halves = Case("halves", lambda _: World(np.random.default_rng(0).integers(2, size=(60, 90)).astype(np.int8)))
-    assert found(all_knowing(halves, most=3), halves, 1)[0, 0] == 90, "all there are, by 30 of 35 questions"
-
-
-def test_several_a_question_are_judged_apart_where_the_ceiling_leaves_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    rich = Case("rich", lambda _: World(np.random.default_rng(0).integers(2, size=(60, 90)).astype(np.int8)))
-    poor = Case("poor", lambda _: World(np.repeat(np.eye(4, dtype=np.int8), 10, axis=0)))
-
-    def made_up(variant: Variant, case: Case, seeds: int) -> NDArray[np.float64]:
-        most = 3 if case is poor else 20 * variant.most + 10 * (variant.strategy == "auto")
-        return np.full((seeds, 2), most, np.float64)
-
-    monkeypatch.setattr(strategies, "found", made_up)
-    table, _, said = strategies.several([rich, poor], [1, 3], seeds=1).partition("\n\n")
-    assert [row.split("|")[2].strip() for row in table.splitlines()[2:4]] == ["90", "4"], "the ceilings"
-    assert table.splitlines()[-1].endswith("| 1.25 / 1.25 | 2.25 / 2.25 | 2.92 / 2.92 |"), "means"
-    _, with_room, without = said.splitlines()
-    assert "at least 1.6 times" in with_room
-    assert with_room.endswith("(1 of 2), mean multiple of that: 1: 1.50, 3: 3.50.")
-    assert without.endswith("(1 of 2), mean share of the ceiling: 1: 0.75, 3: 0.75.")
-
-
-def test_who_knows_the_other_half_never_sees_the_half_that_is_to_be_found() -> None:
-    truth = np.arange(40 * 11).reshape(40, 11) % 7 % 2
-    whole = Case("numbered", lambda _: World(truth.astype(np.int8)))
-    half, seeing = half_knowing(whole)
-    for seed in range(3):
-        sought, known = half.world(seed).truth, seeing.believed(seed)
-        assert sought.shape[1] + known.shape[1] == 11
-        together = np.hstack([sought, known])
-        assert sorted(map(bytes, together.T.copy())) == sorted(map(bytes, truth.astype(np.int8).T.copy()))
-
-
-def test_who_knows_the_other_half_finds_more_than_random_triples() -> None:
-    half, seeing = half_knowing(of_matrix(FACES))
-    knowing, at_random = (found(asker, half, 2)[:, 0].mean() for asker in (seeing, Variant("", "random-triple")))
-    assert knowing > 1.2 * at_random
-
-
-def test_a_seer_does_not_ask_again_for_what_would_have_answered() -> None:
-    believed = np.repeat(np.eye(10, dtype=np.int8), 9, axis=0)  # ten features that exclude one another
-    for seed in range(10):
-        world, rng = World(believed[:, seed : seed + 1]), np.random.default_rng(seed)
-        history = rehearse(Seer(believed, rng), world.crowd("salience", seed), world.truth, 7, rng, until=1)
-        assert history.columns == [0], "a pair answers for two features, so five NONEs leave nothing else"
-
-
-@pytest.mark.parametrize("command", [strategies.main, attainable.main])
-def test_a_matrix_that_cannot_be_read_is_one_line(command: object, tmp_path: Path) -> None:
-    assert callable(command)
+def test_a_matrix_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"missing\.csv cannot be read .*give a CSV file"):
-        command([str(tmp_path / "missing.csv"), "--seeds", "1"])
+        read_matrix(tmp_path / "missing.csv")
 
 
-def test_no_seeds_at_all_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        strategies.main(["--seeds", "0"])
-    assert "'0' is not 1 or more" in capsys.readouterr().err
+def test_repeats_and_mistakes_are_found_by_what_the_server_means(matrix: Path, tmp_path: Path) -> None:
+    with as_dataset(str(matrix)) as source:
+        dataset = load_dataset(source)
+        mind = LifelikeMind(dataset, Habits())
+        assert dataset.truth is not None
+        fly, big, water = dataset.truth.matrix.T
+        other = np.where(np.arange(24) < 6, 1 - fly, fly)  # so wrong that it looks like another feature
+        names = ["can fly", "is big", "fly can", "lives in water"]
+        meant = ["it can fly", "is big", "can fly", "lives in water"]
+        ids = [example.id for example in dataset.examples]
+        run = make_run(tmp_path / "run", source, ids, names, np.array([fly, big, other, water]), definitions=meant)
+        features = run.features
+        features["distinct"] &= features["name"] != "lives in water"
+        features["twin"] = ["same as is big" if name == "lives in water" else "" for name in features["name"]]
+        features.to_csv(run.folder / "features.csv", index=False)
+        tally = tally_of(type(run)(run.folder), mind, asked=3, labels=96)
+    assert tally == Tally(counted=3, repeated=1, different=3, mistaken=1, asked=3, labels=96)
+    assert duplicates.row_of("all", tally + tally)[3:] == [6, 192]
+
+
+def test_votes_that_repeat_each_other_are_worth_one() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=4_000).astype(np.int8)
+    independent = np.where(rng.random((4_000, 5)) < 0.2, 1 - truth[:, None], truth[:, None]).astype(np.int8)
+    alone, repeated = (wrong_votes(votes, truth) for votes in (independent, independent[:, [0] * 5]))
+    assert errors_in_common(alone) == pytest.approx(0.0, abs=0.03)
+    assert errors_in_common(repeated) == pytest.approx(1.0)
+    assert majority_error(alone, 5) == pytest.approx(0.058, abs=0.01)
+    assert majority_error(repeated, 5) == pytest.approx(0.2, abs=0.02)

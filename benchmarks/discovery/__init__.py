@@ -1,1 +1,0 @@
-"""What is found, beside what could be."""

@@ -1,0 +1,1 @@
+"""What the store costs: paid labels, growth, a resume, a backup."""
