@@ -219,24 +219,6 @@ def steer_veto(run: RunFolder, name: Name, /, *, output: Output = PLAIN) -> None
     _enter(run, output, "veto", name=name)
 
 
-@_steering("rename beard whiskers")
-def steer_rename(run: RunFolder, name: Name, to: Name, /, *, output: Output = PLAIN) -> None:
-    """Give a feature another name: RUN rename OLD NEW."""
-    _enter(run, output, "rename", name=name, to=to)
-
-
-@_steering("merge beard whiskers --into beard")
-def steer_merge(
-    run: RunFolder,
-    /,
-    *names: Name,
-    into: Annotated[str, option("NAME", "the name afterwards (default: the first one's)")] = "",
-    output: Output = PLAIN,
-) -> None:
-    """Make one feature of several."""
-    _enter(run, output, "merge", names=list(names), into=into)
-
-
 @_steering("add 'pointed hat' --definition 'The hat has a point.'")
 def steer_add(
     run: RunFolder,
@@ -256,14 +238,6 @@ def steer_ask(
 ) -> None:
     """Ask about three examples next."""
     _enter(run, output, "ask", examples=list(examples))
-
-
-@_steering("about 'drawn faces, for a study of clothes'")
-def steer_about(
-    run: RunFolder, text: Annotated[str, option("TEXT", "what it is about")], /, *, output: Output = PLAIN
-) -> None:
-    """Change what it is about, for the questions to come."""
-    _enter(run, output, "about", text=text)
 
 
 @_steering("budget 2.50")

@@ -95,8 +95,8 @@ class LiveLog:
 
     def steered(self, wish: AnyWish, effect: Effect) -> None:
         """What a person wanted, once the run heeds it; `in_vain` says why it does not."""
-        fields = wish.model_dump(mode="json", include={"action", "by", "usd", "text"})
-        self._write("steered", **fields, words=wish.words, gone=effect.gone, now=effect.now, in_vain=effect.in_vain)
+        fields = wish.model_dump(mode="json", include={"action", "by", "usd"})
+        self._write("steered", **fields, words=wish.words, gone=effect.gone, in_vain=effect.in_vain)
 
     def _write(self, kind: str, **event: Any) -> None:
         if self._file is not None:

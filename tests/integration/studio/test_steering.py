@@ -51,17 +51,6 @@ def test_a_vetoed_feature_is_dropped_and_never_named_again(world: World) -> None
     assert len(comparisons) == 6
 
 
-def test_a_rename_is_in_the_curated_run_by_whoever_wanted_it(world: World) -> None:
-    chosen = settings(world)
-    folder = Path(str(chosen.out))
-    first = str(discovered(settings(world, out=str(folder.parent / "before"))).features["name"][0])
-    run = discovered(chosen, {3: wishing(folder, action="rename", name=first, to="as I call it")})
-    assert run.features["name"][0] == "as I call it"
-    again = discovered(chosen)
-    assert [one.action for one in read_log(folder)] == ["rename"], "it is done once"
-    assert again.features["name"][0] == "as I call it"
-
-
 def test_a_run_that_is_killed_heeds_the_log_at_the_same_question(world: World) -> None:
     chosen = settings(world, queries=8)
     folder = Path(str(chosen.out))
