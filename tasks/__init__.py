@@ -6,4 +6,3 @@ from tasks.probe import probed
 from tasks.publish import ProgressArtifact, announce_feature, publish, publish_enrichment
 from tasks.replicate import replicate_topic
 from tasks.run_log import without_tracebacks
-from tasks.telemetry import exporting
