@@ -29,9 +29,8 @@ from PIL import Image
 from benchmarks.enrichment.__main__ import PER_FOLDER, SEED, traits, write_texts, write_truth
 from benchmarks.enrichment.growth import FEATURES, MAX_EXPONENT, NEGLIGIBLE, Database, databases
 from benchmarks.machine import heading
-from flows.enrich.batches import Batch, Labeller
+from flows.enrich.batches import Batch, BatchFuture, Labeller
 from flows.enrich.flow import enrich_with
-from flows.enrich.pool import BatchFuture
 from flows.enrich.runners import local_submit
 from flows.enrich.settings import EnrichSettings
 from reports.enrichment import Column, GrowingTable, Meaning, read_table, write_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
@@ -135,7 +135,7 @@ def costs(
     store = open_store(output.store, terminal_display())
     rows = _cost_rows(store, run)
     if output.json:
-        saved = {run_id: one.to_json() for run_id, one in _savings(store, rows).items()}
+        saved = {run_id: savings.to_json() for run_id, savings in _savings(store, rows).items()}
         print(as_json([asdict(row) | {"saved": saved.get(row.run_id)} for row in rows]))
     else:
         _print_costs(rows, _savings(store, rows))
@@ -143,10 +143,11 @@ def costs(
 
 def agreed_budget(
     expected: Callable[[], RunForecast],
+    *,
     budget: Decimal | None,
     paying: Paying,
     display: Display,
-    *oracles: str | None,
+    oracles: Iterable[str | None],
 ) -> Decimal | None:
     """The budget of a run that is about to spend money: the one given, or the highest price forecast, once the user
     agrees to it. Raises UsageError where nobody does."""
@@ -186,8 +187,8 @@ def _print_plans(expected: RunForecast) -> None:
     price = expected.price
     table.add_row("as asked", about_usd(price.likely.cost), about_usd(price.most), "", expected.assumed)
     for plan in expected.plans:
-        money = (about_usd(plan.price.likely.cost), about_usd(plan.price.most))
-        table.add_row(plan.name, *money, plan.options, plan.changes)
+        likely, most = about_usd(plan.price.likely.cost), about_usd(plan.price.most)
+        table.add_row(plan.name, likely, most, plan.options, plan.changes)
     results().print(table)
 
 

@@ -102,11 +102,11 @@ def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> N
     opened = _named("withdraw", names, output.store)
     effects = {name: set_aside(opened, name, really=yes) for name in names}
     lines = [
-        f"{name}: {one.answers} answers set aside, {one.reopened} questions asked again of others, {one.used} answers "
-        f"used by runs; features taken back: {', '.join(one.features) or 'none'}"
-        for name, one in effects.items()
+        f"{name}: {effect.answers} answers set aside, {effect.reopened} questions asked again of others, "
+        f"{effect.used} answers used by runs; features taken back: {', '.join(effect.features) or 'none'}"
+        for name, effect in effects.items()
     ]
-    output.print({name: asdict(one) for name, one in effects.items()}, lines)
+    output.print({name: asdict(effect) for name, effect in effects.items()}, lines)
     if not yes:
         _say("nothing was withdrawn: add --yes to do it")
 
@@ -116,10 +116,11 @@ def status(*, output: StoreOutput = STORE) -> None:
     """Show how many questions wait and how many votes were given."""
     states = _open(output.store).queue.records.states()
     lines = [
-        f"{one.queue}: {one.questions} {one.kind} questions {one.state}, {one.given} of {one.wanted} votes given"
-        for one in states
+        f"{state.queue}: {state.questions} {state.kind} questions {state.state}, "
+        f"{state.given} of {state.wanted} votes given"
+        for state in states
     ]
-    output.print([asdict(one) for one in states], lines or ["no question has been asked yet"])
+    output.print([asdict(state) for state in states], lines or ["no question has been asked yet"])
 
 
 @action(review, "review export answers.csv")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SAMPLE,
         AskedShares,
         Measuring,
+        NamedPlan,
         PricedPlan,
         PriceRange,
         RandomQuestions,
@@ -51,8 +52,8 @@ __getattr__ = on_first_use(
         "loop": "Limits Loop",
         "outcome": "Outcome Savings",
         "preparation": "Prepared RUNS as_rows prepare",
-        "price": "AGREE AskedShares FOUND LOW_DETAIL Measuring PROVIDER_BATCH PriceRange PricedPlan RandomQuestions "
-        "RehearsedOracle RunForecast SAMPLE about_usd draw forecast_discovery forecast_of is_known is_paid label_cells "
-        "made_up_feature plans_of predicted_range price_of price_range unanswered_by",
+        "price": "AGREE AskedShares FOUND LOW_DETAIL Measuring NamedPlan PROVIDER_BATCH PriceRange PricedPlan "
+        "RandomQuestions RehearsedOracle RunForecast SAMPLE about_usd draw forecast_discovery forecast_of is_known "
+        "is_paid label_cells made_up_feature plans_of predicted_range price_of price_range unanswered_by",
     },
 )

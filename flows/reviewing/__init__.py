@@ -6,12 +6,12 @@ from flows import on_first_use
 from flows.reviewing.suspension import suspend, wait_for_people
 
 if TYPE_CHECKING:
-    from flows.reviewing.attention_checks import add_checks
     from flows.reviewing.page import (
         ADDRESS,
         DAY,
         DEFAULT_ADDRESS,
         PageSettings,
+        add_checks,
         export,
         invite,
         is_running,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 PAGE = (
-    "ADDRESS DAY DEFAULT_ADDRESS PageSettings export invite is_running link_of resume revoke serve serve_app withdraw"
+    "ADDRESS DAY DEFAULT_ADDRESS PageSettings add_checks export invite is_running link_of resume revoke serve "
+    "serve_app withdraw"
 )
-__getattr__ = on_first_use(__name__, {"page": PAGE, "attention_checks": "add_checks"})  # the page imports FastAPI
+__getattr__ = on_first_use(__name__, {"page": PAGE})  # the page imports FastAPI

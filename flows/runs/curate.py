@@ -229,8 +229,8 @@ class Relabelling:
 
     def _feature(self, ask: LabelRequest) -> Feature:
         """With the examples that show what is meant, unless it means something else from now on."""
-        same = ((one.name, one.definition) == (ask.feature, ask.definition) for one in self.before.found)
-        found = next((one for one, is_same in zip(self.before.found, same, strict=True) if is_same), None)
+        meant = (ask.feature, ask.definition)
+        found = next((found for found in self.before.found if (found.name, found.definition) == meant), None)
         if found is None:
             return Feature(ask.feature, ask.definition)
         by_id = {example.id: example for example in self.prepared.dataset.examples}

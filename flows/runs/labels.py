@@ -72,7 +72,7 @@ def _listed(run: Run) -> LabelResult:
     ]
     unused = unused_corrections(findings, run.corrections)
     if unused:
-        names = ", ".join(sorted({one.feature for one in unused}))
+        names = ", ".join(sorted({correction.feature for correction in unused}))
         lines.append(f"{plural(len(unused), 'correction')} of what the run does not have now are kept: {names}")
     lines += checked_by_people(findings.found).sentences()
     return LabelResult(rows, lines or ["no label was corrected"])
@@ -106,9 +106,17 @@ def corrected_cells(features: str) -> list[CorrectedCell]:
     if not os.path.isdir(features):
         return []
     run = Run(Path(features))
-    log = [one for one in run.corrections if one.digest]
-    found = [(one.name, correction, *correction.effect_on(one)) for correction in log for one in run.findings.found]
-    return [CorrectedCell(name, one.digest, label, one.by, one.at) for name, one, concerns, label in found if concerns]
+    log = [correction for correction in run.corrections if correction.digest]
+    found = [
+        (feature.name, correction, *correction.effect_on(feature))
+        for correction in log
+        for feature in run.findings.found
+    ]
+    return [
+        CorrectedCell(name, correction.digest, label, correction.by, correction.at)
+        for name, correction, concerns, label in found
+        if concerns
+    ]
 
 
 def _recorded(
@@ -122,7 +130,7 @@ def _recorded(
     made = record_corrections(run, run.findings, edits, who, digests)
     data = {
         "by": who,
-        "corrected": [_described(one) for one in made],
+        "corrected": [_described(correction) for correction in made],
         "repeated": len(edits) - len(made),
         "empty": left,
     }
@@ -140,8 +148,8 @@ def _recorded(
     return LabelResult(data, lines)
 
 
-def _described(one: Correction) -> dict[str, Any]:
-    return {"example": one.example, "feature": one.feature, "label": one.label, "at": one.at}
+def _described(made: Correction) -> dict[str, Any]:
+    return {"example": made.example, "feature": made.feature, "label": made.label, "at": made.at}
 
 
 def _account() -> str:

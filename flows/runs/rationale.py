@@ -63,17 +63,20 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
             data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
         answers, stopped = _answers(asking, list(questions), display)
-        reasons = [_rationale(run, *questions[one.question], one) for one in answers if one.reason]
+        reasons = [_rationale(run, *questions[answer.question], answer) for answer in answers if answer.reason]
         write_reasons(run.folder, reasons)
         if stopped is not None:
             raise stopped
         asking.record.status = "done"
     refused = len(answers) - len(reasons)
-    lines = [f"{one.feature}, {one.id}: {'has it' if one.has else 'lacks it'}. {one.reason}" for one in reasons]
+    lines = [
+        f"{reason.feature}, {reason.id}: {'has it' if reason.has else 'lacks it'}. {reason.reason}"
+        for reason in reasons
+    ]
     if refused:
         lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {_why_not(answers)}")
     spent = f"{plural(len(reasons), 'reason')} for {in_usd(asking.spent)}: `python -m flows report` shows them"
-    data = {"asked": len(questions), "reasons": [one.to_json() for one in reasons], "usd": asking.spent / MICRO}
+    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": asking.spent / MICRO}
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
@@ -161,4 +164,4 @@ def _rationale(run: Run, found: Found, row: int, answer: Answer) -> Rationale:
 
 
 def _why_not(answers: list[Answer]) -> str:
-    return "; ".join(dict.fromkeys(one.note or one.verdict.value for one in answers if not one.reason))
+    return "; ".join(dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason))

@@ -45,7 +45,7 @@ class StudioSettings:
     def folders(self) -> tuple[Path, ...]:
         """Raises UsageError for one that is not there, unless it is a default one, which the first run makes."""
         found = tuple(Path(root) for root in self.roots)
-        missing = next((one for one in found if not one.is_dir() and self.roots != DEFAULT), None)
+        missing = next((file for file in found if not file.is_dir() and self.roots != DEFAULT), None)
         if missing is not None:
             raise UsageError(f"{missing} is not a folder: give folders in which runs are")
         return found
@@ -82,8 +82,7 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
 
 def make_starter(store: str, roots: Sequence[Path]) -> Starter:
     """`store` is where answers are kept; results go below the first of the folders."""
-    from flows.serving.datasets import known_datasets
-    from flows.serving.forms import composed, form_fields, oracle_forms
+    from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
     from flows.serving.process import begin, forecast, goes_on, launch, plan_start, what_was_said
     from flows.serving.steer import settings_again
     from studio import Starter

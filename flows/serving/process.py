@@ -57,7 +57,7 @@ def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
     with suppress(OSError):
         folder.rmdir()  # made to see whether it can be written; one that holds results stays
     budget = "" if not expected.most_left else f"{Decimal(expected.budget) / MICRO:.6f}"
-    plans = [(one.name, one.options, str(one)) for one in expected.plans] if expected.price.most else []
+    plans = [(plan.name, plan.options, str(plan)) for plan in expected.plans] if expected.price.most else []
     return StartPlan(list(expected.lines()), plans, budget, folder.name)
 
 

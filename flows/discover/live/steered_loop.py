@@ -123,5 +123,5 @@ class SteeredLoop(Loop):
         if not any(comparison is asked for asked in self._of_people):
             super()._tell_strategy(comparison, named)
             return
-        for name, one in named.items():
-            self._strategy.know(name, one.labels)
+        for name, known in named.items():
+            self._strategy.know(name, known.labels)

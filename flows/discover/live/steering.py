@@ -5,10 +5,12 @@ function of data, settings, seed, answers and that log: after a kill each wish i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 from flows.discover.live.log import LiveLog
 from flows.discover.live.steered_loop import Effect, SteeredLoop
@@ -25,11 +27,12 @@ from flows.discover.live.wishes import (
     read_line,
 )
 from flows.settings import micro
-from models import Money
+from models import Answer, Money
 from reports import Run
 from reports.curation import append_events, plan_change, read_events, record_change
 from reports.run import STEER, RunError, SteeredBy
 
+LOOK_SECONDS = 1.0
 Lines = list[AnyWish | HeededMark | SettledMark | None]
 
 
@@ -180,3 +183,36 @@ class Steering:
         with suppress(RunError):
             return [read_line(event) for event in read_events(self._path)]
         return []
+
+
+class WatchedRest:
+    """While the examples that were not compared are labelled: called with every answer, looks once a second at what is
+    wanted."""
+
+    def __init__(
+        self, examples: int, steering: Steering, loop: SteeredLoop, live: LiveLog, cost: Callable[[], Money]
+    ) -> None:
+        self._examples, self._cost = examples, cost
+        self._steering, self._loop, self._live = steering, loop, live
+        self._answers, self._looked = 0, 0.0
+
+    def __enter__(self) -> WatchedRest:
+        self._look()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._live.rest(self._examples, self._answers, self._cost())
+            self._steering.heed_in_rest(self._loop, self._live, over=True)
+
+    def __call__(self, _answer: Answer) -> None:
+        self._answers += 1
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._look()
+
+    def _look(self) -> None:
+        self._looked = time.monotonic()
+        self._live.rest(self._examples, self._answers, self._cost())
+        self._steering.heed_in_rest(self._loop, self._live)

@@ -141,7 +141,7 @@ class RehearsedOracle:
         asked = list(questions)
         unknown = self.unanswered(asked)
         for kind in dict.fromkeys(map(type, unknown)):
-            part = [one for one in unknown if type(one) is kind]
+            part = [question for question in unknown if type(question) is kind]
             weight = self.weight(part[0].example) if type(part[0]) is Label else 1.0
             doubtful = 1.0 if self.worst else DOUBTFUL
             taken = forecast_of(self.oracle, part, self.measured, doubtful=doubtful)
@@ -225,9 +225,10 @@ def price_range(
     drawn, (worst, most_features) = [rehearsed(0)], rehearsed(0, worst=True)
     if most_features:
         drawn += [rehearsed(seed) for seed in range(1, REHEARSALS)]
-    likely = sum((one.total for one, _ in drawn), NOTHING).times(1 / len(drawn))
+    likely = sum((rehearsal.total for rehearsal, _ in drawn), NOTHING).times(1 / len(drawn))
     calls, features = (
-        round(sum(column) / len(drawn)) for column in zip(*((one.calls, n) for one, n in drawn), strict=True)
+        round(sum(column) / len(drawn))
+        for column in zip(*((rehearsal.calls, n) for rehearsal, n in drawn), strict=True)
     )
     unsure = UNSURE_MEASURED if measured.answers else UNSURE
     fewest, all_found = (FEWEST_FOUND / FOUND, 1 / FOUND) if features or most_features else (1.0, 1.0)
@@ -247,16 +248,16 @@ def draw(examples: Sequence[Example], most: int) -> list[Example]:
 
 def is_paid(oracle: Oracle, examples: Sequence[Example]) -> bool:
     """Whether asking about these may cost anything."""
-    some = list(examples[:1])
-    questions: list[Question] = [Compare(Kind.TAG, tuple(some))]
-    questions += [Label(Feature("name"), example) for example in some]
+    first = list(examples[:1])
+    questions: list[Question] = [Compare(Kind.TAG, tuple(first))]
+    questions += [Label(Feature("name"), example) for example in first]
     return forecast_of(oracle, questions, Measuring(()), doubtful=1.0).most > 0
 
 
 def is_known(oracle: Oracle) -> bool:
     """Whether the identity is known without a request to a server; if so, it is connected."""
     members = oracle.members if isinstance(oracle, MixedCrowd) else [oracle]
-    known = all(one.is_probed() for one in members if isinstance(one, ProbesServer))
+    known = all(member.is_probed() for member in members if isinstance(member, ProbesServer))
     if known:
         connect(oracle)
     return known

@@ -99,7 +99,7 @@ class HitTerms:
             place = {"Country": self.locale.upper()}
             wanted.append({"QualificationTypeId": LOCALE, "Comparator": "EqualTo", "LocaleValues": [place]})
         own = [{"QualificationTypeId": name, "Comparator": "Exists"} for name in self.qualifications]
-        return [{**one, "ActionsGuarded": "DiscoverPreviewAndAccept"} for one in [*wanted, *own]]
+        return [{**requirement, "ActionsGuarded": "DiscoverPreviewAndAccept"} for requirement in [*wanted, *own]]
 
 
 def external_question(address: str) -> str:

@@ -24,7 +24,7 @@ from tests.support.growing_worlds import World
 from tests.support.people import TruthfulPerson
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
-WATCHED_REST = "flows.discover.live.watched_rest.LOOK_SECONDS"
+WATCHED_REST = "flows.discover.live.steering.LOOK_SECONDS"
 
 IDS = [f"e{number:06}" for number in range(24)]
 WISHES = some.one_of(

@@ -25,7 +25,7 @@ UNSEEN = 2 * (UNCOMMITTED + 2) * WIDTH
 
 @pytest.fixture(autouse=True)
 def _looks_at_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flows.discover.live.watched_rest.LOOK_SECONDS", 0)
+    monkeypatch.setattr("flows.discover.live.steering.LOOK_SECONDS", 0)
     monkeypatch.setattr("models.people.simulated.AT_ONCE", WIDTH)
 
 
