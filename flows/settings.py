@@ -6,6 +6,7 @@ Settings are kept: in run.json, in the store, and by Prefect as parameters. Text
 
 from __future__ import annotations
 
+import getpass
 import inspect
 import os
 from collections.abc import Callable
@@ -331,6 +332,14 @@ def local_folder(out: str) -> Path:
     if "://" not in out:
         return Path(out)
     return Path(platformdirs.user_data_dir(APP)) / "copies" / digest_of(out.rstrip("/"))[:12] / name_of(out)
+
+
+def account_name() -> str:
+    """Of the account that runs this; empty where it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def served_at(folder: Path) -> str | None:

@@ -21,7 +21,7 @@ from flows.discover import DiscoverSettings
 from flows.enrich import EnrichSettings, RediscoverSettings
 from flows.errors import UsageError
 from flows.oracle_specs import KINDS, OracleKind
-from flows.settings import micro_of
+from flows.settings import account_name, micro_of
 from models import in_usd
 
 if TYPE_CHECKING:
@@ -312,8 +312,6 @@ def steer_budget(
 
 
 def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
-    import getpass
-
     from flows.serving import enter_wish
     from reports.live import LiveRun
     from reports.run import LIVE
@@ -328,7 +326,7 @@ def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
         except DatasetError:
             return None
 
-    said = enter_wish(folder, {"action": wish, **fields}, getpass.getuser(), ids)
+    said = enter_wish(folder, {"action": wish, **fields}, account_name(), ids)
     output.print({"wish": wish, **fields, "said": said}, [said])
 
 

@@ -44,13 +44,13 @@ estimate = command_group("estimate", "estimate datasets/faces --oracle simulated
 @estimate.default
 @takes(DiscoverSettings, positional="dataset")
 def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
-    """Say what a discovery will cost, by which plan. For another command: estimate enrich, estimate compare …"""
-    from flows.discover import forecast_discovery, plans_of, prepare
+    """Say what a discovery will cost. For another command: estimate enrich, estimate compare …"""
+    from flows.discover import forecast_discovery, prepare
 
     display = terminal_display()
     prepared = prepare(settings, display)
     with display.waiting("working out the price"):
-        expected = forecast_discovery(prepared, plans_of)
+        expected = forecast_discovery(prepared)
     _print_estimate(expected, output)
 
 
@@ -60,7 +60,7 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     """Say what the labels will cost that a table lacks."""
     from flows.enrich import forecast_enrichment
 
-    _print_estimate(forecast_enrichment(settings, terminal_display(), plans=True), output)
+    _print_estimate(forecast_enrichment(settings, terminal_display()), output)
 
 
 @action(
@@ -174,22 +174,6 @@ def _print_estimate(expected: RunForecast, output: Output) -> None:
         return
     for line in expected.lines():
         results().print(line)
-    if expected.price.most and (expected.plans or expected.assumed):
-        _print_plans(expected)
-
-
-def _print_plans(expected: RunForecast) -> None:
-    from flows.discover import about_usd
-
-    table = Table()
-    for heading in ("plan", "likely", "at most", "options", "what it changes"):
-        table.add_column(heading, justify="right" if heading in ("likely", "at most") else "left")
-    price = expected.price
-    table.add_row("as asked", about_usd(price.likely.cost), about_usd(price.most), "", expected.assumed)
-    for plan in expected.plans:
-        likely, most = about_usd(plan.price.likely.cost), about_usd(plan.price.most)
-        table.add_row(plan.name, likely, most, plan.options, plan.changes)
-    results().print(table)
 
 
 COUNTS = {

@@ -14,20 +14,14 @@ if TYPE_CHECKING:
     from flows.discover.outcome import Outcome, Savings
     from flows.discover.preparation import RUNS, Prepared, as_rows, prepare
     from flows.discover.price import (
-        AGREE,
         FOUND,
-        LOW_DETAIL,
-        PROVIDER_BATCH,
         SAMPLE,
         AskedShares,
         Measuring,
-        NamedPlan,
-        PricedPlan,
         PriceRange,
         RandomQuestions,
         RehearsedOracle,
         RunForecast,
-        about_usd,
         draw,
         forecast_discovery,
         forecast_of,
@@ -35,7 +29,6 @@ if TYPE_CHECKING:
         is_paid,
         label_cells,
         made_up_feature,
-        plans_of,
         predicted_range,
         price_of,
         price_range,
@@ -52,8 +45,8 @@ __getattr__ = on_first_use(
         "loop": "Limits Loop",
         "outcome": "Outcome Savings",
         "preparation": "Prepared RUNS as_rows prepare",
-        "price": "AGREE AskedShares FOUND LOW_DETAIL Measuring NamedPlan PROVIDER_BATCH PriceRange PricedPlan "
-        "RandomQuestions RehearsedOracle RunForecast SAMPLE about_usd draw forecast_discovery forecast_of is_known "
-        "is_paid label_cells made_up_feature plans_of predicted_range price_of price_range unanswered_by",
+        "price": "AskedShares FOUND Measuring PriceRange "
+        "RandomQuestions RehearsedOracle RunForecast SAMPLE draw forecast_discovery forecast_of is_known "
+        "is_paid label_cells made_up_feature predicted_range price_of price_range unanswered_by",
     },
 )

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from discovery import Comparison, Kind
 from flows.discover import (
-    AGREE,
-    LOW_DETAIL,
-    PROVIDER_BATCH,
     SAMPLE,
     AskedShares,
     Loop,
     Measuring,
-    NamedPlan,
-    PricedPlan,
     PriceRange,
     RandomQuestions,
     RehearsedOracle,
@@ -39,7 +33,6 @@ from flows.enrich.rediscover import limits_of, sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
-from flows.oracle_specs import OracleSpec, at_low_detail, by_provider_batch
 from flows.progress import SILENT, Display
 from flows.settings import OutFolder
 from models import Feature, Oracle, Panel
@@ -90,7 +83,7 @@ class _NothingLabelled:
         return BatchLabels(self.batch)
 
 
-def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, plans: bool = False) -> RunForecast:
+def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> RunForecast:
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
     oracle, store = open_oracle(settings, "", display)
@@ -108,7 +101,6 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
         pools = list(submit.counted.values())
         pricing = _Pricing(settings, folder, oracle, store, pools, display)
         price, assumed = pricing.price(settings.agree)
-        others = tuple(pricing.plans()) if plans else ()
         first = pricing.labelled_first(settings.agree)
     known = is_known(oracle)
     scope = settings.scope(out.place, oracle.identity.to_json(), table.meaning.version) if known else ""
@@ -119,7 +111,6 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
         examples=sum(pool.count for pool in pools),
         price=price,
         calls=settings.votes * sum(pool.labels for pool in pools) + sum(pool.labels for pool in first),
-        plans=others,
         spent=spent,
         assumed=assumed,
     )
@@ -154,28 +145,6 @@ class _Pricing:
         if agree is None or self.settings.cheap is None:
             return []
         return [pool for pool in self.pools if self._shares(pool, agree).saves]
-
-    def plans(self) -> Iterator[PricedPlan]:
-        if not any(is_paid(self.oracle, pool.examples) for pool in self.pools):
-            return
-        agree = self.settings.agree
-        if agree is not None and self.settings.cheap is None:
-            yield PricedPlan("asked in full", "without --agree", "every label is asked", self.price(None)[0])
-        elif agree is None and any(self._shares(pool, AGREE).saves for pool in self.pools):
-            price, words = self.price(AGREE)
-            yield PricedPlan(f"predicted at {AGREE:.0%}", f"--agree {AGREE}", words, price)
-        given = self.settings.oracle
-        if (low := at_low_detail(given)) and any(example.image for pool in self.pools for example in pool.examples):
-            yield self._with_oracle(low, "detail=low", LOW_DETAIL)
-        spec = OracleSpec.parse(given)
-        if spec.kind == "openai" and "provider_batch" not in dict(spec.parameters):
-            yield self._with_oracle(by_provider_batch(given), "provider_batch=true", PROVIDER_BATCH)
-
-    def _with_oracle(self, text: str, parameter: str, plan: NamedPlan) -> PricedPlan:
-        settings = self.settings.model_copy(update={"oracle": text})
-        oracle, _ = open_oracle(settings, "", self.display)
-        price, _ = replace(self, settings=settings, oracle=oracle).price(settings.agree)
-        return PricedPlan(plan.name, f"{parameter} in --oracle", plan.changes, price)
 
     def _shares(self, pool: _Counted, agree: float) -> AskedShares:
         settings = self.settings.model_copy(update={"agree": agree})

@@ -276,12 +276,9 @@ def invite(
 def revoke(store: Store, name: str) -> int:
     ended = store.queue.people.revoke(name)
     if not ended:
-        known = ", ".join(
-            sorted(
-                {invitation.person.name for invitation in store.queue.people.invitations() if not invitation.revoked_at}
-            )
-        )
-        raise UsageError(f"nobody called {name!r} has an invitation: {known or 'nobody'} has")
+        invitations = store.queue.people.invitations()
+        known = sorted({invitation.person.name for invitation in invitations if not invitation.revoked_at})
+        raise UsageError(f"nobody called {name!r} has an invitation: {', '.join(known) or 'nobody'} has")
     return ended
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import getpass
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
+from flows.settings import account_name
 from reports import Run
 from reports.curation import LABELS, Correction, LabelEdit, checked_by_people, record_corrections, unused_corrections
 from reports.drawing import plural
@@ -122,7 +122,9 @@ def corrected_cells(features: str) -> list[CorrectedCell]:
 def _recorded(
     run: Run, edits: Sequence[LabelEdit], by: str | None, dataset: str | None, display: Display, left: int = 0
 ) -> LabelResult:
-    who = " ".join((by or _account()).split())[:MOST_CHARACTERS]
+    who = " ".join((by or account_name()).split())[:MOST_CHARACTERS]
+    if not who:
+        raise UsageError("whose corrections these are is not known: give a name with --by")
     wanted = {edit.example for edit in edits}
     with display.waiting("reading the data set"):
         read, problem = dataset_of(run, dataset)
@@ -150,13 +152,6 @@ def _recorded(
 
 def _described(made: Correction) -> dict[str, Any]:
     return {"example": made.example, "feature": made.feature, "label": made.label, "at": made.at}
-
-
-def _account() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name
-        raise UsageError("whose corrections these are is not known: give a name with --by") from None
 
 
 def _word(label: int | None) -> str:

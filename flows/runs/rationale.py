@@ -41,8 +41,7 @@ class RationaleRequest:
 
     @property
     def as_curation(self) -> CurationRequest:
-        shared: dict[str, Any] = {"budget": self.budget, "store": self.store, "dataset": self.dataset}
-        return CurationRequest("rationale", [self.labels], **shared)
+        return CurationRequest("rationale", [self.labels], budget=self.budget, store=self.store, dataset=self.dataset)
 
 
 def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> CurationResult:

@@ -71,9 +71,17 @@ def report(
         if lacks_unguided(run.folder, run.summary, target):
             allowed = _left(allowed, unguided_control(run, dataset, allowed, display))
         tagging = tagging or tagging_control(run, dataset, allowed, display)
-    sections: dict[str, Any] = {"target": target, "tagging": tagging, "by": by, "against": against, "plain": plain}
     with display.waiting("writing the report"):
-        return write_page(run, dataset=read or dataset, path=out, **sections)
+        return write_page(
+            run,
+            dataset=read or dataset,
+            path=out,
+            target=target,
+            tagging=tagging,
+            by=by,
+            against=against,
+            plain=plain,
+        )
 
 
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:

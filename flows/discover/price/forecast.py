@@ -4,18 +4,18 @@ Of a large data set a random sample is rehearsed, and counted as the whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from discovery import UNKNOWN
 from flows.discover.findings import Progress, StopReason
 from flows.discover.looking import MOST_PAIRS, FirstLooks, Sameness
 from flows.discover.loop import Limits, Loop
-from flows.discover.preparation import Prepared, build_crowd
-from flows.discover.price.predicted import AskedShares, label_cells, predicted_range
+from flows.discover.preparation import Prepared
 from flows.discover.price.rehearsal import (
     SAMPLE,
+    AskedShares,
     Measuring,
     PriceRange,
     RandomQuestions,
@@ -23,13 +23,14 @@ from flows.discover.price.rehearsal import (
     draw,
     is_known,
     is_paid,
+    label_cells,
     made_up_feature,
+    predicted_range,
     price_range,
 )
 from flows.discover.rest import label_rest
-from flows.discover.settings import WORKING_SET, DiscoverSettings
-from flows.oracle_specs import OracleSpec, at_low_detail
-from models import MICRO, Money, Oracle, Panel, in_usd, rows_save
+from flows.discover.settings import DiscoverSettings
+from models import MICRO, Money, Oracle, Panel, in_usd
 from reports.run import STEER
 from sources import Example
 
@@ -39,20 +40,6 @@ DOUBTED = 0.25  # requests whether a new feature means what a known one means, f
 def about_usd(amount: Money) -> str:
     """To the cent; a sum below ten cents with more digits."""
     return in_usd(amount, 2 if amount >= MICRO // 10 else 4, at_most=True)
-
-
-@dataclass(frozen=True)
-class PricedPlan:
-    """One way to the same features and labels, and what it costs."""
-
-    name: str
-    options: str  # that choose it
-    changes: str  # what is different, in words
-    price: PriceRange
-
-    def __str__(self) -> str:
-        money = f"likely {about_usd(self.price.likely.cost)}, at most {about_usd(self.price.most)}"
-        return f"{self.name} ({self.options}): {money}; {self.changes}"
 
 
 @dataclass(frozen=True)
@@ -81,14 +68,13 @@ class RunForecast:
     calls: int  # at most
     compared: int | None = None  # of the examples, where not all are
     kept: int = 0  # answers of an earlier attempt
-    plans: tuple[PricedPlan, ...] = ()
     spent: Money = 0  # by earlier attempts
     assumed: str = ""  # in words
     given: GivenPrice = field(default_factory=lambda: GivenPrice())
     ended: bool = False  # the same run came to its end before: all that it needs is kept
 
     def __add__(self, other: RunForecast) -> RunForecast:
-        """Of two runs one after the other; plans are of the first."""
+        """Of two runs one after the other."""
         return replace(
             self,
             price=self.price + other.price,
@@ -117,7 +103,7 @@ class RunForecast:
         return -(-self.price.most * max(self.calls - self.kept, 0) // max(self.calls, 1))
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines(), *map(str, self.plans)])
+        return "\n".join(self.lines())
 
     @property
     def described_examples(self) -> str:
@@ -125,7 +111,7 @@ class RunForecast:
         return f"{self.examples:,} examples{compared}"
 
     def lines(self) -> list[str]:
-        """In words, without the other plans."""
+        """In words."""
         price, likely, kept = self.price, self.price.likely, f"{self.kept:,} answers are kept"
         head = f"{self.dataset} ({self.described_examples}) with {self.oracle}"
         if not price.most:
@@ -142,6 +128,8 @@ class RunForecast:
             f"{head}: likely {about_usd(likely.cost)} ({low} to {high}), at most {most}",
             f"that is {asked}; by {source}the sizes of the pictures and texts",
         ]
+        if self.assumed:
+            lines.append(self.assumed)
         if given := self.given.features:
             taken = f"{self.given.taken:,} labels are known, {self.given.labels:,} asked"
             lines.append(f"of that for {given} known features: {taken}, likely {about_usd(self.given.cost)}")
@@ -174,11 +162,6 @@ class RunForecast:
             "measured_answers": price.measured,
             "assumed": self.assumed,
             "known": self.given.to_json(),
-            "plans": [
-                {"name": plan.name, "options": plan.options, "changes": plan.changes}
-                | {"usd_about": plan.price.likely.cost / MICRO, "usd": plan.price.most / MICRO}
-                for plan in self.plans
-            ],
         }
 
 
@@ -271,9 +254,7 @@ def _sampled(prepared: Prepared) -> tuple[Prepared, Callable[[Example], float]]:
     return sampled, lambda example: weights[example.id]
 
 
-def forecast_discovery(
-    prepared: Prepared, plans: Callable[[Prepared], Iterable[PricedPlan]] = lambda _: ()
-) -> RunForecast:
+def forecast_discovery(prepared: Prepared) -> RunForecast:
     """What a discovery will take, before anything is spent and without a request to any server."""
     settings, oracle = prepared.settings, prepared.oracle
     known = is_known(oracle)
@@ -290,7 +271,6 @@ def forecast_discovery(
         given=given,
         kept=prepared.store.answers.count(prepared.scope) if known else 0,
         ended=known and has_ended(prepared),
-        plans=tuple(plans(prepared)),
         assumed=_assumed(settings, shares) if shares else "",
     )
     spent, _ = prepared.store.runs.spent(prepared.scope) if known else (0, 0)
@@ -353,71 +333,3 @@ def what_is_kept(prepared: Prepared) -> str:
     if expected.kept:
         return f"kept {expected.kept:,} answers, {left}"
     return f"{expected.described_examples}, {expected.oracle}: {left}"
-
-
-def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
-    """Other ways to ask, each with its price."""
-    if not is_paid(prepared.oracle, prepared.compared):
-        return
-    settings, n = prepared.settings, len(prepared.dataset.examples)
-    at_once = {"batch": 1, "label_every": None}
-    if settings.elicit_on == WORKING_SET and settings.label_rest:
-        changed = settings.model_copy(update={"elicit_on": n, "label_rest": False} | at_once)
-        plan = NamedPlan(
-            "feature by feature", "all examples are compared, and labelled with each feature as it is found"
-        )
-        yield _plan(plan, f"--elicit-on {n} --batch 1", prepared, changed)
-    if settings.label_every:
-        plan = NamedPlan(
-            "labels after each question", "the features of each question are labelled before the next one is chosen"
-        )
-        yield _plan(plan, "--batch 1", prepared, settings.model_copy(update=at_once))
-    if settings.elicit_on is None and n > WORKING_SET and rows_save(prepared.oracle):
-        changed = settings.model_copy(update={"elicit_on": WORKING_SET, "label_rest": True})
-        words = f"{WORKING_SET} examples are compared; all others are labelled at the end, every feature in one request"
-        plan = NamedPlan("in rows at the end", words)
-        yield _plan(plan, f"--elicit-on {WORKING_SET} --label-rest", prepared, changed)
-    yield from _predicted_plan(prepared)
-    yield from _low_detail_plan(prepared)
-    if OracleSpec.parse(settings.labeller or settings.oracle).kind == "openai" and not settings.provider_batch:
-        changed = settings.model_copy(update={"provider_batch": True})
-        yield _plan(PROVIDER_BATCH, "--provider-batch", prepared, changed)
-
-
-class NamedPlan(NamedTuple):
-    name: str
-    changes: str  # what is different, in words
-
-
-AGREE = 0.95  # of the plan that predicts
-PROVIDER_BATCH = NamedPlan(
-    "by provider batch",
-    "labels travel in the provider's batches: half the price, and up to a day for each",
-)
-LOW_DETAIL = NamedPlan(
-    "pictures at low detail",
-    "the server looks at a picture as a whole, not in tiles: for less, and small things in it may be missed",
-)
-
-
-def _low_detail_plan(prepared: Prepared) -> Iterator[PricedPlan]:
-    settings = prepared.settings
-    who = "labeller" if settings.labeller else "oracle"
-    other = at_low_detail(settings.labeller or settings.oracle)
-    if other is not None and any(example.image for example in prepared.dataset.examples):
-        changed = settings.model_copy(update={who: other})
-        yield _plan(LOW_DETAIL, f"detail=low in --{who}", prepared, changed)
-
-
-def _predicted_plan(prepared: Prepared) -> Iterator[PricedPlan]:
-    settings = prepared.settings.model_copy(update={"agree": AGREE})
-    shares = _shares(replace(prepared, settings=settings))
-    if prepared.settings.agree is None and shares is not None and shares.saves:
-        options = f"--elicit-on {settings.elicit_on} --agree {AGREE}"
-        yield _plan(NamedPlan(f"predicted at {AGREE:.0%}", shares.words(AGREE)), options, prepared, settings)
-
-
-def _plan(plan: NamedPlan, options: str, prepared: Prepared, settings: DiscoverSettings) -> PricedPlan:
-    oracle = build_crowd(settings, prepared.dataset, prepared.store)
-    price = price_of(Prepared(settings, prepared.dataset, oracle, prepared.store))
-    return PricedPlan(plan.name, options, plan.changes, price)
