@@ -6,12 +6,12 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
+from flows.runs.curate import CurationResult
 from flows.settings import account_name
 from reports import Run
 from reports.curation import LABELS, Correction, LabelEdit, checked_by_people, record_corrections, unused_corrections
@@ -25,12 +25,6 @@ SPELLED = {"1": 1, "true": 1, "y": 1, "0": 0, "false": 0, "n": 0, **LABELS}
 MOST_CHARACTERS = 200  # of the name of a person
 
 
-@dataclass(frozen=True)
-class LabelResult:
-    data: Any
-    lines: list[str]
-
-
 def correct_labels(
     run: Run,
     action: str,
@@ -38,7 +32,7 @@ def correct_labels(
     by: str | None = None,
     dataset: str | None = None,
     display: Display = SILENT,
-) -> LabelResult:
+) -> CurationResult:
     """list; set EXAMPLE FEATURE yes|no|clear; import CSV, which takes over its column `corrected`, all or nothing."""
     if action == "list" and not words:
         return _listed(run)
@@ -57,7 +51,7 @@ def correct_labels(
     )
 
 
-def _listed(run: Run) -> LabelResult:
+def _listed(run: Run) -> CurationResult:
     """Those in force, then those that concern nothing that the run has now."""
     findings = run.findings
     rows: list[dict[str, Any]] = [
@@ -75,7 +69,7 @@ def _listed(run: Run) -> LabelResult:
         names = ", ".join(sorted({correction.feature for correction in unused}))
         lines.append(f"{plural(len(unused), 'correction')} of what the run does not have now are kept: {names}")
     lines += checked_by_people(findings.found).sentences()
-    return LabelResult(rows, lines or ["no label was corrected"])
+    return CurationResult(rows, lines or ["no label was corrected"])
 
 
 def read_edits(table: Path) -> tuple[list[LabelEdit], int]:
@@ -121,7 +115,7 @@ def corrected_cells(features: str) -> list[CorrectedCell]:
 
 def _recorded(
     run: Run, edits: Sequence[LabelEdit], by: str | None, dataset: str | None, display: Display, left: int = 0
-) -> LabelResult:
+) -> CurationResult:
     who = " ".join((by or account_name()).split())[:MOST_CHARACTERS]
     if not who:
         raise UsageError("whose corrections these are is not known: give a name with --by")
@@ -147,7 +141,7 @@ def _recorded(
         lines.append(
             "done: `report`, `export` and `enrich` use them; `labels RUN set EXAMPLE FEATURE clear` takes one back"
         )
-    return LabelResult(data, lines)
+    return CurationResult(data, lines)
 
 
 def _described(made: Correction) -> dict[str, Any]:

@@ -19,11 +19,19 @@ from flows.discover import (
     unanswered_by,
 )
 from flows.progress import SILENT, Display
-from flows.runs.curate import CurationRequest, CurationResult, Relabelling, prepare_request, relabelling, scope_of
+from flows.runs.curate import (
+    CurationRequest,
+    CurationResult,
+    Relabelling,
+    examples_of,
+    prepare_request,
+    relabelling,
+    scope_of,
+)
 from models import MICRO, Answer, Feature, OracleError, Question, Verdict, Why, in_usd
 from reports import Run
 from reports.drawing import plural
-from reports.run import Found, Rationale, RunError, write_reasons
+from reports.run import Found, Rationale, write_reasons
 
 Which = Literal["doubtful", "disputed"]
 Cell = tuple[Found, int]  # a feature and a row of the findings
@@ -127,12 +135,10 @@ def _rows(run: Run, found: Found, which: Which) -> NDArray[np.intp]:
 
 
 def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question, Cell]:
-    by_id = {example.id: example for example in prepared.dataset.examples}
-    missing = next((name for _, row in cells if (name := run.findings.ids[row]) not in by_id), None)
-    if missing is not None:
-        raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
+    examples = examples_of(prepared, (run.findings.ids[row] for _, row in cells))
     return {
-        Why(Feature(found.name, found.definition), by_id[run.findings.ids[row]]): (found, row) for found, row in cells
+        Why(Feature(found.name, found.definition), example): (found, row)
+        for (found, row), example in zip(cells, examples, strict=True)
     }
 
 
