@@ -180,9 +180,8 @@ def publish(
     output: StoreOutput = STORE,
 ) -> None:
     """Post the questions that wait as paid tasks."""
-    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS
-    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
-    from flows.reviewing.mturk import publish as post
+    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS, PRODUCTION, SANDBOX, HitTerms, plan_tasks
+    from flows.reviewing import publish as post
 
     if not mturk:
         raise UsageError("review publish: say where: --mturk")
@@ -219,9 +218,8 @@ def collect(
     output: StoreOutput = STORE,
 ) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
-    from flows.reviewing import resume
-    from flows.reviewing.mturk import PRODUCTION, SANDBOX
-    from flows.reviewing.mturk import collect as take_in
+    from flows.reviewing import PRODUCTION, SANDBOX, resume
+    from flows.reviewing import collect as take_in
 
     opened, market = open_store(output.store), PRODUCTION if production else SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None

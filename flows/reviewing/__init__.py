@@ -6,6 +6,7 @@ from flows import on_first_use
 from flows.reviewing.suspension import suspend, wait_for_people
 
 if TYPE_CHECKING:
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, claim_keys, collect, plan_tasks, publish
     from flows.reviewing.page import (
         ADDRESS,
         DAY,
@@ -27,4 +28,5 @@ PAGE = (
     "ADDRESS DAY DEFAULT_ADDRESS PageSettings add_checks export invite is_running link_of resume revoke serve "
     "serve_app withdraw"
 )
-__getattr__ = on_first_use(__name__, {"page": PAGE})  # the page imports FastAPI
+MTURK = "HitTerms PRODUCTION SANDBOX claim_keys collect plan_tasks publish"
+__getattr__ = on_first_use(__name__, {"page": PAGE, "mturk": MTURK})  # the page imports FastAPI
