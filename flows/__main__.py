@@ -32,12 +32,12 @@ COMMANDS = {
     ),
     "estimate": ("money", "Say what a run will cost, before anything is spent.", ""),
     "enrich": (
-        "enrich",
+        "discover",
         "Label new examples of a data set with features found before.",
         "datasets/faces --features runs/faces --oracle contrastive --out enriched/faces",
     ),
     "rediscover": (
-        "enrich",
+        "discover",
         "Propose features that tell apart examples which the known ones do not.",
         "datasets/faces --table enriched/faces --oracle contrastive --queries 20",
     ),
@@ -62,7 +62,7 @@ COMMANDS = {
     "studio": ("review", "Look at runs, curate them and correct labels in the browser.", "runs"),
     "costs": ("money", "Show what runs have cost, by oracle and kind of question.", "runs/faces"),
     "store": ("store", "Check the store of all answers, back it up, restore a backup, prune it.", ""),
-    "oracles": ("oracles", "List the kinds of oracle and their parameters.", "openai"),
+    "oracles": ("discover", "List the kinds of oracle and their parameters.", "openai"),
     "replicate": ("replicate", "Test the paper's claims on simulated crowds.", "--quick --out replication"),
     "server": ("discover", "Keep a Prefect server running, or stop the one that runs leave in the background.", ""),
 }
@@ -162,9 +162,9 @@ def _action_first(app: App, argv: list[str]) -> list[str]:
     flags = {
         name
         for sub in actions.values()
-        for one in sub.assemble_argument_collection()
-        if one.hint is bool
-        for name in one.names
+        for argument in sub.assemble_argument_collection()
+        if argument.hint is bool
+        for name in argument.names
     }
     words = [
         place

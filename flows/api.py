@@ -46,21 +46,19 @@ if TYPE_CHECKING:
     from flows.discover import RunForecast
 
 __all__ = [
-    *(
-        "Run",
-        "attributes",
-        "compare",
-        "costs",
-        "discover",
-        "enrich",
-        "estimate",
-        "export",
-        "features",
-        "labels",
-        "rationale",
-        "rediscover",
-        "report",
-    ),
+    "Run",
+    "attributes",
+    "compare",
+    "costs",
+    "discover",
+    "enrich",
+    "estimate",
+    "export",
+    "features",
+    "labels",
+    "rationale",
+    "rediscover",
+    "report",
     "tree",
 ]
 
@@ -96,7 +94,7 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunF
     `subject` is its data set, or the run of a report or of a rationale. Amounts are in micro-dollars; `to_json` gives
     them in USD."""
     from flows.compare import forecast_comparison, prepare_comparison
-    from flows.discover import forecast_discovery, plans_of, prepare
+    from flows.discover import forecast_discovery, prepare
     from flows.enrich import forecast_enrichment, forecast_rediscovery
 
     display = display_for_python()
@@ -105,9 +103,9 @@ def estimate(command: Callable[..., Any], subject: Any, **settings: Any) -> RunF
     if command is rationale:
         return forecast_reasons(_run(subject), RationaleRequest(**settings), display)
     if command is discover:
-        return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), display), plans_of)
+        return forecast_discovery(prepare(DiscoverSettings(dataset=subject, **settings), display))
     if command is enrich:
-        return forecast_enrichment(EnrichSettings(dataset=subject, **settings), display, plans=True)
+        return forecast_enrichment(EnrichSettings(dataset=subject, **settings), display)
     if command is rediscover:
         return forecast_rediscovery(RediscoverSettings(dataset=subject, **settings), display)
     if command is compare:
@@ -133,10 +131,18 @@ def report(
     """Write the report page of a run, with analyses on request: how well a `target` column is predicted (beside a
     `tagging` run, which is made within the `budget` where it costs money), what differs `by` a column, what differs
     `against` another run. A notebook shows the page."""
-    others = {"tagging": tagging and _run(tagging), "against": against and _run(against)}
-    about: dict[str, Any] = {"target": target, "by": by, "budget": _text(budget), "dataset": dataset, "plain": plain}
-    place = Path(out) if out else None
-    return write_report(_run(run), out=place, display=display_for_python(), **(about | others))
+    return write_report(
+        _run(run),
+        dataset=dataset,
+        out=Path(out) if out else None,
+        target=target,
+        tagging=_run(tagging) if tagging else None,
+        budget=_text(budget),
+        by=by,
+        against=_run(against) if against else None,
+        plain=plain,
+        display=display_for_python(),
+    )
 
 
 def export(
@@ -150,8 +156,8 @@ def export(
 ) -> list[Path]:
     """Write the labels of a run for other programs; returns the files and folders written. `only` and `without` choose
     features by marks: interesting, distinct; doubtful, duplicates."""
-    chosen: dict[str, Any] = {"only": only, "without": without, "dataset": dataset}
-    return write_export(_run(run), formats, out=Path(out) if out else None, display=display_for_python(), **chosen)
+    place, display = Path(out) if out else None, display_for_python()
+    return write_export(_run(run), formats, only=only, without=without, dataset=dataset, out=place, display=display)
 
 
 def features(
@@ -170,14 +176,18 @@ def features(
     """List or change the features of a run: `features(run, "merge", "beard", "facial hair", into="beard", yes=True)`.
     Without `yes` it only says what a change keeps, asks again and costs. The actions are those of the command line:
     list, rename, merge, split, drop, define, label, duplicates, undo, log. `Run(path)` reads it again."""
-    about: dict[str, Any] = {
-        "into": into,
-        "keep": keep,
-        "ask": ask,
-        "budget": _text(budget),
-        "dataset": dataset,
-    }
-    request = CurationRequest(action, [*names], definitions=[*definitions], confirmed=yes, store=store, **about)
+    request = CurationRequest(
+        action,
+        [*names],
+        into=into,
+        definitions=[*definitions],
+        keep=keep,
+        ask=ask,
+        confirmed=yes,
+        budget=_text(budget),
+        store=store,
+        dataset=dataset,
+    )
     return curate(_run(run), request, display_for_python()).data
 
 
@@ -199,8 +209,11 @@ def attributes(
 ) -> Any:
     """Find features of a run that are values of one attribute, such as hair colours, and give each example one of them.
     Without `yes` or a `budget` it only says what would be asked and what that costs."""
-    about: dict[str, Any] = {"budget": _text(budget), "dataset": dataset, "store": store}
-    return make_attributes(_run(run), confirmed=yes, display=display_for_python(), **about).data
+    display = display_for_python()
+    made = make_attributes(
+        _run(run), confirmed=yes, budget=_text(budget), dataset=dataset, store=store, display=display
+    )
+    return made.data
 
 
 def rationale(

@@ -10,7 +10,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, quote, unquote
 
 from models import OracleError
-from models.prompting import counts_tiles
 from sources import is_secret_name, secret_of
 
 MAX_SPEC_CHARS = 10_000
@@ -123,13 +122,6 @@ def by_provider_batch(text: str) -> str:
         given = shown(text.partition("?")[0])
         raise OracleError(f"--provider-batch is for openai:MODEL, not for {given}: leave it out")
     return _with(text, "provider_batch", "true")
-
-
-def at_low_detail(text: str) -> str | None:
-    """The same oracle, with pictures at low detail; None where that saves nothing, or the user has chosen."""
-    spec = OracleSpec.parse(text)
-    chosen = spec.kind != "openai" or "detail" in dict(spec.parameters)
-    return None if chosen or not counts_tiles(spec.model) else _with(text, "detail", "low")
 
 
 def _with(text: str, name: str, value: str) -> str:

@@ -73,11 +73,11 @@ def build_oracle(
 
 def remarks_on(oracles: Iterable[str], dataset: Dataset) -> list[str]:
     """What people should know about how these oracles see the data set."""
-    both = sum(example.text is not None and example.image is not None for example in dataset.examples)
+    with_both = sum(example.text is not None and example.image is not None for example in dataset.examples)
     blind = [text for text in oracles if text.startswith("contrastive")]
     return (
-        [f"{blind[0]} looks at pictures only: the texts of {both:,} examples are not shown to it"]
-        if both and blind
+        [f"{blind[0]} looks at pictures only: the texts of {with_both:,} examples are not shown to it"]
+        if with_both and blind
         else []
     )
 

@@ -4,12 +4,11 @@ What a run reports while it works, to nobody or in a notebook. The terminal's di
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
@@ -43,23 +42,11 @@ def recorded_run(
     kept, who = settings.model_dump(mode="json"), str(oracle.identity)
     with store.runs.begin(run_id, scope, name=name, flow=flow, dataset=dataset, oracle=who, settings=kept) as run:
         run.pending = AnswersPending
-        with ExitStack() as stack:
-            stack.enter_context(watched(partial(store.costs.totals, run_id), oracle, display or SILENT))
-            if any(name in os.environ for name in EXPORTS):
-                from tasks import exporting
-
-                stack.enter_context(exporting(partial(store.metrics.samples, run_id), (display or SILENT).say))
+        with watched(partial(store.costs.totals, run_id), oracle, display or SILENT):
             try:
                 yield run
             finally:
                 run.figures |= _figures_of(oracle)
-
-
-# By which OpenTelemetry is told where to send, or by which exporter.
-EXPORTS = (
-    *(f"OTEL_EXPORTER_OTLP_{what}ENDPOINT" for what in ("", "METRICS_", "TRACES_")),
-    *("OTEL_METRICS_EXPORTER", "OTEL_TRACES_EXPORTER"),
-)
 
 
 def _figures_of(oracle: Oracle) -> dict[str, Any]:

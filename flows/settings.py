@@ -6,6 +6,7 @@ Settings are kept: in run.json, in the store, and by Prefect as parameters. Text
 
 from __future__ import annotations
 
+import getpass
 import inspect
 import os
 from collections.abc import Callable
@@ -95,10 +96,10 @@ def _dataset(text: str) -> str:
 
 def _about(text: str) -> str:
     """The text, or that of the file it names, in its lines; several spaces count as one."""
-    return "\n".join(" ".join(line.split()) for line in _whole(text).strip().splitlines())
+    return "\n".join(" ".join(line.split()) for line in _content(text).strip().splitlines())
 
 
-def _whole(text: str) -> str:
+def _content(text: str) -> str:
     path = Path(text)
     try:
         return path.read_text(encoding="utf-8-sig") if len(text) < 1_000 and path.is_file() else text
@@ -110,8 +111,8 @@ def _whole(text: str) -> str:
 
 def _names(text: str) -> str:
     """Names of features, or those of the file that the text names, each once: separated by ; or on lines."""
-    whole = _whole(text)
-    names = dict.fromkeys(name for part in whole.replace("\n", ";").split(";") if (name := " ".join(part.split())))
+    content = _content(text)
+    names = dict.fromkeys(name for part in content.replace("\n", ";").split(";") if (name := " ".join(part.split())))
     if not names:
         raise PydanticCustomError("names", "it names no feature: give names, separated by ;")
     return "; ".join(names)
@@ -331,6 +332,14 @@ def local_folder(out: str) -> Path:
     if "://" not in out:
         return Path(out)
     return Path(platformdirs.user_data_dir(APP)) / "copies" / digest_of(out.rstrip("/"))[:12] / name_of(out)
+
+
+def account_name() -> str:
+    """Of the account that runs this; empty where it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
 
 
 def served_at(folder: Path) -> str | None:

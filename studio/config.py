@@ -89,7 +89,6 @@ class StartPlan:
     """What a run will cost; `budget` is what must be agreed to, empty where it costs nothing."""
 
     lines: list[str]
-    plans: list[tuple[str, str, str]]  # name, options, the whole in words
     budget: str
     folder: str
 

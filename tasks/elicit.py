@@ -1,4 +1,5 @@
-"""Put one batch of comparisons to the oracle: of examples, or of features that may mean the same."""
+"""Put one batch of comparisons to the oracle: of examples, or of features that may mean the same; and find out what its
+server can do."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 
-from models import Compare, Elicited, Panel, Same
+from models import Compare, Connects, Elicited, Oracle, Panel, Same
 from tasks.run_log import log, stopped_by
 
 
@@ -21,7 +22,19 @@ def _run_name() -> str:
 def elicit(panel: Panel, questions: list[Compare] | list[Same]) -> Elicited:
     elicited = panel.compare(questions)
     answered = [answer for answer in elicited.answers if answer is not None]
-    kept, named = sum(one.cached for one in answered), sum(len(one.features) for one in answered)
+    kept, named = sum(answer.cached for answer in answered), sum(len(answer.features) for answer in answered)
     log(f"{len(answered)} of {len(questions)} answered ({kept} kept from before), {named} features named")
     stopped_by(elicited.stopped)
     return elicited
+
+
+@task(name="probe", task_run_name="probe {oracle}", cache_policy=NO_CACHE, persist_result=False)
+def probe(oracle: Connects) -> None:
+    oracle.connect()
+    log(f"{oracle} answers")
+
+
+def probed(oracle: Oracle) -> None:
+    """`models.oracle.connect` as a task, which only oracles with a server need."""
+    if isinstance(oracle, Connects):
+        probe(oracle)

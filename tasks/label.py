@@ -27,8 +27,8 @@ def _label_run_name() -> str:
 def label(panel: Panel, features: list[Feature]) -> Labelled:
     labelled = panel.label(features)
     votes, unusable = (
-        sum(int(one.cast.sum()) for one in labelled.ballots),
-        sum(int(one.abstained.sum()) for one in labelled.ballots),
+        sum(int(ballot.cast.sum()) for ballot in labelled.ballots),
+        sum(int(ballot.abstained.sum()) for ballot in labelled.ballots),
     )
     log(f"{votes:,} votes on {len(panel.examples):,} examples, of which {unusable:,} unusable")
     stopped_by(labelled.stopped)
@@ -77,7 +77,7 @@ def label_batch(labeller: Callable[[Batch], Marks], batch: Batch) -> Marks:
     without_tracebacks()  # in this process, which may be a worker of a cluster
     found = labeller(batch)
     log(f"{found.paid_calls:,} labels asked, {found.cached_calls:,} kept from before, {in_usd(found.cost)}")
-    for one in found.left_out:
-        log(f"skipped {one.id}: {one.reason}")
+    for left in found.left_out:
+        log(f"skipped {left.id}: {left.reason}")
     stopped_by(found.stopped)
     return found

@@ -19,9 +19,8 @@ from benchmarks.machine import alone, tell
 from benchmarks.results import Table
 from benchmarks.store.database import Database
 from benchmarks.store.growth import FEATURES, MAX_EXPONENT, NEGLIGIBLE
-from flows.enrich.batches import Batch, Labeller
+from flows.enrich.batches import Batch, BatchFuture, Labeller
 from flows.enrich.flow import enrich_with
-from flows.enrich.pool import BatchFuture
 from flows.enrich.runners import local_submit
 from flows.enrich.settings import EnrichSettings
 from reports.enrichment import Column, GrowingTable, Meaning, read_table, write_table

@@ -1,4 +1,4 @@
-"""The commands discover, compare, steer and server."""
+"""The commands discover, enrich, rediscover, compare, steer, server and oracles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,10 @@ from flows.cli.options import PLAIN, Output, Paying, action, command_group, opti
 from flows.cli.terminal import as_json, messages, results, terminal_display
 from flows.compare import CompareSettings
 from flows.discover import DiscoverSettings
-from flows.settings import micro_of
+from flows.enrich import EnrichSettings, RediscoverSettings
+from flows.errors import UsageError
+from flows.oracle_specs import KINDS, OracleKind
+from flows.settings import account_name, micro_of
 from models import in_usd
 
 if TYPE_CHECKING:
@@ -38,8 +42,13 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
         prepared.check_oracle()
         from flows.discover import forecast_discovery
 
-        who = (settings.oracle, settings.labeller, settings.people, settings.cheap)
-        budget = agreed_budget(lambda: forecast_discovery(prepared), settings.budget, output, prepared.display, *who)
+        budget = agreed_budget(
+            lambda: forecast_discovery(prepared),
+            budget=settings.budget,
+            paying=output,
+            display=prepared.display,
+            oracles=(settings.oracle, settings.labeller, settings.people, settings.cheap),
+        )
     from flows.discover import run_flow
 
     run = run_flow(prepared.with_budget(budget))
@@ -48,6 +57,55 @@ def discover(settings: DiscoverSettings, output: Paying) -> int:
     else:
         _print_features(run)
     return status_of(run.summary.stopped_because)
+
+
+@takes(EnrichSettings, positional="dataset", output=Paying)
+def enrich(settings: EnrichSettings, output: Paying) -> int:
+    from flows.prefect_api import starting_prefect
+
+    with starting_prefect():
+        from flows.enrich import check, check_oracles
+
+        folder, _ = check(settings)
+        display = terminal_display(output.log)
+        check_oracles(settings, display)
+        from flows.enrich import forecast_enrichment, run_flow
+
+        budget = agreed_budget(
+            lambda: forecast_enrichment(settings, display),
+            budget=settings.budget,
+            paying=output,
+            display=display,
+            oracles=(settings.oracle, settings.cheap),
+        )
+    summary = run_flow(settings.with_budget(budget), display)
+    output.print(summary.to_json(), [*summary.lines(), f"written to {folder}"])
+    return status_of(summary.stopped_because)
+
+
+@takes(RediscoverSettings, positional="dataset", output=Paying)
+def rediscover(settings: RediscoverSettings, output: Paying) -> int:
+    from flows.prefect_api import starting_prefect
+
+    with starting_prefect():
+        from flows.enrich import check_oracles
+
+        display = terminal_display(output.log)
+        check_oracles(settings, display)
+        from flows.enrich import PROPOSALS, forecast_rediscovery, run_rediscover_flow
+
+        budget = agreed_budget(
+            lambda: forecast_rediscovery(settings, display),
+            budget=settings.budget,
+            paying=output,
+            display=display,
+            oracles=(settings.oracle,),
+        )
+    found = run_rediscover_flow(settings.with_budget(budget), display)
+    rows = found.rows
+    lines = [f"{row['name']} ({row['share']:.0%}): {row['definition']}" for row in rows] or ["nothing new"]
+    output.print(rows, [*lines, f"written to {settings.table}/{PROPOSALS}"])
+    return status_of(found.stopped_because)
 
 
 @takes(CompareSettings, positional="dataset", output=Paying)
@@ -61,8 +119,13 @@ def compare(settings: CompareSettings, output: Paying) -> int:
         prepared.check_oracles()
         from flows.compare import forecast_comparison  # which imports Prefect
 
-        terms = (settings.budget, output, prepared.display)
-        budget = agreed_budget(lambda: forecast_comparison(prepared), *terms, *settings.oracles)
+        budget = agreed_budget(
+            lambda: forecast_comparison(prepared),
+            budget=settings.budget,
+            paying=output,
+            display=prepared.display,
+            oracles=settings.oracles,
+        )
     from flows.compare import run_flow
 
     result = run_flow(prepared.with_budget(budget))
@@ -219,24 +282,6 @@ def steer_veto(run: RunFolder, name: Name, /, *, output: Output = PLAIN) -> None
     _enter(run, output, "veto", name=name)
 
 
-@_steering("rename beard whiskers")
-def steer_rename(run: RunFolder, name: Name, to: Name, /, *, output: Output = PLAIN) -> None:
-    """Give a feature another name: RUN rename OLD NEW."""
-    _enter(run, output, "rename", name=name, to=to)
-
-
-@_steering("merge beard whiskers --into beard")
-def steer_merge(
-    run: RunFolder,
-    /,
-    *names: Name,
-    into: Annotated[str, option("NAME", "the name afterwards (default: the first one's)")] = "",
-    output: Output = PLAIN,
-) -> None:
-    """Make one feature of several."""
-    _enter(run, output, "merge", names=list(names), into=into)
-
-
 @_steering("add 'pointed hat' --definition 'The hat has a point.'")
 def steer_add(
     run: RunFolder,
@@ -258,14 +303,6 @@ def steer_ask(
     _enter(run, output, "ask", examples=list(examples))
 
 
-@_steering("about 'drawn faces, for a study of clothes'")
-def steer_about(
-    run: RunFolder, text: Annotated[str, option("TEXT", "what it is about")], /, *, output: Output = PLAIN
-) -> None:
-    """Change what it is about, for the questions to come."""
-    _enter(run, output, "about", text=text)
-
-
 @_steering("budget 2.50")
 def steer_budget(
     run: RunFolder, usd: Annotated[str, option("USD", "that it may cost in all")], /, *, output: Output = PLAIN
@@ -275,8 +312,6 @@ def steer_budget(
 
 
 def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
-    import getpass
-
     from flows.serving import enter_wish
     from reports.live import LiveRun
     from reports.run import LIVE
@@ -287,9 +322,37 @@ def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
     def ids() -> set[str] | None:
         settings = LiveRun(folder / LIVE).begun.get("settings", {})
         try:
-            return {one.id for one in load_dataset(str(settings.get("dataset")), Columns.of(settings)).examples}
+            return {example.id for example in load_dataset(str(settings.get("dataset")), Columns.of(settings)).examples}
         except DatasetError:
             return None
 
-    said = enter_wish(folder, {"action": wish, **fields}, getpass.getuser(), ids)
+    said = enter_wish(folder, {"action": wish, **fields}, account_name(), ids)
     output.print({"wish": wish, **fields, "said": said}, [said])
+
+
+def oracles(kind: Annotated[str | None, option("KIND", "only this kind")] = None, /, *, output: Output = PLAIN) -> None:
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"unknown oracle {kind!r}: choose one of {', '.join(KINDS)}")
+    chosen = {name: found for name, found in KINDS.items() if kind in (None, name)}
+    if output.json:
+        data = {
+            name: {"form": found.form, "about": found.about, "parameters": list(map(asdict, found.parameters()))}
+            for name, found in chosen.items()
+        }
+        print(as_json(data))
+    else:
+        _print_kinds(list(chosen.values()))
+
+
+def _print_kinds(kinds: list[OracleKind]) -> None:
+    out = results()
+    for kind in kinds:
+        out.print(f"{kind.form}: {kind.about}")
+        table = Table(box=None, padding=(0, 2), header_style="")
+        for heading in ("  parameter", "type", "default", "meaning"):
+            table.add_column(heading)
+        for parameter in kind.parameters():
+            table.add_row(f"  {parameter.name}", parameter.type, parameter.default, parameter.about)
+        out.print(table)
+        out.print()
+    out.print("parameters follow a ?, e.g. --oracle 'openai:gpt-4.1-nano?image_size=256&temperature=1'")

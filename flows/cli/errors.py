@@ -50,7 +50,9 @@ def usage_error(error: CycloptsError) -> UsageError:
         name = argument.name if argument.name.startswith("--") else argument.name.upper()
     if isinstance(error, cyclopts.UnknownOptionError):
         given = error.token.keyword or error.token.value
-        near = difflib.get_close_matches(given, [name for one in error.argument_collection for name in one.names], n=1)
+        near = difflib.get_close_matches(
+            given, [name for argument in error.argument_collection for name in argument.names], n=1
+        )
         return UsageError(f"unknown option {given}: {f'did you mean {near[0]}? ' if near else ''}{see}")
     if isinstance(error, cyclopts.UnknownCommandError | cyclopts.UnusedCliTokensError) and error.unused_tokens:
         commands = _commands_of(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
@@ -44,13 +44,13 @@ estimate = command_group("estimate", "estimate datasets/faces --oracle simulated
 @estimate.default
 @takes(DiscoverSettings, positional="dataset")
 def estimate_discover(settings: DiscoverSettings, output: Output) -> None:
-    """Say what a discovery will cost, by which plan. For another command: estimate enrich, estimate compare …"""
-    from flows.discover import forecast_discovery, plans_of, prepare
+    """Say what a discovery will cost. For another command: estimate enrich, estimate compare …"""
+    from flows.discover import forecast_discovery, prepare
 
     display = terminal_display()
     prepared = prepare(settings, display)
     with display.waiting("working out the price"):
-        expected = forecast_discovery(prepared, plans_of)
+        expected = forecast_discovery(prepared)
     _print_estimate(expected, output)
 
 
@@ -60,7 +60,7 @@ def estimate_enrich(settings: EnrichSettings, output: Output) -> None:
     """Say what the labels will cost that a table lacks."""
     from flows.enrich import forecast_enrichment
 
-    _print_estimate(forecast_enrichment(settings, terminal_display(), plans=True), output)
+    _print_estimate(forecast_enrichment(settings, terminal_display()), output)
 
 
 @action(
@@ -135,7 +135,7 @@ def costs(
     store = open_store(output.store, terminal_display())
     rows = _cost_rows(store, run)
     if output.json:
-        saved = {run_id: one.to_json() for run_id, one in _savings(store, rows).items()}
+        saved = {run_id: savings.to_json() for run_id, savings in _savings(store, rows).items()}
         print(as_json([asdict(row) | {"saved": saved.get(row.run_id)} for row in rows]))
     else:
         _print_costs(rows, _savings(store, rows))
@@ -143,10 +143,11 @@ def costs(
 
 def agreed_budget(
     expected: Callable[[], RunForecast],
+    *,
     budget: Decimal | None,
     paying: Paying,
     display: Display,
-    *oracles: str | None,
+    oracles: Iterable[str | None],
 ) -> Decimal | None:
     """The budget of a run that is about to spend money: the one given, or the highest price forecast, once the user
     agrees to it. Raises UsageError where nobody does."""
@@ -173,22 +174,6 @@ def _print_estimate(expected: RunForecast, output: Output) -> None:
         return
     for line in expected.lines():
         results().print(line)
-    if expected.price.most and (expected.plans or expected.assumed):
-        _print_plans(expected)
-
-
-def _print_plans(expected: RunForecast) -> None:
-    from flows.discover import about_usd
-
-    table = Table()
-    for heading in ("plan", "likely", "at most", "options", "what it changes"):
-        table.add_column(heading, justify="right" if heading in ("likely", "at most") else "left")
-    price = expected.price
-    table.add_row("as asked", about_usd(price.likely.cost), about_usd(price.most), "", expected.assumed)
-    for plan in expected.plans:
-        money = (about_usd(plan.price.likely.cost), about_usd(plan.price.most))
-        table.add_row(plan.name, *money, plan.options, plan.changes)
-    results().print(table)
 
 
 COUNTS = {

@@ -44,9 +44,11 @@ class TerminalDisplay(Display):
         if not self._console.is_terminal:
             yield
             return
-        columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn(unit), BarColumn(bar_width=24))
         with Progress(
-            *columns,
+            SpinnerColumn(),
+            MofNCompleteColumn(),
+            TextColumn(unit),
+            BarColumn(bar_width=24),
             TextColumn("{task.description}", markup=False),
             TimeRemainingColumn(),
             console=self._console,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from flows.cli.options import STORE, StoreOutput, action, command_group, flag, option
 from flows.cli.terminal import messages
 from flows.errors import UsageError
-from flows.settings import read_usd
+from flows.settings import account_name, open_store, read_usd
 
 if TYPE_CHECKING:
     from store import Store
@@ -47,7 +47,7 @@ def serve(
     from flows.reviewing import PageSettings, invite
     from flows.reviewing import serve as serve_page
 
-    opened = _open(output.store)
+    opened = open_store(output.store)
     settings = PageSettings(
         host=host, port=port, base_url=base_url, queue=queue, page_size=page_size,
         lease_minutes=lease_minutes, checks=checks, repeats=repeats, pass_mark=pass_mark, training=training,
@@ -75,7 +75,7 @@ def invite(
     from flows.reviewing import invite as make_link
     from flows.reviewing import is_running
 
-    opened, by = _named("invite", names, output.store), _account() if sender is None else sender
+    opened, by = _named("invite", names, output.store), account_name() if sender is None else sender
     links = {name: make_link(opened, name, days=days, admin=admin, address=base_url, by=by) for name in names}
     lines = [link if len(links) == 1 else f"{name}: {link}" for name, link in links.items()]
     output.print(links, lines)
@@ -102,11 +102,11 @@ def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> N
     opened = _named("withdraw", names, output.store)
     effects = {name: set_aside(opened, name, really=yes) for name in names}
     lines = [
-        f"{name}: {one.answers} answers set aside, {one.reopened} questions asked again of others, {one.used} answers "
-        f"used by runs; features taken back: {', '.join(one.features) or 'none'}"
-        for name, one in effects.items()
+        f"{name}: {effect.answers} answers set aside, {effect.reopened} questions asked again of others, "
+        f"{effect.used} answers used by runs; features taken back: {', '.join(effect.features) or 'none'}"
+        for name, effect in effects.items()
     ]
-    output.print({name: asdict(one) for name, one in effects.items()}, lines)
+    output.print({name: asdict(effect) for name, effect in effects.items()}, lines)
     if not yes:
         _say("nothing was withdrawn: add --yes to do it")
 
@@ -114,12 +114,13 @@ def withdraw(*names: People, yes: Yes = False, output: StoreOutput = STORE) -> N
 @action(review, "review status")
 def status(*, output: StoreOutput = STORE) -> None:
     """Show how many questions wait and how many votes were given."""
-    states = _open(output.store).queue.records.states()
+    states = open_store(output.store).queue.records.states()
     lines = [
-        f"{one.queue}: {one.questions} {one.kind} questions {one.state}, {one.given} of {one.wanted} votes given"
-        for one in states
+        f"{state.queue}: {state.questions} {state.kind} questions {state.state}, "
+        f"{state.given} of {state.wanted} votes given"
+        for state in states
     ]
-    output.print([asdict(one) for one in states], lines or ["no question has been asked yet"])
+    output.print([asdict(state) for state in states], lines or ["no question has been asked yet"])
 
 
 @action(review, "review export answers.csv")
@@ -129,7 +130,7 @@ def export(file: Annotated[str, option("FILE", "the CSV file to write")], /, *, 
 
     path = Path(file)
     try:
-        write_answers(_open(output.store), path)
+        write_answers(open_store(output.store), path)
     except OSError as error:
         remedy = "give a file in a folder that can be written"
         raise UsageError(f"cannot write {path} ({error.strerror}): {remedy}") from None
@@ -153,7 +154,7 @@ def checks(
     from sources import Columns
 
     columns = Columns(id_column, text_column, image_column)
-    entered = add_checks(_open(output.store), dataset, Path(file), queue, columns)
+    entered = add_checks(open_store(output.store), dataset, Path(file), queue, columns)
     output.print(entered.count, [f"{entered.count} attention checks in queue {queue}"])
     for line in entered.remarks:
         _say(line)
@@ -179,15 +180,14 @@ def publish(
     output: StoreOutput = STORE,
 ) -> None:
     """Post the questions that wait as paid tasks."""
-    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS
-    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, plan_tasks
-    from flows.reviewing.mturk import publish as post
+    from flows.reviewing import ADDRESS, DEFAULT_ADDRESS, PRODUCTION, SANDBOX, HitTerms, plan_tasks
+    from flows.reviewing import publish as post
 
     if not mturk:
         raise UsageError("review publish: say where: --mturk")
     if cap is None:
         raise UsageError("--cap is missing: give the USD that all tasks together may cost")
-    opened = _open(output.store)
+    opened = open_store(output.store)
     terms = HitTerms(
         reward=read_usd(reward, "--reward"),
         cap=read_usd(cap, "--cap"),
@@ -218,11 +218,10 @@ def collect(
     output: StoreOutput = STORE,
 ) -> None:
     """Approve, pay and count what workers of Mechanical Turk handed in."""
-    from flows.reviewing import resume
-    from flows.reviewing.mturk import PRODUCTION, SANDBOX
-    from flows.reviewing.mturk import collect as take_in
+    from flows.reviewing import PRODUCTION, SANDBOX, resume
+    from flows.reviewing import collect as take_in
 
-    opened, market = _open(output.store), PRODUCTION if production else SANDBOX
+    opened, market = open_store(output.store), PRODUCTION if production else SANDBOX
     amount = read_usd(bonus, "--bonus") if bonus else None
     if amount is not None and (amount <= 0 or amount != round(amount, 2)):
         raise UsageError(f"--bonus {bonus}: give whole cents, at least 0.01")
@@ -256,7 +255,7 @@ def studio(
     from flows.reviewing import PageSettings
     from flows.serving import StudioSettings, owner_link, serve_studio
 
-    opened = _open(output.store)
+    opened = open_store(output.store)
     page = PageSettings(host=host, port=port, base_url=base_url)
     settings = StudioSettings(folders, page, days) if folders else StudioSettings(page=page, days=days)
     _ = settings.folders  # says at once what is wrong with them
@@ -266,26 +265,10 @@ def studio(
     _say("the studio has ended; run the same command again to go on")
 
 
-def _open(url: str | None) -> Store:
-    from flows.settings import open_store
-
-    return open_store(url)
-
-
 def _named(action: str, names: tuple[str, ...], url: str | None) -> Store:
     if not names:
         raise UsageError(f"review {action} takes the NAME of a person, not ''")
-    return _open(url)
-
-
-def _account() -> str:
-    """The name of the account that runs this; empty where it has none."""
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
+    return open_store(url)
 
 
 def _say(line: str) -> None:

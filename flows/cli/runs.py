@@ -125,8 +125,8 @@ def attributes(
 ) -> None:
     from flows.runs import attributes as make_attributes
 
-    chosen: dict[str, Any] = {"budget": budget, "store": store, "dataset": dataset}
-    result = make_attributes(_run_of(run), confirmed=yes, display=terminal_display(), **chosen)
+    display = terminal_display()
+    result = make_attributes(_run_of(run), confirmed=yes, budget=budget, store=store, dataset=dataset, display=display)
     output.print(result.data, result.lines)
 
 

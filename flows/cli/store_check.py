@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from flows.progress import SILENT, Display
-from flows.reviewing.mturk import claim_keys
+from flows.reviewing import claim_keys
 from models import NO_QUESTION, Answer, in_usd, kept_key
 from store import Store
 from store.ledger import StoredAnswer, identity_digest

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from cyclopts.help import HelpEntry
+    from cyclopts.help import HelpPanel
+    from rich.console import ConsoleOptions
 
     from flows.progress import Display
 
@@ -77,14 +78,20 @@ def terminal_display(log: str = "text") -> Display:
 class PlainHelp(PlainFormatter):
     """Help in two columns, without colours and boxes: what a pipe gets."""
 
-    def _format_parameter_entry(self, options: tuple[str, ...], desc: str, console: Console, entry: HelpEntry) -> None:
-        default = f" (default: {entry.default})" if entry.default is not None else ""
-        self._print_entry(", ".join(options), desc + default, console)
-
-    def _format_command_entry(
-        self, names: tuple[str, ...], shorts: tuple[str, ...], desc: str, console: Console
-    ) -> None:
-        self._print_entry(", ".join((*names, *shorts)), desc, console)
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:  # noqa: ARG002
+        if panel.entries and panel.title:
+            console.print(f"{panel.title}:", highlight=False, markup=False)
+        for entry in panel.entries:
+            with console.capture() as description:
+                console.print(entry.description or "", soft_wrap=True)
+            default = f" (default: {entry.default})" if entry.default is not None else ""
+            is_parameter = panel.format == "parameter"
+            names = (
+                entry.display_labels_with_metavar if is_parameter else (*entry.positive_names, *entry.positive_shorts)
+            )
+            self._print_entry(", ".join(names), description.get() + default, console)
+        if panel.entries:
+            console.print()
 
     def _print_entry(self, name: str, about: str, console: Console) -> None:
         column, width = " " * HELP_INDENT, max(console.width, 2 * HELP_INDENT)

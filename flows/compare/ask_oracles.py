@@ -192,7 +192,7 @@ class _Counted:
 
 def waits_for(pending: list[AnswersPending]) -> AnswersPending:
     """All that is waited for as one."""
-    items = [item for one in pending for item in getattr(one, "items", ())]
+    items = [item for waiting in pending for item in getattr(waiting, "items", ())]
     return AnswersPending(str(pending[-1]), items=items)
 
 

@@ -62,11 +62,13 @@ def _compare(prepared: PreparedComparison, history: History) -> dict[str, Any]:
     link, report = served_at(prepared.folder), "\n".join(f"- {sentence}" for sentence in verdict)
     key, about = artifact_key("comparison", name), f"Oracles compared on {name}"
     history.tell(publish, key, rows, about, link=link, report=report)
-    for one in comparison.study.contenders:
-        if one.lost:
-            raise OracleLost.leaving(prepared.folder, one.stopped)
-    history.log(*(f"cost: {one.name} {in_usd(micro_of(one.paid_usd))}" for one in comparison.study.contenders))
-    stopped = next((one.stopped for one in comparison.study.contenders if one.stopped), "")
+    for contender in comparison.study.contenders:
+        if contender.lost:
+            raise OracleLost.leaving(prepared.folder, contender.stopped)
+    history.log(
+        *(f"cost: {contender.name} {in_usd(micro_of(contender.paid_usd))}" for contender in comparison.study.contenders)
+    )
+    stopped = next((contender.stopped for contender in comparison.study.contenders if contender.stopped), "")
     if stopped:  # no oracle is lost: a budget is used up
         history.end(BUDGET, stopped, name)
     return {

@@ -27,8 +27,8 @@ from sources import Example
 
 def forecast_comparison(prepared: PreparedComparison) -> RunForecast:
     """Sends nothing to any server."""
-    parts = [part for index in range(len(prepared.built)) for part in _prices(prepared, index)]
-    price, settings = sum(parts, PriceRange()), prepared.settings
+    prices = [price for index in range(len(prepared.built)) for price in _prices(prepared, index)]
+    price, settings = sum(prices, PriceRange()), prepared.settings
     return RunForecast(
         dataset=prepared.dataset.name,
         oracle=" and ".join(text.partition("?")[0] for text in settings.oracles),
@@ -43,12 +43,17 @@ def _prices(prepared: PreparedComparison, index: int) -> list[PriceRange]:
     oracle, settings = prepared.built[index], prepared.settings
     if isinstance(oracle, RecordedVotes) or not is_paid(oracle, prepared.examples):
         return []
-    terms = {"unanswered": unanswered_by(oracle, prepared.store)}
     measured = Measuring(prepared.examples)
     rows = prepared.people_rows if index == people_of(settings) else range(len(prepared.examples))
     sample = draw([prepared.examples[row] for row in rows], SAMPLE)
     weight = len(rows) / len(sample)
-    asked = price_range(partial(_rehearse, prepared, index, sample), oracle, measured, weight=lambda _: weight, **terms)
+    asked = price_range(
+        partial(_rehearse, prepared, index, sample),
+        oracle,
+        measured,
+        weight=lambda _: weight,
+        unanswered=unanswered_by(oracle, prepared.store),
+    )
     discovers = settings.own_discovery or (prepared.features is None and index == 0)
     return [asked, price_of(prepared.discovery_by(index))] if discovers else [asked]
 

@@ -73,7 +73,7 @@ class PreparedComparison:
         if self.out is not None:
             return self.out
         digest = digest_of(
-            [self.dataset.digest, *([one.identity.to_json(), self.settings.votes] for one in self.built)]
+            [self.dataset.digest, *([oracle.identity.to_json(), self.settings.votes] for oracle in self.built)]
         )
         return RUNS / f"compare-{self.dataset.name}-{digest[:8]}{self.settings.suffix}"
 
@@ -95,7 +95,7 @@ class PreparedComparison:
         """Where the features come from."""
         if (given := self.settings.features) is not None:
             return f"from {Path(given).name}" if os.path.exists(given) else "given by hand"
-        voted = next((one for one in self.built if isinstance(one, RecordedVotes) and one.features), None)
+        voted = next((oracle for oracle in self.built if isinstance(oracle, RecordedVotes) and oracle.features), None)
         return f"those of {voted.identity}" if voted else f"discovered by {self.built[0].identity}"
 
     @cached_property
@@ -120,9 +120,11 @@ class PreparedComparison:
     @cached_property
     def questions(self) -> list[Compare]:
         """What every oracle is asked to compare: what people have compared already, else triples at random."""
-        recorded = next((one.comparisons for one in self.built if _has_comparisons(one)), None)
+        recorded = next((oracle.comparisons for oracle in self.built if _has_comparisons(oracle)), None)
         if recorded is None:
-            return [Compare(Kind.TWO_OF_THREE, tuple(self.examples[row] for row in one)) for one in self._triples()]
+            return [
+                Compare(Kind.TWO_OF_THREE, tuple(self.examples[row] for row in triple)) for triple in self._triples()
+            ]
         questions, wanted = recorded.questions(self.examples), self.settings.comparisons
         rng = np.random.default_rng([self.settings.seed, len(questions), 3])
         chosen = rng.choice(len(questions), min(wanted, len(questions)), replace=False)
@@ -199,8 +201,16 @@ def prepare_comparison(settings: CompareSettings, display: Display = SILENT) -> 
     features = _features(settings, built)
     out = OutFolder.of(settings.out, COMPARISON_JSON) if settings.out else None
     check_writable(out.path if out else RUNS)
-    about = (settings, dataset, built, store)
-    prepared = PreparedComparison(*about, out.path if out else None, features, display, out)
+    prepared = PreparedComparison(
+        settings=settings,
+        dataset=dataset,
+        built=built,
+        store=store,
+        out=out.path if out else None,
+        features=features,
+        display=display,
+        upload=out,
+    )
     if out is not None:
         prepared.check_folder()
     return prepared
@@ -221,7 +231,9 @@ def told_apart(short: Sequence[str], texts: Sequence[str]) -> list[str]:
     names = []
     for name, spec in zip(short, specs, strict=True):
         others = [other for its, other in zip(short, specs, strict=True) if its == name and other is not spec]
-        differ = [one for one in spec.parameters if any(one not in other.parameters for other in others)]
+        differ = [
+            parameter for parameter in spec.parameters if any(parameter not in other.parameters for other in others)
+        ]
         names.append(str(replace(spec, parameters=tuple(differ))) if others else name)
     return names
 
@@ -237,7 +249,7 @@ def people_of(settings: CompareSettings) -> int | None:
 def _features(settings: CompareSettings, built: list[Oracle]) -> tuple[Feature, ...] | None:
     if settings.features is not None:
         return tuple(read_features(settings.features))
-    return next((one.features for one in built if isinstance(one, RecordedVotes) and one.features), None)
+    return next((oracle.features for oracle in built if isinstance(oracle, RecordedVotes) and oracle.features), None)
 
 
 def _has_comparisons(oracle: Oracle) -> TypeGuard[RecordedVotes]:

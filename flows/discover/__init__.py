@@ -9,24 +9,19 @@ if TYPE_CHECKING:
     from flows.discover.findings import Finding, StopReason
     from flows.discover.flow import Run, discover, discover_flow, run_discovery, run_flow
     from flows.discover.given import about_of, read_features, with_run_exemplars
-    from flows.discover.live import AnyWish, WishProblem, read_wish
+    from flows.discover.live import AddFeature, AskAbout, Veto, WishProblem, read_wish
     from flows.discover.loop import Limits, Loop
     from flows.discover.outcome import Outcome, Savings
     from flows.discover.preparation import RUNS, Prepared, as_rows, prepare
     from flows.discover.price import (
-        AGREE,
         FOUND,
-        LOW_DETAIL,
-        PROVIDER_BATCH,
         SAMPLE,
         AskedShares,
         Measuring,
-        PricedPlan,
         PriceRange,
         RandomQuestions,
         RehearsedOracle,
         RunForecast,
-        about_usd,
         draw,
         forecast_discovery,
         forecast_of,
@@ -34,7 +29,6 @@ if TYPE_CHECKING:
         is_paid,
         label_cells,
         made_up_feature,
-        plans_of,
         predicted_range,
         price_of,
         price_range,
@@ -47,12 +41,12 @@ __getattr__ = on_first_use(
         "flow": "Run discover discover_flow run_discovery run_flow",
         "given": "about_of read_features with_run_exemplars",
         "findings": "Finding StopReason",
-        "live": "AnyWish WishProblem read_wish",
+        "live": "AddFeature AskAbout Veto WishProblem read_wish",
         "loop": "Limits Loop",
         "outcome": "Outcome Savings",
         "preparation": "Prepared RUNS as_rows prepare",
-        "price": "AGREE AskedShares FOUND LOW_DETAIL Measuring PROVIDER_BATCH PriceRange PricedPlan RandomQuestions "
-        "RehearsedOracle RunForecast SAMPLE about_usd draw forecast_discovery forecast_of is_known is_paid label_cells "
-        "made_up_feature plans_of predicted_range price_of price_range unanswered_by",
+        "price": "AskedShares FOUND Measuring PriceRange "
+        "RandomQuestions RehearsedOracle RunForecast SAMPLE draw forecast_discovery forecast_of is_known "
+        "is_paid label_cells made_up_feature predicted_range price_of price_range unanswered_by",
     },
 )

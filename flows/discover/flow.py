@@ -21,7 +21,7 @@ from flows.discover.preparation import Prepared, prepare
 from flows.discover.price import forecast_discovery, what_is_kept
 from flows.discover.rest import label_rest
 from flows.discover.settings import DiscoverSettings
-from flows.oracle_specs import READS_BRIEF, OracleSpec, may_cost
+from flows.oracle_specs import may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import display_for_python, recorded_run, recording
 from flows.reviewing import suspend, wait_for_people
@@ -260,8 +260,6 @@ def _about(prepared: Prepared, run_id: str) -> dict[str, Any]:
         "compared": len(prepared.compared),
         "compared_ids": None if prepared.compares_all else [one.id for one in prepared.compared],
         "budget_usd": None if settings.budget is None else float(settings.budget),
-        "about": settings.about,
-        "reads_about": OracleSpec.parse(settings.oracle).kind in READS_BRIEF,
         "settings": settings.model_dump(mode="json"),
     }
 
@@ -277,14 +275,22 @@ def _loop(
     strategy = prepared.make_strategy()
     several = (settings.voters, prepared.features_each, settings.exemplars, settings.label_every)
     limits = Limits(settings.queries, settings.batch or 1, settings.target_g, settings.nones, *several)
-    asking = (partial(compare, panel), partial(label, panel))
     looks = (prepared.labelled, settings.look_every)
     looking = FirstLooks.with_label(settings.look, settings.seed, panel, label, *looks)
     closeness = sentence_closeness()
     sameness = Sameness(partial(compare, panel), settings.votes, closeness) if settings.ask_same else None
-    about = (strategy, prepared.compared, limits, *asking, closeness, looking, sameness)
-    known = {"given": prepared.given_features, "exclude": settings.excluded}
-    return SteeredLoop(*about, label_rows=lambda features, rows: label(panel.part(rows), features), **known)
+    return SteeredLoop(
+        strategy=strategy,
+        examples=prepared.compared,
+        limits=limits,
+        compare=partial(compare, panel),
+        label=partial(label, panel),
+        closeness=closeness,
+        looking=looking,
+        sameness=sameness,
+        given=prepared.given_features,
+        exclude=settings.excluded,
+    )
 
 
 def _detail(progress: Progress) -> str:

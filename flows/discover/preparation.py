@@ -42,6 +42,7 @@ class Prepared:
     target: DiscoveryTarget | None = None
     upload: OutFolder | None = None
     cheap: Oracle | None = None  # labels first what is not compared
+    chosen_rows: Sequence[int] | None = None  # of the examples that are compared, in place of a random subset
 
     @property
     def kind(self) -> str:
@@ -120,6 +121,8 @@ class Prepared:
     @cached_property
     def rows(self) -> list[int]:
         """The examples that are compared: all, or a random subset of a large set."""
+        if self.chosen_rows is not None:
+            return list(self.chosen_rows)
         n, wanted = len(self.dataset.examples), self.settings.elicit_on
         if wanted is None or wanted >= n:
             return list(range(n))

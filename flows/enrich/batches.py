@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,18 @@ from models import (
 )
 from models.predicted import mean_chances
 from reports.run import LABEL, UnusableTally
-from sources import Dataset, Example, Quarantined, find_truth, iter_examples, name_of, read_whole_truth, vanished
-from store import Store
+from sources import (
+    Dataset,
+    DatasetError,
+    Example,
+    Quarantined,
+    find_truth,
+    iter_examples,
+    name_of,
+    read_whole_truth,
+    vanished,
+)
+from store import Store, StoreError
 
 LOOKED_AT_AHEAD = 64  # examples at a time
 
@@ -103,6 +113,10 @@ class BatchLost(OracleUnavailable):
     away: bool
 
 
+class BatchFuture(Protocol):
+    def result(self) -> BatchLabels: ...
+
+
 class Resources:
     """The oracle and the store with which one process labels, opened by the first batch that needs them.
 
@@ -139,7 +153,9 @@ class Resources:
     def answered(self, run_id: str) -> tuple[int, Money]:
         """How many answers this process has had for a run, and what they cost."""
         of_run = [recorded for (run, _), recorded in list(self._recorded.items()) if run == run_id]
-        return sum(one.paid_calls + one.cached_calls for one in of_run), sum(one.cost for one in of_run)
+        return sum(recorded.paid_calls + recorded.cached_calls for recorded in of_run), sum(
+            recorded.cost for recorded in of_run
+        )
 
     def load_ahead(self, settings: EnrichSettings) -> None:
         """Load the model, if there is one, and let it look at the first examples until any is asked about. What is
@@ -150,7 +166,7 @@ class Resources:
                 return
             oracle.load()
             found = iter_examples(settings.dataset, settings.columns, known=lambda _: True)
-            examples = (one for one in found if isinstance(one, Example))
+            examples = (example for example in found if isinstance(example, Example))
             while not self._asked.is_set() and (batch := list(islice(examples, LOOKED_AT_AHEAD))):
                 with suppress(OracleError):
                     oracle.vectors(batch)
@@ -207,8 +223,8 @@ class Labeller:
                 found.count(answer, str(recorded.identity))
 
         labelled = self._label(recorded, batch, count, found)
-        gone = {one.id for one in found.left_out}
-        found.unlike = unlike(recorded.oracle, [one for one in batch.examples if one.id not in gone])
+        gone = {left.id for left in found.left_out}
+        found.unlike = unlike(recorded.oracle, [example for example in batch.examples if example.id not in gone])
         if isinstance(labelled.stopped, OracleUnavailable):  # the task tries again, and what was answered is kept
             lost = BatchLost(str(labelled.stopped))
             lost.found, lost.away = found, isinstance(labelled.stopped, ServerAway)
@@ -230,7 +246,7 @@ class Labeller:
             if not gone:  # it is there again
                 break
             found.left_out += gone
-            names = {one.id for one in gone}
+            names = {left.id for left in gone}
             places = [place for place in places if batch.examples[place].id not in names]
         labels = np.stack([ballot.labels for ballot in labelled.ballots], axis=1)
         found.labels[places] = np.where(decided, labels, np.int8(UNKNOWN))  # the next night asks for missing votes
@@ -259,6 +275,22 @@ class Labeller:
         return labelled, mean_chances(labelled.ballots, examples)
 
 
+Submit = Callable[[Labeller, Batch], BatchFuture]
+MAX_ATTEMPTS = 3  # of a batch whose worker was lost
+
+
+def result_of(future: BatchFuture, submit_again: Callable[[], BatchFuture]) -> BatchLabels:
+    """Of a batch; one whose worker was lost is asked again, and what was answered is in the store."""
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            return future.result()
+        except (OracleError, StoreError, DatasetError):
+            raise
+        except Exception:  # whatever ended a worker
+            future = submit_again()
+    return future.result()
+
+
 def _arrived(settings: EnrichSettings, run_id: str, scope: str, retry_unusable: float | None) -> Labeller:
     return Labeller(settings, run_id, scope, _OF_THIS_WORKER, retry_unusable)
 
@@ -269,8 +301,16 @@ def open_oracle(
     """The oracle of a data set that grows, and the store. Probes are counted by `purpose`."""
     store = open_store(settings.store, display)
     described = _described(settings.dataset, settings.oracle)
-    about = (settings.briefed(settings.oracle), described, settings.seed, Environment.read(), store)
-    oracle = build_oracle(*about, budget=settings.budget_micro, purpose=purpose, growing=True)
+    oracle = build_oracle(
+        settings.briefed(settings.oracle),
+        described,
+        settings.seed,
+        Environment.read(),
+        store,
+        budget=settings.budget_micro,
+        purpose=purpose,
+        growing=True,
+    )
     return oracle, store
 
 

@@ -30,9 +30,9 @@ def check(settings: EnrichSettings) -> tuple[Path, list[Feature]]:
     folder = folder_of(settings)
     check_writable(folder)
     features = read_features(settings.features)
-    oracles = [one for one in (settings.oracle, settings.cheap) if one is not None]
+    oracles = [oracle for oracle in (settings.oracle, settings.cheap) if oracle is not None]
     check_exemplars(settings.exemplars, *oracles)
-    if settings.exemplars or any(OracleSpec.parse(one).kind == "human" for one in oracles):
+    if settings.exemplars or any(OracleSpec.parse(oracle).kind == "human" for oracle in oracles):
         features = with_run_exemplars(settings.features, features, settings.exemplars)
     if settings.expect is not None:
         Contract.read(Path(settings.expect))

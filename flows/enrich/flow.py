@@ -22,17 +22,14 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.discover import Savings, StopReason
-from flows.enrich.batches import BatchLost, Labeller, Resources
-from flows.enrich.changes import Changes
+from flows.enrich.batches import BatchLost, Labeller, Resources, Submit
 from flows.enrich.checks import LOOKED_AT, check, check_oracles, folder_of
-from flows.enrich.outcome import NightOutcome, complete_history
-from flows.enrich.pool import Submit
 from flows.enrich.predict import Predictor
 from flows.enrich.runners import local_submit, prefect_submit
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.summary import EnrichSummary, summarise
-from flows.enrich.update import Enrichment
-from flows.enrich.values import ValueTable, Valuing
+from flows.enrich.summary import EnrichSummary, NightOutcome, complete_history, summarise
+from flows.enrich.update import Changes, Enrichment
+from flows.enrich.values import ValueTable
 from flows.oracle_specs import answers_later, deciding, is_local, may_cost
 from flows.prefect_api import BUDGET, History, artifact_key, run_as_flow, run_in_flow, starting_prefect
 from flows.progress import SILENT, UNUSABLE, Display, display_for_python, recorded_run, retry_time, was_unusable
@@ -76,7 +73,7 @@ def next_meaning(old: Meaning, features: list[Feature], identity: dict[str, Any]
     since = 0 if settings.backfill or not old.columns else version
     continued += [Column(f.name, f.definition, since) for f in features if f.name not in old.names]
     same = {column.name for column in continued if column.definition == (old.column(column.name) or column).definition}
-    certificates = tuple(one for one in old.certificates if one["feature"] in same)
+    certificates = tuple(certificate for certificate in old.certificates if certificate["feature"] in same)
     return Meaning(version, tuple(continued), identity, settings.votes, certificates, old.corrections)
 
 
@@ -154,10 +151,10 @@ def _enrich(settings: EnrichSettings, history: History, resources: Resources | N
             on_pending=partial(suspend, history, name),
             resources=resources,
         )
-    history.log(*(f"skipped {one.id}: {one.reason}" for one in summary.left_out), *summary.lines())
+    history.log(*(f"skipped {left.id}: {left.reason}" for left in summary.left_out), *summary.lines())
     history.tell(publish_enrichment, artifact_key("enriched", name), name, summary.to_json(), summary.lines())
     history.tell_refusals(name, summary.unusable)
-    if moved := [one["feature"] for one in summary.drift if one["moved"]]:
+    if moved := [drift["feature"] for drift in summary.drift if drift["moved"]]:
         history.emit("twothirds.drift.moved", name, f"the share of {', '.join(moved)} has moved", features=moved)
     if summary.stopped_because == StopReason.BUDGET:
         history.end(BUDGET, summary.message, name)
@@ -191,7 +188,17 @@ def enrich_with(
         asked = deciding(settings.briefed(settings.oracle))
         purpose = digest_of(["enrich", out.place, asked, table_version(folder)])
         connect(resources.oracle_and_store(settings, purpose)[0])
-        job = _Job(settings, folder, features, run_id or str(uuid4()), how, resources, display, out.place, contract)
+        job = _Job(
+            settings=settings,
+            folder=folder,
+            features=features,
+            run_id=run_id or str(uuid4()),
+            submit=how,
+            resources=resources,
+            display=display,
+            place=out.place,
+            contract=contract,
+        )
         summary, changes = job.run()
         out.deliver(display)
         if isinstance(changes.stopped, AnswersPending):
@@ -274,10 +281,9 @@ class _Job:
             self.display.log(*self._plan(oracle, listed, len(table)))
             with showing_progress(work, total, self.display):
                 work.run(settings.dataset, settings.columns)
-            valuing = Valuing(labeller, self.display)
             values = ValueTable.read(self.folder).grown(table, attributes_of(settings.features))
             if changes.complete:
-                changes.stopped = valuing.fill(values)
+                values.fill()
             for line in changes.remarks:
                 self.display.say(line)
             if not isinstance(changes.failure, StoreError):
@@ -287,9 +293,9 @@ class _Job:
             if work.predictor is not None and not isinstance(changes.failure, StoreError):
                 savings = work.predictor.savings(store.costs.lines(run_id), str(oracle.identity))
             run.saved = savings.to_json()
-            summary = summarise(settings, self.features, work, before, seconds, savings)
+            summary = summarise(settings, self.features, work, before, seconds, savings, values)
             outcome = NightOutcome(self.folder, work, before, self.contract, run_id)
-            summary = outcome.write(summary.with_values(values, valuing.asked), values)
+            summary = outcome.write(summary, values)
             run.figures |= summary.figures()
             run.status = UNUSABLE if changes.mostly_unusable else summary.stopped_because
         return summary, changes
@@ -301,8 +307,10 @@ class _Job:
         about = "what is new" if new is None else f"about {plural(new, 'new example')}"
         lines = [f"plan: {asked} for {about}; the table has {plural(rows, 'row')}"]
         if new is not None and may_cost(settings.oracle):
-            first = next((one for one in islice(examples_in(listed), LOOKED_AT) if isinstance(one, Example)), None)
-            each = sum(oracle.estimate([Label(one, first) for one in self.features])) if first else 0
+            first = next(
+                (found for found in islice(examples_in(listed), LOOKED_AT) if isinstance(found, Example)), None
+            )
+            each = sum(oracle.estimate([Label(feature, first) for feature in self.features])) if first else 0
             most = in_usd(new * settings.votes * each, at_most=True)
             lines.append(f"estimate: at most {most} if all examples are like the first")
         return lines

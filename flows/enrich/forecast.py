@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from discovery import Comparison, Kind
 from flows.discover import (
-    AGREE,
-    LOW_DETAIL,
-    PROVIDER_BATCH,
     SAMPLE,
     AskedShares,
     Loop,
     Measuring,
-    PricedPlan,
     PriceRange,
     RandomQuestions,
     RehearsedOracle,
     RunForecast,
     draw,
-    forecast_of,
     is_known,
     is_paid,
     label_cells,
@@ -39,14 +33,11 @@ from flows.enrich.rediscover import limits_of, sample_of
 from flows.enrich.settings import EnrichSettings, RediscoverSettings
 from flows.enrich.summary import EnrichSummary
 from flows.enrich.update import Enrichment
-from flows.enrich.values import value_question
-from flows.oracle_specs import OracleSpec, at_low_detail, by_provider_batch
 from flows.progress import SILENT, Display
-from flows.runs import USUAL_VOTES, attributes_of, votes_on_values
 from flows.settings import OutFolder
-from models import Feature, Oracle, Panel, Question
+from models import Feature, Oracle, Panel
 from reports.enrichment import read_table
-from reports.run import Attribute, RunError
+from reports.run import RunError
 from sources import Example, name_of
 from store import Store
 
@@ -58,6 +49,10 @@ class _Counted:
     features: list[Feature]
     count: int = 0
     examples: list[Example] = field(default_factory=list)
+
+    @property
+    def labels(self) -> int:
+        return self.count * len(self.features)
 
     def add(self, example: Example, rng: np.random.Generator) -> None:
         self.count += 1
@@ -88,7 +83,7 @@ class _NothingLabelled:
         return BatchLabels(self.batch)
 
 
-def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, plans: bool = False) -> RunForecast:
+def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT) -> RunForecast:
     """Of the labels that the table lacks: the data set is read through, and nothing is asked or written."""
     folder, features = check(settings)
     oracle, store = open_oracle(settings, "", display)
@@ -103,22 +98,19 @@ def forecast_enrichment(settings: EnrichSettings, display: Display = SILENT, *, 
     with display.waiting(f"reading {settings.dataset} and working out the price"):
         if (failure := work.run(settings.dataset, settings.columns).failure) is not None:
             raise failure
-        parts = list(submit.counted.values())
-        made = attributes_of(settings.features)
-        pricing = _Pricing(settings, folder, oracle, store, parts, made, display)
+        pools = list(submit.counted.values())
+        pricing = _Pricing(settings, folder, oracle, store, pools, display)
         price, assumed = pricing.price(settings.agree)
-        others = tuple(pricing.plans()) if plans else ()
-        asked = ((settings.votes, parts), (1, pricing.labelled_first(settings.agree)))
+        first = pricing.labelled_first(settings.agree)
     known = is_known(oracle)
     scope = settings.scope(out.place, oracle.identity.to_json(), table.meaning.version) if known else ""
     spent, _ = store.runs.spent(scope) if known else (0, 0)
     return RunForecast(
         dataset=name_of(settings.dataset),
         oracle=settings.oracle.partition("?")[0],
-        examples=sum(part.count for part in parts),
+        examples=sum(pool.count for pool in pools),
         price=price,
-        calls=sum(votes * part.count * len(part.features) for votes, some in asked for part in some),
-        plans=others,
+        calls=settings.votes * sum(pool.labels for pool in pools) + sum(pool.labels for pool in first),
         spent=spent,
         assumed=assumed,
     )
@@ -133,7 +125,6 @@ class _Pricing:
     oracle: Oracle
     store: Store
     pools: list[_Counted]
-    attributes: tuple[Attribute, ...]
     display: Display
 
     def price(self, agree: float | None) -> tuple[PriceRange, str]:
@@ -141,7 +132,7 @@ class _Pricing:
         settings, total, words = self.settings, PriceRange(), []
         for pool in self.pools:
             shares = self._shares(pool, agree) if agree is not None else None
-            total += self._of(pool, settings.votes, self.oracle, shares) + self._of_values(pool)
+            total += self._of(pool, settings.votes, self.oracle, shares)
             words += [shares.words(agree)] if shares and agree is not None else []
         if settings.cheap is not None and (pools := self.labelled_first(agree)):
             first, _ = open_oracle(settings.model_copy(update={"oracle": settings.cheap}), "", self.display)
@@ -154,44 +145,6 @@ class _Pricing:
         if agree is None or self.settings.cheap is None:
             return []
         return [pool for pool in self.pools if self._shares(pool, agree).saves]
-
-    def _of_values(self, pool: _Counted) -> PriceRange:
-        """Of values of attributes, as far as labels leave them open: as often as in the run that has the attributes."""
-        total, named, sample = PriceRange(), {feature.name for feature in pool.features}, pool.examples
-        votes = votes_on_values(self.settings.votes, OracleSpec.parse(self.settings.oracle).kind)
-        for one in self.attributes:
-            if one.scale or named.isdisjoint(value.feature for value in one.values):
-                continue
-            questions: list[Question] = [value_question(one, example, 0) for example in sample]
-            unknown = unanswered_by(self.oracle, self.store)(questions)
-            each = forecast_of(self.oracle, unknown, Measuring(sample), doubtful=0.0)
-            everyone, share = pool.count / len(sample), one.asked / max(len(one.codes), 1)
-            likely, most = each.times(everyone * share * USUAL_VOTES), each.times(everyone * votes).most
-            calls = round(pool.count * share * USUAL_VOTES)
-            total += PriceRange(likely, likely.cost // 2, min(2 * likely.cost, most), most, calls=calls)
-        return total
-
-    def plans(self) -> Iterator[PricedPlan]:
-        if not any(is_paid(self.oracle, pool.examples) for pool in self.pools):
-            return
-        agree = self.settings.agree
-        if agree is not None and self.settings.cheap is None:
-            yield PricedPlan("asked in full", "without --agree", "every label is asked", self.price(None)[0])
-        elif agree is None and any(self._shares(pool, AGREE).saves for pool in self.pools):
-            price, words = self.price(AGREE)
-            yield PricedPlan(f"predicted at {AGREE:.0%}", f"--agree {AGREE}", words, price)
-        given = self.settings.oracle
-        if (low := at_low_detail(given)) and any(example.image for pool in self.pools for example in pool.examples):
-            yield self._with_oracle(low, "detail=low", *LOW_DETAIL)
-        spec = OracleSpec.parse(given)
-        if spec.kind == "openai" and "provider_batch" not in dict(spec.parameters):
-            yield self._with_oracle(by_provider_batch(given), "provider_batch=true", *PROVIDER_BATCH)
-
-    def _with_oracle(self, text: str, parameter: str, name: str, changes: str) -> PricedPlan:
-        settings = self.settings.model_copy(update={"oracle": text})
-        oracle, _ = open_oracle(settings, "", self.display)
-        price, _ = replace(self, settings=settings, oracle=oracle).price(settings.agree)
-        return PricedPlan(name, f"{parameter} in --oracle", changes, price)
 
     def _shares(self, pool: _Counted, agree: float) -> AskedShares:
         settings = self.settings.model_copy(update={"agree": agree})
@@ -215,11 +168,14 @@ class _Pricing:
             cells = asked.cells(pool.examples, len(pool.features))
             label_cells(rehearsal, pool.examples, pool.features, votes, cells)
 
-        weight = pool.count / len(pool.examples)
-        terms = {"weight": lambda _: weight, "unanswered": unanswered_by(oracle, self.store)}
-        measured = Measuring(pool.examples)
-        full = price_range(rehearse, oracle, measured, **terms)
-        return full if shares is None else predicted_range(full, predict, shares, oracle, measured, **terms)
+        def weight(_: Example) -> float:
+            return pool.count / len(pool.examples)
+
+        measured, unanswered = Measuring(pool.examples), unanswered_by(oracle, self.store)
+        full = price_range(rehearse, oracle, measured, weight=weight, unanswered=unanswered)
+        if shares is None:
+            return full
+        return predicted_range(full, predict, shares, oracle, measured, weight=weight, unanswered=unanswered)
 
 
 PREDICTING_TERMS = ("agree", "certify", "delta", "embedder", "cheap", "uncertified")
@@ -235,11 +191,15 @@ def _left_before(folder: Path, settings: EnrichSettings, features: list[Feature]
     given = settings.model_dump(mode="json")
     if any(earlier.settings.get(name) != given[name] for name in PREDICTING_TERMS):
         return None
-    of_last = {one["feature"]: one["certificate"] for one in earlier.certificates if one["version"] == earlier.version}
+    of_last = {
+        entry["feature"]: entry["certificate"] for entry in earlier.certificates if entry["version"] == earlier.version
+    }
     if not any(of_last.values()) or not all(feature.name in of_last for feature in features):
         return None
     chosen, without = [of_last[feature.name] for feature in features], 0.0 if settings.leaves else 1.0
-    return tuple(1 - one["covered"] / one["population"] if one else without for one in chosen)
+    return tuple(
+        1 - certificate["covered"] / certificate["population"] if certificate else without for certificate in chosen
+    )
 
 
 def forecast_rediscovery(settings: RediscoverSettings, display: Display = SILENT) -> RunForecast:

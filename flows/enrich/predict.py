@@ -64,8 +64,8 @@ class Prediction:
     def certificates(self, version: int) -> list[dict[str, Any]]:
         """One per feature; without a certificate, of a feature of which nothing is predicted."""
         return [
-            {"feature": feature.name, "version": version, "certificate": one.to_json() if one else None}
-            for feature, one in zip(self.features, self.result.certificates, strict=True)
+            {"feature": feature.name, "version": version, "certificate": certificate.to_json() if certificate else None}
+            for feature, certificate in zip(self.features, self.result.certificates, strict=True)
         ]
 
 
@@ -83,10 +83,12 @@ class Predictor:
     @property
     def used(self) -> list[str]:
         """By what labels were predicted: embedders, and a cheaper oracle that answered first."""
-        return list(dict.fromkeys(name for one in self.made for name in (one.by, one.embedder) if name))
+        return list(
+            dict.fromkeys(name for prediction in self.made for name in (prediction.by, prediction.embedder) if name)
+        )
 
     def certificates(self, version: int) -> list[dict[str, Any]]:
-        return [one for made in self.made for one in made.certificates(version)]
+        return [certificate for made in self.made for certificate in made.certificates(version)]
 
     @property
     def promise(self) -> Promise:
@@ -94,7 +96,7 @@ class Predictor:
 
     def without_vanished(self, examples: Sequence[Example]) -> tuple[list[Example], list[Quarantined]]:
         gone = vanished(list(examples))
-        names = {one.id for one in gone}
+        names = {left.id for left in gone}
         return [example for example in examples if example.id not in names], gone
 
     def label(
@@ -127,9 +129,11 @@ class Predictor:
 
     def savings(self, lines: Sequence[Cost], oracle: str) -> Savings:
         """What predicted labels would have cost at the mean price of those that the oracle was asked for."""
-        made = [one.to_json() for one in self.made]
-        asked, predicted = (sum(one[name] for one in made) for name in ("asked_labels", "predicted_labels"))
-        paid = sum(one.paid + one.cached_worth for one in lines if (one.oracle, one.kind) == (oracle, Kind.LABEL.value))
+        made = [prediction.to_json() for prediction in self.made]
+        asked, predicted = (sum(figures[name] for figures in made) for name in ("asked_labels", "predicted_labels"))
+        paid = sum(
+            line.paid + line.cached_worth for line in lines if (line.oracle, line.kind) == (oracle, Kind.LABEL.value)
+        )
         return Savings(predicted, round(paid / max(asked, 1) * predicted))
 
     def keeps(self, features: Sequence[Feature]) -> bool:
@@ -138,9 +142,9 @@ class Predictor:
 
     def _key(self, features: Sequence[Feature]) -> str:
         """Of all that the classifiers were learned from but the examples."""
-        about = [[feature.name, feature.definition] for feature in features]
+        asked = [[feature.name, feature.definition] for feature in features]
         settings = self.settings
-        return digest_of([about, self.oracle, settings.votes, settings.embedder or "", settings.cheap or ""])
+        return digest_of([asked, self.oracle, settings.votes, settings.embedder or "", settings.cheap or ""])
 
     def _read(self, features: Sequence[Feature]) -> tuple[dict[str, NDArray[Any]] | None, KeptClassifiers | None]:
         """Of an earlier night; a file that is missing or damaged counts as none."""

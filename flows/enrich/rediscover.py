@@ -94,8 +94,7 @@ def rediscover_with(
         strategy = adaptive_triple(len(examples), np.random.default_rng([settings.seed, table.meaning.version]))
         for feature, labels in known.items():
             strategy.know(feature, labels)
-        asking = (limits_of(settings, oracle), partial(compare, panel), partial(label, panel))
-        loop = Loop(strategy, examples, *asking)
+        loop = Loop(strategy, examples, limits_of(settings, oracle), partial(compare, panel), partial(label, panel))
         with display.counting(settings.queries, "queries"):
             try:
                 progress = loop.run(lambda now, _: display.update(now.queries, f"{len(now.findings)} proposals"))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flows.enrich.batches import Batch, BatchLabels, Labeller
-from flows.enrich.pool import BatchFuture, Submit
+from flows.enrich.batches import Batch, BatchFuture, BatchLabels, Labeller, Submit
 from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.prefect_api import History

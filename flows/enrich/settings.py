@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from flows.discover import SUBSET, WORKING_SET
 from flows.oracle_specs import with_brief
@@ -48,14 +48,6 @@ class EnrichSettings(PredictingSettings):
         from flows.discover import about_of
 
         return with_brief(oracle, self.about or about_of(self.features), None)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, values: Any) -> Any:
-        """enrich.json of earlier versions has `shard`, null unless the data set was labelled in parts."""
-        if isinstance(values, dict) and "shard" in values and values["shard"] is None:
-            return {name: value for name, value in values.items() if name != "shard"}
-        return values
 
     def scope(self, folder: str, identity: dict[str, Any], version: int) -> str:
         """The same for every attempt at one version of a table: the budget is counted by it."""

@@ -1,25 +1,38 @@
-"""What an enrichment did: enrich.json, which writes, reads and checks itself, and the same in words."""
+"""What an enrichment did: enrich.json, which writes, reads and checks itself, and the same in words; and how the table,
+its history and that summary are written."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from flows.discover import Savings, StopReason
-from flows.enrich.changes import ChangeKind, Changes
 from flows.enrich.settings import EnrichSettings
-from flows.enrich.update import Enrichment
+from flows.enrich.update import ChangeKind, Changes, Enrichment
 from flows.enrich.values import ValueTable
 from flows.settings import micro_of
 from models import MICRO, AnswersPending, Feature, OracleUnavailable, in_usd
 from reports.analysis import Share, drift_of
 from reports.drawing import plural
-from reports.enrichment import SUMMARY, Meaning
+from reports.enrichment import (
+    SCHEMA,
+    SUMMARY,
+    Cells,
+    Contract,
+    GrowingTable,
+    Meaning,
+    NewVersion,
+    schema_of,
+    write_history,
+    write_refused,
+    write_table,
+)
 from reports.run import RunError, SkippedExample, UnusableAnswers, replace_file
 
 FAILED, WAITING, CONTRACT = "failed", "waiting", "contract"  # why an enrichment stopped
@@ -55,14 +68,13 @@ class EnrichSummary(BaseModel):
     predictions: list[dict[str, Any]] = []  # of this run, one per group of examples with the same features
     certificates: list[dict[str, Any]] = []  # of this run and of earlier ones, by feature and version
     attributes: dict[str, dict[str, int]] = {}  # how many rows have each value
-    asked_values: int = 0  # of these, by this run
     saved: dict[str, Any] = {}  # what this run did not pay for labels that were predicted
     stopped_because: str
     partial: bool
     message: str
     seconds: float
     finished_at: str
-    unusable: UnusableAnswers | None = None  # missing from older ones
+    unusable: UnusableAnswers
     warnings: list[str] = []
     dropped: int = 0  # rows that are gone, on request
     violations: list[str] = []  # of the contract: the table was not replaced
@@ -70,10 +82,6 @@ class EnrichSummary(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
-
-    def with_values(self, values: ValueTable, asked: int) -> EnrichSummary:
-        counts = {one.name: dict(one.counts) for one in values.attributes}
-        return self.model_copy(update={"attributes": counts, "asked_values": asked})
 
     def refused(self, version: int, rows: int, violations: list[str]) -> EnrichSummary:
         """Of a night that has left the table of this version in place."""
@@ -84,10 +92,12 @@ class EnrichSummary(BaseModel):
 
     def figures(self) -> dict[str, float]:
         """For store.metrics."""
-        moves = [abs(one["now"] - one["before"]) for one in self.drift if None not in (one["now"], one["before"])]
+        moves = [
+            abs(drift["now"] - drift["before"]) for drift in self.drift if None not in (drift["now"], drift["before"])
+        ]
         return {
-            "unusable_answers_total": self.unusable.total if self.unusable else 0,
-            "drift_moved_features": sum(bool(one["moved"]) for one in self.drift),
+            "unusable_answers_total": self.unusable.total,
+            "drift_moved_features": sum(bool(drift["moved"]) for drift in self.drift),
             "drift_largest": round(max(moves, default=0.0), 4),
         }
 
@@ -125,17 +135,16 @@ class EnrichSummary(BaseModel):
         if self.new_features and self.version > 1 and not self.settings["backfill"]:
             names = ", ".join(self.new_features)
             lines.append(f"new, and asked of new examples only: {names} (--backfill asks of the old ones too)")
-        for one in self.drift:
-            if one["moved"]:
-                shares = f"{one['before']:.0%} → {one['now']:.0%}"
-                lines.append(f"moved: {one['feature']} {shares} ({one['low']:+.0%} to {one['high']:+.0%})")
-        lines += [*self.warnings, *(self.unusable.lines() if self.unusable else [])]
-        lines += self._lines_of_predictions()
+        for drift in self.drift:
+            if drift["moved"]:
+                shares = f"{drift['before']:.0%} → {drift['now']:.0%}"
+                lines.append(f"moved: {drift['feature']} {shares} ({drift['low']:+.0%} to {drift['high']:+.0%})")
+        lines += [*self.warnings, *self.unusable.lines(), *self._lines_of_predictions()]
         if self.corrected_labels:
             lines.append(f"{plural(self.corrected_labels, 'label')} as people corrected them")
         lines += [f"not as expected: {line}" for line in self.violations]
         if self.attributes:
-            lines.append(f"values of {', '.join(self.attributes)}: {self.asked_values:,} asked")
+            lines.append(f"values by labels: {', '.join(self.attributes)}")
         if self.message:
             lines.append(self.message)
         if self.unknown_calls:
@@ -155,18 +164,20 @@ class EnrichSummary(BaseModel):
                 f"{made['predicted_labels']:,} labels predicted, {made['asked_labels']:,} asked "
                 f"({share:.0%} of the examples)"
             )
-        here = [one for one in self.certificates if one["version"] == self.version]
-        asked = [one["feature"] for one in here if one["certificate"] is None]
-        if asked and not all(one["too_small"] for one in self.predictions):
-            left = sum(one.get("left_labels", 0) for one in self.predictions)
+        here = [entry for entry in self.certificates if entry["version"] == self.version]
+        asked = [entry["feature"] for entry in here if entry["certificate"] is None]
+        if asked and not all(prediction["too_small"] for prediction in self.predictions):
+            left = sum(prediction.get("left_labels", 0) for prediction in self.predictions)
             what = f"and left out ({left:,} labels; --uncertified ask asks for them)" if left else "and therefore asked"
             lines.append(f"not certified, {what}: " + ", ".join(asked))
-        weak = self._below_the_promise([one for one in here if one["certificate"]])
+        weak = self._below_the_promise([entry for entry in here if entry["certificate"]])
         return [*lines, *weak, *Savings.from_json(self.saved).lines()]
 
     def _below_the_promise(self, certified: list[dict[str, Any]]) -> list[str]:
         """Features that agree less by their own sample than is promised of all together."""
-        papers = [(one["feature"], one["certificate"]) for one in certified if one["certificate"].get("together")]
+        papers = [
+            (entry["feature"], entry["certificate"]) for entry in certified if entry["certificate"].get("together")
+        ]
         low = [
             f"{name} {1 - paper['disagreed'] / paper['sampled']:.0%}"
             for name, paper in papers
@@ -182,6 +193,7 @@ def summarise(
     before: Meaning,
     seconds: float,
     savings: Savings,
+    values: ValueTable,
 ) -> EnrichSummary:
     table, changes, names = work.table, work.changes, [feature.name for feature in features]
     columns = [table.meaning.names.index(name) for name in names]
@@ -201,9 +213,9 @@ def summarise(
         gone=changes.gone,
         dropped=len(changes.dropped),
         left_out_count=changes.left_out_count,
-        left_out=[SkippedExample(id=one.id, reason=one.reason) for one in changes.left_out],
+        left_out=[SkippedExample(id=left.id, reason=left.reason) for left in changes.left_out],
         turned_over=changes.flips,
-        drift=[asdict(one) | {"moved": one.moved} for one in drift_of(names, *shares)],
+        drift=[asdict(drift) | {"moved": drift.moved} for drift in drift_of(names, *shares)],
         paid_calls=changes.paid_calls,
         cached_calls=changes.cached_calls,
         cost_usd=changes.cost / MICRO,
@@ -213,6 +225,7 @@ def summarise(
         corrected_labels=sum(len(table.correctors(column)) for column in range(len(table.meaning.columns))),
         predictions=[made.to_json() for made in predicted],
         certificates=[*table.meaning.certificates, *(c for made in predicted for c in made.certificates(version))],
+        attributes={attribute.name: dict(attribute.counts) for attribute in values.attributes},
         saved=savings.to_json(),
         stopped_because=_why_stopped(changes),
         partial=not changes.complete,
@@ -232,3 +245,67 @@ def _why_stopped(changes: Changes) -> str:
     if isinstance(changes.stopped, AnswersPending):
         return WAITING
     return str(StopReason.BUDGET) if changes.stopped else "done"
+
+
+def complete_history(folder: Path, table: GrowingTable) -> int:
+    """Write what the history lacks where the last run was killed before it was written; the version up to which it is
+    complete then."""
+    try:
+        written = EnrichSummary.read(folder).history
+    except RunError:
+        written = 0
+    version = table.meaning.version
+    if written < version:
+        last = np.flatnonzero(table.versions[: len(table)] == version)
+        cells = [Cells(last, np.arange(len(table.meaning.columns)))]
+        write_history(folder, table, NewVersion(None, cells=cells))
+    return version
+
+
+@dataclass(frozen=True)
+class NightOutcome:
+    """Of a pass over the data set that began with a table of the meaning `before`."""
+
+    folder: Path
+    work: Enrichment
+    before: Meaning
+    contract: Contract
+    run_id: str
+
+    def write(self, summary: EnrichSummary, values: ValueTable) -> EnrichSummary:
+        """The table where something has changed and the contract holds, and the summary last."""
+        table, changes, before = self.work.table, self.work.changes, self.before
+        new = self.work.predictor.certificates(table.meaning.version) if self.work.predictor else []
+        table.meaning = replace(table.meaning, certificates=(*table.meaning.certificates, *new))
+        moved = bool(changes.rows or changes.dropped)
+        changed = moved or (changes.complete and not before.means_the_same_as(table.meaning))
+        violations = self.contract.violations(table, changes.new_content)
+        if violations:
+            summary = summary.refused(before.version, len(self.work.before), violations)
+        elif not changed:
+            summary = summary.model_copy(update={"version": before.version})
+        if violations and changed:
+            write_refused(self.folder, table)
+        elif changed:
+            self._replace()
+        if not violations:
+            values.write(self.folder)
+        summary = summary.model_copy(update={"history": summary.version})
+        summary.write(self.folder)
+        if self.work.predictor is not None and changes.complete and not violations:
+            self.work.predictor.save()
+        return summary
+
+    def _replace(self) -> None:
+        """The history after the table: it never tells of what the table has not."""
+        table, changes = self.work.table, self.work.changes
+        write_table(self.folder, table)
+        schema = json.dumps(schema_of(table), indent=2, ensure_ascii=False)
+        replace_file(self.folder / SCHEMA, lambda file: file.write(f"{schema}\n"))
+        kept = table.meaning.keeps_labels_of(self.before)
+        corrected = table.rows_corrected_since(self.before)
+        rows = [*changes.rows, *corrected] if kept else None  # labels of another meaning are gone from all rows
+        predicted_by = ", ".join(self.work.predictor.used) if self.work.predictor else None
+        write_history(
+            self.folder, table, NewVersion(self.run_id, rows, changes.cells, changes.dropped, predicted_by or None)
+        )

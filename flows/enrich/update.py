@@ -4,33 +4,171 @@ Plain Python: the flow passes in how batches are submitted."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
 from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
-from flows.enrich.batches import Batch, BatchLabels, BatchLost, Labeller
-from flows.enrich.changes import ChangeKind, Changes
-from flows.enrich.pool import (
-    FIRST_QUESTIONS,
-    GROWTH,
-    MAX_ATTEMPTS,
-    MAX_QUESTIONS,
-    PATIENCE,
-    BatchFuture,
-    PoolBatches,
-    PoolStopped,
-    Submit,
-)
+from flows.enrich.batches import Batch, BatchFuture, BatchLabels, BatchLost, Labeller, Submit, result_of
 from flows.enrich.predict import Predictor
-from models import ExampleChanged, Feature, Money, OracleError
+from models import ExampleChanged, Feature, Money, OracleError, Unlike
+from models.predicted import groups_of, log_odds
 from reports.enrichment import Cells, GrowingTable
+from reports.run import UnusableTally
 from sources import ANY, Columns, DatasetError, Example, Quarantined, iter_examples
 from store import StoreError
+from store.ledger import Totals
+
+MAX_QUESTIONS = 8_192  # in one batch: a task costs tens of milliseconds, and what is in flight is held in memory
+PATIENCE = 2.0  # seconds of reading after which the first batch need not be full: few new examples would fill none
+FIRST_QUESTIONS, GROWTH = 64, 4  # in that batch, and times as many in each after it
+MAX_IDS = 20  # ids named in a summary: the first by name
+
+
+class ChangeKind(StrEnum):
+    ADDED = "added"  # an id and a content that the table has not
+    CHANGED = "changed"  # a known id with another content
+    RENAMED = "renamed"  # a known content under another id: nothing is asked
+    FILLED = "filled"  # known, but some labels are missing
+
+
+@dataclass
+class Changes:
+    """What a run changes in its table, and what that costs."""
+
+    # The first few ids of each kind.
+    ids: dict[ChangeKind, list[str]] = field(default_factory=lambda: {kind: [] for kind in ChangeKind})
+    counts: dict[ChangeKind, int] = field(default_factory=lambda: dict.fromkeys(ChangeKind, 0))
+    unchanged: int = 0
+    gone: int = 0  # in the table, but no longer in the data set
+    left_out: list[Quarantined] = field(default_factory=list)  # the first few
+    left_out_count: int = 0
+    rows: list[int] = field(default_factory=list)  # of the table, written by this run
+    new_content: list[int] = field(default_factory=list)  # of these, added or changed
+    cells: list[Cells] = field(default_factory=list)  # the labels of these rows that were asked or predicted now
+    dropped: list[tuple[str, str]] = field(default_factory=list)  # id and digest of rows that are gone, on request
+    flips: dict[str, int] = field(default_factory=dict)  # labels that a changed content has turned over
+    paid_calls: int = 0
+    cached_calls: int = 0
+    cost: Money = 0
+    unknown_calls: int = 0  # sent and never answered: the provider may or may not have charged them
+    unknown: Money = 0  # the most that those may have cost
+    remarks: list[str] = field(default_factory=list)  # on how the data set was read
+    unusable: UnusableTally = field(default_factory=UnusableTally)
+    unlike: Unlike = field(default_factory=Unlike)
+    new_labels: int = 0  # asked of what is added or changed
+    new_unknown: int = 0  # of these, without a usable answer
+    stopped: OracleError | None = None
+    failure: Exception | None = None
+    run_id: str = ""  # of the store
+    tried_again: bool = False  # most answers were unusable in an earlier attempt of the same flow run
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped is None and self.failure is None
+
+    @property
+    def mostly_unusable(self) -> bool:
+        """Of what is new: a few old labels that are refused every night are no failure. What was new in an attempt
+        that has failed is old when Prefect tries it again, and fails again."""
+        again = self.tried_again and self.unusable.summary().too_many
+        return self.complete and (again or 2 * self.new_unknown > self.new_labels)
+
+    def count_batch(self, found: BatchLabels) -> None:
+        self.paid_calls += found.paid_calls
+        self.cached_calls += found.cached_calls
+        self.cost += found.cost
+        self.stopped = self.stopped or found.stopped
+        self.unusable.add(found.unusable)
+        self.unlike += found.unlike
+        for left in found.left_out:
+            self.skip(left)
+
+    def count(self, kind: ChangeKind, name: str) -> None:
+        self.counts[kind] += 1
+        insort(self.ids[kind], name)
+        del self.ids[kind][MAX_IDS:]
+
+    def use_totals(self, totals: Totals) -> None:
+        """What batches that were tried again, or whose worker was lost, have cost is known to the store alone."""
+        self.paid_calls, self.cached_calls, self.cost = totals.paid_calls, totals.cached_calls, totals.paid
+        self.unknown_calls, self.unknown = totals.unknown_calls, totals.unknown
+
+    def skip(self, left: Quarantined) -> None:
+        self.left_out_count += 1
+        insort(self.left_out, left, key=lambda other: (other.id, other.reason))
+        del self.left_out[MAX_IDS:]
+
+
+class PoolStopped(Exception):
+    """What stopped the asking of a pool: a budget, or people who have yet to answer."""
+
+    def __init__(self, error: OracleError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class PoolBatches:
+    """Asks cells of a pool in batches, those with the same features together."""
+
+    def __init__(
+        self,
+        labeller: Labeller,
+        submit: Submit,
+        changes: Changes,
+        examples: Sequence[Example],
+        features: Sequence[Feature],
+        in_flight: int,
+    ) -> None:
+        self._labeller, self._submit, self._changes = labeller, submit, changes
+        self._examples, self._features, self._in_flight = examples, features, in_flight
+        self.left_out: list[Quarantined] = []
+
+    def ask(self, cells: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """Raises PoolStopped once all that was answered is in the store."""
+        return self._asked(cells)[0]
+
+    def log_odds(self, examples: Sequence[Example], features: Sequence[Feature]) -> NDArray[np.float64]:
+        """Of a labeller that answers first."""
+        return log_odds(*self._asked(np.ones((len(examples), len(features)), np.bool_)))
+
+    def _asked(self, cells: NDArray[np.bool_]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        labels, chances = np.full(cells.shape, UNKNOWN, np.int8), np.full(cells.shape, np.nan)
+        waiting: deque[tuple[NDArray[np.intp], NDArray[np.intp], Batch, BatchFuture]] = deque()
+        stopped: OracleError | None = None
+
+        def take() -> None:
+            nonlocal stopped
+            rows, columns, batch, future = waiting.popleft()
+            try:
+                found = result_of(future, partial(self._submit, self._labeller, batch))
+            except BatchLost as lost:
+                self._changes.count_batch(lost.found)
+                raise
+            self._changes.count_batch(found)
+            self.left_out += found.left_out
+            labels[np.ix_(rows, columns)], chances[np.ix_(rows, columns)] = found.labels, found.chances
+            stopped = stopped or found.stopped
+
+        for rows, columns in groups_of(cells, MAX_QUESTIONS // self._labeller.settings.votes, self._examples):
+            batch = Batch([self._examples[row] for row in rows], [self._features[column] for column in columns])
+            waiting.append((rows, columns, batch, self._submit(self._labeller, batch)))
+            while len(waiting) > self._in_flight:
+                take()
+            if stopped is not None:
+                break
+        while waiting:
+            take()
+        if stopped is not None:
+            raise PoolStopped(stopped)
+        return labels, chances
 
 
 @dataclass(frozen=True)
@@ -39,7 +177,6 @@ class InFlight:
     columns: tuple[int, ...]
     kinds: list[ChangeKind]
     future: BatchFuture
-    attempts: int = 1
 
 
 class Enrichment:
@@ -127,7 +264,7 @@ class Enrichment:
         changes.dropped = [(table.ids[row], table.digest(row)) for row in np.flatnonzero(gone).tolist()]
         now_at = table.drop(gone)
         changes.rows, changes.new_content = (now_at[rows].tolist() for rows in (changes.rows, changes.new_content))
-        changes.cells = [Cells(now_at[one.rows], one.columns, one.chances) for one in changes.cells]
+        changes.cells = [Cells(now_at[cells.rows], cells.columns, cells.chances) for cells in changes.cells]
 
     def _examples(self, spec: str, columns: Columns) -> Iterator[Example]:
         known, remarks, left = self.table.row_with, self.changes.remarks, self.predictor is None and self._opens_all
@@ -208,32 +345,16 @@ class Enrichment:
             self._apply_oldest()
 
     def _apply_oldest(self) -> None:
-        """Apply the oldest batch; one whose worker was lost is asked again, and what was answered is kept."""
         oldest = self._in_flight.popleft()
         try:
-            labelled = oldest.future.result()
+            labelled = result_of(oldest.future, partial(self._submit, self._labeller, oldest.batch))
         except BatchLost as lost:
             self._apply_batch(oldest, lost.found)
             raise
-        except (OracleError, StoreError, DatasetError):
-            raise
-        except Exception:
-            if oldest.attempts >= MAX_ATTEMPTS:
-                raise
-            again = self._submit(self._labeller, oldest.batch)
-            self._in_flight.append(InFlight(oldest.batch, oldest.columns, oldest.kinds, again, oldest.attempts + 1))
-            return
         self._apply_batch(oldest, labelled)
 
     def _apply_batch(self, oldest: InFlight, labelled: BatchLabels) -> None:
-        self.changes.paid_calls += labelled.paid_calls
-        self.changes.cached_calls += labelled.cached_calls
-        self.changes.cost += labelled.cost
-        self.changes.stopped = self.changes.stopped or labelled.stopped
-        self.changes.unusable.add(labelled.unusable)
-        self.changes.unlike += labelled.unlike
-        for one in labelled.left_out:
-            self.changes.skip(one)
+        self.changes.count_batch(labelled)
         rows, places = list[int](), list[int]()
         for place, (example, kind) in enumerate(zip(oldest.batch.examples, oldest.kinds, strict=True)):
             row = (
@@ -301,15 +422,15 @@ class Enrichment:
                 examples, gone = predictor.without_vanished(examples)
                 if not gone:
                     raise
-                for one in gone:
-                    self.changes.skip(one)
-        skipped = {one.id for one in pool.left_out}
+                for left in gone:
+                    self.changes.skip(left)
+        skipped = {left.id for left in pool.left_out}
         result, rows = made.result, list[int]()
         for place, example in enumerate(examples):
             if example.id in skipped:
                 continue
             here = np.flatnonzero(~result.left[place])
-            known = tuple(columns[one] for one in here)
+            known = tuple(columns[index] for index in here)
             labels, chances = result.labels[place, here], result.chances[place, here]
             row = self._apply_row(example, kinds[example.id], known, labels, chances)
             if row is not None:

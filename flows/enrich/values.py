@@ -1,4 +1,4 @@
-"""Values of attributes for a table that grows: by its labels, and asked where these leave them open.
+"""Values of attributes for a table that grows, by its labels; empty where these leave a value open.
 
 They are in attributes.parquet beside the labels: `id`, `digest`, and a column of categories per attribute."""
 
@@ -13,29 +13,12 @@ from typing import Any
 import numpy as np
 
 from discovery import UNKNOWN
-from discovery.families import NOT_ASKED, open_rows, posterior_of, values_of
-from flows.enrich.batches import Labeller
-from flows.progress import Display
-from flows.runs import votes_on_values
-from models import (
-    SEVERAL,
-    Answer,
-    AnswersPending,
-    BudgetExhausted,
-    Choose,
-    Feature,
-    OracleError,
-    OracleUnavailable,
-    Verdict,
-)
-from reports.drawing import plural
+from discovery.families import open_rows, posterior_of, values_of
 from reports.enrichment import GrowingTable
 from reports.run import Attribute, RunError, replace_file
-from sources import Example, iter_examples
 
 NAME = "attributes.parquet"
 NOTE = b"twothirds"  # the key under which the file's metadata holds what the columns mean
-AT_ONCE = 256  # examples that are held at a time
 
 
 @dataclass
@@ -76,17 +59,31 @@ class ValueTable:
         digests = [table.digest(row) for row in range(len(table))]
         before = {(name, digest): row for row, (name, digest) in enumerate(zip(self.ids, self.digests, strict=True))}
         rows = [before.get(key, UNKNOWN) for key in zip(table.ids, digests, strict=True)]
-        kept = {one.name: one for one in self.attributes}
-        learned = [*wanted, *(one for one in self.attributes if one.name not in {new.name for new in wanted})]
+        kept = {attribute.name: attribute for attribute in self.attributes}
+        learned = [
+            *wanted,
+            *(attribute for attribute in self.attributes if attribute.name not in {new.name for new in wanted}),
+        ]
         made = []
-        for one in learned:
-            old = kept.get(one.name)
+        for attribute in learned:
+            old = kept.get(attribute.name)
             codes = np.full(len(rows), UNKNOWN, np.int64)
-            if old is not None and old.values == one.values:
+            if old is not None and old.values == attribute.values:
                 codes = np.array([UNKNOWN if row == UNKNOWN else old.codes[row] for row in rows], np.int64)
-            made.append(replace(one, codes=codes))
-        labels = [_labels(one, table) for one in made]
+            made.append(replace(attribute, codes=codes))
+        labels = [_labels(attribute, table) for attribute in made]
         return ValueTable(list(table.ids), digests, tuple(made), labels, tuple(learned[: len(wanted)]))
+
+    def fill(self) -> None:
+        """Give every row the values that its labels settle: those of the one feature that it has, or likely ones."""
+        for made, learned, labels in zip(self.attributes, self.learned, self.labels, strict=False):
+            classes, weights = learned.classes
+            missing = np.flatnonzero((made.codes == UNKNOWN) & (labels != UNKNOWN).any(axis=1))
+            chances = posterior_of(labels[missing], classes, weights, learned.error)
+            likeliest = classes[chances.argmax(axis=1)]
+            named = likeliest.any(axis=1) & (likeliest == labels[missing]).all(axis=1)
+            settled = named | ~open_rows(chances) | np.bool_(made.scale)
+            made.codes[missing[settled]] = values_of(chances[settled])
 
     def write(self, folder: Path) -> None:
         import pyarrow as pa
@@ -95,9 +92,9 @@ class ValueTable:
         if not self.attributes:
             return
         columns = [pa.array(self.ids, pa.string()), pa.array(self.digests, pa.string())]
-        columns += [pa.array(one.texts(), pa.string()).dictionary_encode() for one in self.attributes]
-        names = ["id", "digest", *(_column(one.name) for one in self.attributes)]
-        note = json.dumps([one.to_json() for one in self.attributes], ensure_ascii=False).encode()
+        columns += [pa.array(attribute.texts(), pa.string()).dictionary_encode() for attribute in self.attributes]
+        names = ["id", "digest", *(_column(attribute.name) for attribute in self.attributes)]
+        note = json.dumps([attribute.to_json() for attribute in self.attributes], ensure_ascii=False).encode()
         table = pa.table(columns, names=names).replace_schema_metadata({NOTE: note})
         replace_file(folder / NAME, lambda file: pq.write_table(table, file), binary=True)
 
@@ -115,92 +112,3 @@ def _labels(attribute: Attribute, table: GrowingTable) -> np.ndarray[Any, np.dty
         if value.feature
     ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0), np.int8)
-
-
-@dataclass
-class _OpenValue:
-    """A value that labels leave open."""
-
-    row: int
-    attribute: Attribute  # whose value it becomes
-    learned: Attribute
-    labels: np.ndarray[Any, np.dtype[np.int8]]
-    votes: list[int] = field(default_factory=list)
-
-    def question(self, example: Example) -> Choose:
-        return value_question(self.attribute, example, len(self.votes))
-
-    def decide(self) -> bool:
-        """Take the likeliest; whether labels and votes settle it."""
-        classes, weights = self.learned.classes
-        votes = np.array([self.votes], np.int64)
-        chances = posterior_of(self.labels[None], classes, weights, self.learned.error, votes)
-        self.attribute.codes[self.row] = values_of(chances)[0]
-        return not open_rows(chances)[0]
-
-
-class Valuing:
-    """Asks for values at the expense of the run."""
-
-    def __init__(self, labeller: Labeller, display: Display) -> None:
-        self._labeller = labeller
-        self._display = display
-        self.asked = 0
-
-    def fill(self, values: ValueTable) -> OracleError | None:
-        """Give every row that has labels its values. Returns what stopped it, if anything did: what is known by then is
-        in the table, and the next run goes on."""
-        left: dict[str, list[_OpenValue]] = {}
-        for made, learned, labels in zip(values.attributes, values.learned, values.labels, strict=False):
-            classes, weights = learned.classes
-            missing = np.flatnonzero((made.codes == UNKNOWN) & (labels != UNKNOWN).any(axis=1))
-            chances = posterior_of(labels[missing], classes, weights, learned.error)
-            settled = ~open_rows(chances) | np.bool_(made.scale)
-            made.codes[missing[settled]] = values_of(chances[settled])
-            for row in missing[~settled].tolist():
-                left.setdefault(values.ids[row], []).append(_OpenValue(row, made, learned, labels[row]))
-        try:
-            self._ask(values, left)
-        except (BudgetExhausted, AnswersPending, OracleUnavailable) as stopped:
-            return stopped
-        return None
-
-    def _ask(self, values: ValueTable, left: dict[str, list[_OpenValue]]) -> None:
-        """The data set is read once more for the examples: a table holds none."""
-        if not left:
-            return
-        settings, held = self._labeller.settings, list[Example]()
-        with self._display.waiting(f"asking {plural(sum(map(len, left.values())), 'value')}"):
-            for found in iter_examples(settings.dataset, settings.columns, wanted=lambda name: name in left):
-                if isinstance(found, Example) and found.digest == values.digests[left[found.id][0].row]:
-                    held.append(found)
-                if len(held) >= AT_ONCE:
-                    self._choose([(one, what) for one in held for what in left[one.id]])
-                    held = []
-            self._choose([(one, what) for one in held for what in left[one.id]])
-
-    def _choose(self, left: list[tuple[Example, _OpenValue]]) -> None:
-        """Votes on each value until labels and votes settle it."""
-        recorded = self._labeller.recorded()
-        for _ in range(votes_on_values(self._labeller.settings.votes, recorded.identity.kind)):
-            if not left:
-                return
-            asked = {what.question(example): (example, what) for example, what in left}
-            answers = {answer.question: answer for answer in recorded.ask(list(asked))}
-            self.asked += len(answers)
-            for question, (_, what) in asked.items():
-                what.votes.append(_code(answers.get(question), len(what.attribute.values)))
-            left = [one for one in left if not one[1].decide()]
-
-
-def value_question(attribute: Attribute, example: Example, voter: int) -> Choose:
-    values = tuple(Feature(value.name, value.definition) for value in attribute.values)
-    return Choose(Feature(attribute.name, attribute.definition), values, example, voter)
-
-
-def _code(answer: Answer | None, values: int) -> int:
-    """The class that an answer names."""
-    if answer is not None and answer.verdict is Verdict.FEATURE:
-        return answer.shown[0]
-    none = answer is not None and answer.verdict is Verdict.NONE and answer.note != SEVERAL
-    return values if none else NOT_ASKED

@@ -46,7 +46,7 @@ ENDINGS = (
 
 def ending_of(error: BaseException) -> Ending:
     """Of a run, or a command, that ends by this error."""
-    if any(isinstance(one, OSError) and one.errno in _OF_THE_MACHINE for one in _causes(error)):
+    if any(isinstance(cause, OSError) and cause.errno in _OF_THE_MACHINE for cause in _causes(error)):
         return MACHINE
     if isinstance(error, UsageError):
         return BAD_INPUT

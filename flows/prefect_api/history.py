@@ -1,10 +1,13 @@
-"""What a run sends to Prefect: for as long as Prefect answers, and no longer."""
+"""What a run sends to Prefect, for as long as Prefect answers, and no longer: tasks, events, and its log, in which an
+operator reads what the one who started it sees."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID, uuid4
@@ -15,21 +18,78 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_run_logger
 from prefect.logging.handlers import APILogWorker
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL
 
 from flows.prefect_api.endings import Ending, clean
-from flows.prefect_api.run_log import RunLog
 from flows.progress import SILENT, Display
 from reports.run import UnusableAnswers
 
 _log = logging.getLogger(__name__)
 REFUSED_SHARE = 0.05  # of the answers, from which an event tells it
+MINUTE = 60.0  # between two lines on how far the run is
 PATIENCE_SECONDS = 20.0  # a busy machine may take so long; returns at once where history is complete
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+
+class RunLog(Display):
+    """Shows everything on another display, and logs it: what is said at once, how far the run is once a minute."""
+
+    def __init__(self, shown: Display, is_lost: Callable[[], bool] = lambda: False) -> None:
+        self._shown, self._is_lost = shown, is_lost
+        try:
+            self._log: logging.Logger | logging.LoggerAdapter[logging.Logger] | None = get_run_logger()
+        except MissingContextError:  # no flow run
+            self._log = None
+        self._context = copy_context()  # other threads do not know where Prefect's server is
+        self._counted, self._last = "", time.monotonic()
+
+    def log(self, *lines: str) -> None:
+        self._shown.log(*map(clean, lines))
+        self._write(*lines)
+
+    def _write(self, *lines: str) -> None:
+        if self._log is None or self._is_lost():
+            return
+        for line in lines:
+            self._context.copy().run(self._log.info, "%s", clean(line))
+
+    def say(self, message: str) -> None:
+        self._shown.say(message)
+        self._write(message)
+
+    @contextmanager
+    def waiting(self, message: str) -> Iterator[None]:
+        self._write(f"{message} …")
+        with self._shown.waiting(message):
+            yield
+
+    @contextmanager
+    def counting(self, total: int | None, unit: str) -> Iterator[None]:
+        self._counted = f"{'' if total is None else f'/{total:,}'} {unit}"
+        with self._shown.counting(total, unit):
+            yield
+
+    def update(self, done: int, detail: str) -> None:
+        self._shown.update(done, detail)
+        self._log_now_and_then(f"{done:,}{self._counted}: {detail}")
+
+    def note(self, detail: str) -> None:
+        self._shown.note(detail)
+        self._log_now_and_then(detail)
+
+    def confirm(self, lines: Sequence[str]) -> bool:
+        return self._shown.confirm(lines)
+
+    def _log_now_and_then(self, line: str) -> None:
+        if time.monotonic() - self._last >= MINUTE:
+            self._last = time.monotonic()
+            self._write(line)
 
 
 class History:

@@ -6,12 +6,13 @@ from flows import on_first_use
 from flows.reviewing.suspension import suspend, wait_for_people
 
 if TYPE_CHECKING:
-    from flows.reviewing.attention_checks import add_checks
+    from flows.reviewing.mturk import PRODUCTION, SANDBOX, HitTerms, claim_keys, collect, plan_tasks, publish
     from flows.reviewing.page import (
         ADDRESS,
         DAY,
         DEFAULT_ADDRESS,
         PageSettings,
+        add_checks,
         export,
         invite,
         is_running,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     )
 
 PAGE = (
-    "ADDRESS DAY DEFAULT_ADDRESS PageSettings export invite is_running link_of resume revoke serve serve_app withdraw"
+    "ADDRESS DAY DEFAULT_ADDRESS PageSettings add_checks export invite is_running link_of resume revoke serve "
+    "serve_app withdraw"
 )
-__getattr__ = on_first_use(__name__, {"page": PAGE, "attention_checks": "add_checks"})  # the page imports FastAPI
+MTURK = "HitTerms PRODUCTION SANDBOX claim_keys collect plan_tasks publish"
+__getattr__ = on_first_use(__name__, {"page": PAGE, "mturk": MTURK})  # the page imports FastAPI

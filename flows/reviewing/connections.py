@@ -78,13 +78,13 @@ class BoundedProtocol(H11Protocol):
             self.transport.close()
 
     def _make_room(self) -> None:
-        open_ones = [one for one in self.connections if isinstance(one, BoundedProtocol)]
-        open_ones = [one for one in open_ones if not one.transport.is_closing()]
+        open_ones = [connection for connection in self.connections if isinstance(connection, BoundedProtocol)]
+        open_ones = [connection for connection in open_ones if not connection.transport.is_closing()]
         if len(open_ones) <= self.most:
             return
-        held = Counter(one._address() for one in open_ones)
-        waiting = [one for one in open_ones if one._patience()]
-        longest = max(waiting, key=lambda one: (held[one._address()], -one._since), default=self)
+        held = Counter(connection._address() for connection in open_ones)
+        waiting = [connection for connection in open_ones if connection._patience()]
+        longest = max(waiting, key=lambda connection: (held[connection._address()], -connection._since), default=self)
         longest.transport.abort()
 
     def _address(self) -> str:

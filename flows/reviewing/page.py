@@ -1,13 +1,15 @@
-"""The review page: serve it, invite and revoke people, export votes."""
+"""The review page: serve it, invite and revoke people, enter attention checks, export votes."""
 
 from __future__ import annotations
 
+import csv
 import gc
 import json
 import logging
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -15,13 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discovery import same_name
 from flows.errors import UsageError
 from flows.reviewing.mturk import PRODUCTION, SANDBOX
-from flows.reviewing.server_log import LOGGING
+from models import Feature, Label
+from models.people import check_of
 from models.prompting import clean, name_fault
 from reports import QualityTerms, ReviewerQuality, csv_lines, quality_of
+from sources import ANY, Columns, Example, load_dataset, printable_lines
 from store import Store
-from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, Withdrawal
+from store.review import ADMIN, REVIEWER, Invitation, LeaseTerms, Queue, ReviewQuestion, Withdrawal
 from studio.review import LINK, SECRET, ReviewConfig, Signer
 
 if TYPE_CHECKING:
@@ -35,6 +40,45 @@ RESUME_SECONDS = 2.0
 UNTOUCHED_SECONDS = 180.0  # after which a page that nobody has touched goes to another person
 LISTENING = "listening"  # the name under which the store remembers host and port of the page
 CONNECTIONS = 16
+INTERVAL_SECONDS = 60.0  # of the log
+MOST_OF_A_KIND = 5  # records in that time
+MAX_KINDS = 1000
+
+
+class FewOfAKind(logging.Filter):
+    """Lets a few records of each kind through a minute: visitors must not be able to fill the disk with the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: Counter[tuple[Any, ...]] = Counter()
+        self._began = time.monotonic()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if time.monotonic() - self._began > INTERVAL_SECONDS or len(self._seen) > MAX_KINDS:
+            self._seen, self._began = Counter(), time.monotonic()
+        error = record.exc_info[0] if record.exc_info else None
+        kind = record.name, record.levelno, str(record.msg)[:80], error
+        self._seen[kind] += 1
+        if self._seen[kind] == MOST_OF_A_KIND:
+            record.msg = f"{record.msg} (others like this one are not logged for up to a minute)"
+        return self._seen[kind] <= MOST_OF_A_KIND
+
+
+class PrintableFormatter(logging.Formatter):
+    """What servers and libraries log may quote a visitor or a file, in tracebacks above all."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
+
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"printable": {"()": PrintableFormatter, "format": "%(levelname)s: %(message)s"}},
+    "filters": {"few": {"()": FewOfAKind}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "printable", "filters": ["few"]}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+}
 
 
 @dataclass(frozen=True)
@@ -232,8 +276,9 @@ def invite(
 def revoke(store: Store, name: str) -> int:
     ended = store.queue.people.revoke(name)
     if not ended:
-        known = ", ".join(sorted({one.person.name for one in store.queue.people.invitations() if not one.revoked_at}))
-        raise UsageError(f"nobody called {name!r} has an invitation: {known or 'nobody'} has")
+        invitations = store.queue.people.invitations()
+        known = sorted({invitation.person.name for invitation in invitations if not invitation.revoked_at})
+        raise UsageError(f"nobody called {name!r} has an invitation: {', '.join(known) or 'nobody'} has")
     return ended
 
 
@@ -251,3 +296,56 @@ def withdraw(store: Store, name: str, *, really: bool) -> Withdrawal:
 def export(store: Store, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         file.writelines(csv_lines(store.queue.records.answers()))
+
+
+ANSWERS = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
+
+
+@dataclass(frozen=True)
+class EnteredChecks:
+    """How many attention checks were entered, and what keeps some of them from being asked."""
+
+    count: int
+    remarks: list[str]
+
+
+def add_checks(store: Store, dataset: str, path: Path, queue: str, columns: Columns = ANY) -> EnteredChecks:
+    """Enter the rows of a CSV file (feature, id, answer, optionally definition) as checks."""
+    examples = {example.id: example for example in load_dataset(dataset, columns).examples}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path} ({error}): give a CSV file in UTF-8") from None
+    checks = [_check(number, row, examples, path, queue) for number, row in enumerate(rows, start=2)]
+    store.queue.items.enqueue(checks)
+    return EnteredChecks(len(checks), _unasked(store, [row["feature"] for row in rows], queue))
+
+
+def _unasked(store: Store, named: list[str], queue: str) -> list[str]:
+    """Of checks about features that nobody in the queue is asked about, when they will be."""
+    queues = sorted({state.queue for state in store.queue.records.states() if state.state != "check"})
+    if queues and queue not in queues:
+        return [f"no question waits in queue {queue}, so these checks cannot be asked: there are {', '.join(queues)}"]
+    asked = store.queue.records.features_asked(queue)
+    lost = {
+        name: named.count(name) for name in dict.fromkeys(named) if not any(same_name(name, other) for other in asked)
+    }
+    so_far = f" (so far: {', '.join(asked[:8])})" if asked else ""
+    return [
+        f"nobody is asked about {name!r} yet: {count} check{'s wait' if count > 1 else ' waits'} until a feature has "
+        f"that name{so_far}"
+        for name, count in lost.items()
+    ]
+
+
+def _check(number: int, row: dict[str, str], examples: dict[str, Example], path: Path, queue: str) -> ReviewQuestion:
+    for column in ("feature", "id", "answer"):
+        if not row.get(column):
+            raise UsageError(f"{path}, line {number}: no {column!r}: the columns are feature, id and answer")
+    if row["id"] not in examples:
+        raise UsageError(f"{path}, line {number}: no example {row['id']!r} in the data set")
+    if row["answer"].lower() not in ANSWERS:
+        raise UsageError(f"{path}, line {number}: answer {row['answer']!r}: write yes or no")
+    feature = Feature(row["feature"], row.get("definition") or "")
+    return check_of(queue, Label(feature, examples[row["id"]]), ANSWERS[row["answer"].lower()])

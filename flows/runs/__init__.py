@@ -2,7 +2,7 @@
 
 from flows.runs.attributes import attributes
 from flows.runs.curate import CurationRequest, curate
-from flows.runs.families import USUAL_VOTES, attributes_of, votes_on_values
+from flows.runs.families import attributes_of
 from flows.runs.labels import correct_labels, corrected_cells
 from flows.runs.rationale import RationaleRequest, ask_why, forecast_reasons
 from flows.runs.report import describe, export, forecast_control, page_lines, report

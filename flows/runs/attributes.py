@@ -75,18 +75,18 @@ class _Making:
         hard = hard_for([family.contradicted for family in self.families.made])
         for family, rows in zip(self.families.made, hard, strict=True):
             self._choose(family, rows)
-        made = [one for one in self.families.made if not one.withdrawn]
+        made = [family for family in self.families.made if not family.withdrawn]
         if made:
-            found = [one.attribute() for one in made]
-            change = plan_change(self.run, "attributes", {"attributes": [one.to_json() for one in found]})
-            codes = {one.name: one.codes_by_id(self.run.findings.ids) for one in found}
+            found = [family.attribute() for family in made]
+            change = plan_change(self.run, "attributes", {"attributes": [attribute.to_json() for attribute in found]})
+            codes = {attribute.name: attribute.codes_by_id(self.run.findings.ids) for attribute in found}
             record_change(self.run, change, {}, self.recorded.cost / MICRO, codes)
         self.record.status = "done"
         return made
 
     def _name(self, found: list[Candidate]) -> None:
         for _ in range(ROUNDS):
-            questions = [self._family(one) for one in found]
+            questions = [self._family(candidate) for candidate in found]
             with self.display.waiting(f"asking what {plural(len(questions), 'group')} of features have in common"):
                 answers = self._ask(questions)
             for candidate, question in zip(found, questions, strict=True):
@@ -113,9 +113,9 @@ class _Making:
         """With some examples that seem to have none of the features, where there are more than a few."""
         labels = self.families.labels[:, list(candidate.columns)]
         without = np.flatnonzero((labels == 0).all(axis=1))
-        some = SHOWN if len(without) > FEW_WITHOUT * len(labels) and not candidate.scale else 0
-        examples = tuple(self._example(row) for row in without[:some].tolist())
-        return Family(tuple(self.families.features[one] for one in candidate.columns), examples, candidate.scale)
+        shown = SHOWN if len(without) > FEW_WITHOUT * len(labels) and not candidate.scale else 0
+        examples = tuple(self._example(row) for row in without[:shown].tolist())
+        return Family(tuple(self.families.features[column] for column in candidate.columns), examples, candidate.scale)
 
     def _choice(self, attribute: Feature, values: tuple[Feature, ...], row: int, voter: int) -> Choose:
         return Choose(attribute, values, self._example(row), voter)
@@ -139,22 +139,22 @@ class _Making:
 
     def price(self, found: list[Candidate]) -> tuple[dict[str, Any], list[str]]:
         """What is asked, likely and at most: of the groups that look like an attribute, and of all of them."""
-        names: list[Question] = [self._family(one) for one in found]
+        names: list[Question] = [self._family(candidate) for candidate in found]
         likely, most = self._cost(names)
         most *= ROUNDS
-        hopeful = [one for one in map(self._hopeful, found) if one is not None]
+        hopeful = [candidate for candidate in map(self._hopeful, found) if candidate is not None]
         values, everyone = 0, np.arange(len(self.families.labels))
-        for one in hopeful:
-            rows = self._likely_open(one)
-            likely += self._values_cost(one, rows)[0]
+        for candidate in hopeful:
+            rows = self._likely_open(candidate)
+            likely += self._values_cost(candidate, rows)[0]
             values += len(rows)
-        exclusive_ones = [one for one in found if not one.scale]
-        most += sum(self._values_cost(one, everyone)[1] for one in exclusive_ones)
+        exclusive_ones = [candidate for candidate in found if not candidate.scale]
+        most += sum(self._values_cost(candidate, everyone)[1] for candidate in exclusive_ones)
         most_calls = len(names) * ROUNDS + len(exclusive_ones) * len(everyone) * self._votes
-        groups = [self._names(one) for one in hopeful]
+        groups = [self._names(candidate) for candidate in hopeful]
         lines = [
-            f"may be {'levels of one scale' if one.scale else 'values of one attribute'}: {', '.join(self._names(one))}"
-            for one in hopeful
+            f"may be {'levels of one scale' if candidate.scale else 'values of one attribute'}: {', '.join(names)}"
+            for candidate, names in zip(hopeful, groups, strict=True)
         ]
         calls = f"{plural(len(names), 'question')} for names and likely {plural(values, 'question')} for values"
         lines.append(f"asks {calls}, {most_calls:,} in all at most")
@@ -175,7 +175,7 @@ class _Making:
         return Candidate(tuple(kept), candidate.scale) if kept else None
 
     def _names(self, candidate: Candidate) -> list[str]:
-        return [self.families.features[one].name for one in candidate.columns]
+        return [self.families.features[column].name for column in candidate.columns]
 
     def _likely_open(self, candidate: Candidate) -> Any:
         if candidate.scale:
@@ -187,7 +187,10 @@ class _Making:
     def _values_cost(self, candidate: Candidate, rows: Any) -> tuple[Money, Money]:
         """Of a sample of the examples, taken for all."""
         sample = rows[:: max(len(rows) // SAMPLE, 1)].tolist()
-        attribute, values = Feature("an attribute"), tuple(self.families.features[one] for one in candidate.columns)
+        attribute, values = (
+            Feature("an attribute"),
+            tuple(self.families.features[column] for column in candidate.columns),
+        )
         likely, most = self._cost([self._choice(attribute, values, row, 0) for row in sample])
         times = len(rows) / max(len(sample), 1)
         return round(likely * times * USUAL_VOTES), round(most * times * self._votes)
@@ -208,8 +211,8 @@ def hard_for(contradicted: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.bool_
 
 def _result(made: list[MadeFamily], families: Families, price: dict[str, Any]) -> CurationResult:
     lines, data = [], []
-    for one in made:
-        attribute = one.attribute()
+    for family in made:
+        attribute = family.attribute()
         counted = ", ".join(f"{name} {count:,}" for name, count in attribute.counts if count)
         unknown = f", unknown {attribute.unknown:,}" if attribute.unknown else ""
         lines.append(f"{attribute.name}: {counted}{unknown} ({attribute.asked:,} asked)")

@@ -4,7 +4,7 @@ A change that needs answers is entered once they are all there; those that came 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ from reports import Run
 from reports.curation import Change, LabelRequest, Votes, plan_change, read_log, record_change, refuse_stale, undo
 from reports.drawing import plural
 from reports.run import Findings, RunError
+from sources import Example
 from store import ActiveRun
 
 
@@ -153,6 +154,16 @@ def prepare_request(run: Run, request: CurationRequest, display: Display) -> Pre
     return prepare(settings, display, scope_of(run, request))
 
 
+def examples_of(prepared: Prepared, ids: Iterable[str]) -> list[Example]:
+    """Raises RunError where one is gone."""
+    by_id = {example.id: example for example in prepared.dataset.examples}
+    wanted = list(ids)
+    missing = next((name for name in wanted if name not in by_id), None)
+    if missing is not None:
+        raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
+    return [by_id[name] for name in wanted]
+
+
 def scope_of(run: Run, request: CurationRequest) -> str:
     return digest_of(["features", run.summary.scope, request.action, request.names])
 
@@ -220,17 +231,13 @@ class Relabelling:
             raise labelled.stopped
         return labelled.ballots[0].votes_by(ask.ids)
 
-    def _examples(self, ask: LabelRequest) -> list[Any]:
-        by_id = {example.id: example for example in self.prepared.dataset.examples}
-        missing = next((name for name in ask.ids if name not in by_id), None)
-        if missing is not None:
-            raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
-        return [by_id[name] for name in ask.ids]
+    def _examples(self, ask: LabelRequest) -> list[Example]:
+        return examples_of(self.prepared, ask.ids)
 
     def _feature(self, ask: LabelRequest) -> Feature:
         """With the examples that show what is meant, unless it means something else from now on."""
-        same = ((one.name, one.definition) == (ask.feature, ask.definition) for one in self.before.found)
-        found = next((one for one, is_same in zip(self.before.found, same, strict=True) if is_same), None)
+        meant = (ask.feature, ask.definition)
+        found = next((found for found in self.before.found if (found.name, found.definition) == meant), None)
         if found is None:
             return Feature(ask.feature, ask.definition)
         by_id = {example.id: example for example in self.prepared.dataset.examples}

@@ -47,13 +47,15 @@ class Families:
 
     def __init__(self, findings: Findings) -> None:
         """Without features that repeat others, or are not labelled in full, or have their attribute already."""
-        linked = {value.feature for one in findings.attributes for value in one.values}
-        chosen = [one for one in findings.found if not (one.look or one.twin.startswith(SAME) or one.name in linked)]
-        self.features = [Feature(one.name, one.definition) for one in chosen]
-        self.labels = np.array([one.labels for one in chosen], np.int8).reshape(len(chosen), len(findings.ids)).T
+        linked = {value.feature for attribute in findings.attributes for value in attribute.values}
+        chosen = [
+            found for found in findings.found if not (found.look or found.twin.startswith(SAME) or found.name in linked)
+        ]
+        self.features = [Feature(found.name, found.definition) for found in chosen]
+        self.labels = np.array([found.labels for found in chosen], np.int8).reshape(len(chosen), len(findings.ids)).T
         self.made: list[MadeFamily] = []
         self.rejected: list[str] = []  # a line each
-        self._names = {one.name for one in findings.attributes}
+        self._names = {attribute.name for attribute in findings.attributes}
         self._apart: list[frozenset[int]] = []
         self._placed: set[int] = set()
         self._asked: set[Candidate] = set()
@@ -63,7 +65,7 @@ class Families:
         rows = (self.labels != UNKNOWN).any(axis=1)
         names = [feature.name for feature in self.features]
         found = candidates(self.labels[rows], names, self._apart, self._placed)
-        new = [one for one in found if one not in self._asked]
+        new = [candidate for candidate in found if candidate not in self._asked]
         self._asked.update(new)
         return new
 
@@ -76,21 +78,21 @@ class Families:
         members = [column for place in answer.shown if (column := candidate.columns[place]) not in self._placed]
         if len(members) < 2:  # another group has them
             return
-        known, new = self._known([one.feature for one in answer.more], members)
+        known, new = self._known([named.feature for named in answer.more], members)
         kept = best_family(self.labels, [*members, *known], scale=candidate.scale)
         if len(set(kept) & set(members)) < 2:
             self._apart.append(frozenset(candidate.columns))
             why = "for their labels do not exclude one another"
             self.rejected.append(f"not made: {answer.feature.name} of {self._listed(members)}, {why}")
             return
-        if left := [one for one in members if one not in kept]:
+        if left := [column for column in members if column not in kept]:
             self.rejected.append(f"not a value of {answer.feature.name}, by its labels: {self._listed(left)}")
         self._placed.update(kept)
         attribute = Feature(self._free(answer.feature.name), answer.feature.definition)
         self.made.append(
             MadeFamily(
                 attribute,
-                tuple(self.features[one] for one in kept),
+                tuple(self.features[column] for column in kept),
                 () if candidate.scale else tuple(new),
                 self.labels[:, kept],
                 ordered=(answer.ordered or candidate.scale) and not (new or known),
@@ -103,7 +105,7 @@ class Families:
         known: list[int] = []
         new: list[Feature] = []
         for value in missing:
-            place = next((n for n, one in enumerate(self.features) if same_name(one.name, value.name)), None)
+            place = next((n for n, feature in enumerate(self.features) if same_name(feature.name, value.name)), None)
             if place is None:
                 new.append(value)
             elif place not in (*members, *known) and place not in self._placed:
@@ -119,7 +121,7 @@ class Families:
         return free
 
     def _listed(self, columns: Sequence[int]) -> str:
-        return ", ".join(self.features[one].name for one in columns)
+        return ", ".join(self.features[column].name for column in columns)
 
 
 @dataclass
@@ -185,8 +187,8 @@ class MadeFamily:
     def attribute(self) -> Attribute:
         known = (self.labels != UNKNOWN).any(axis=1)
         codes = np.where(known, values_of(self._fitted.posterior), UNKNOWN)
-        values = [Value(one.name, one.definition, one.name) for one in self.members]
-        values += [Value(one.name, one.definition) for one in self.new]
+        values = [Value(member.name, member.definition, member.name) for member in self.members]
+        values += [Value(value.name, value.definition) for value in self.new]
         attribute = self.attribute_feature
         return Attribute(
             attribute.name,

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import csv
-import getpass
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flows.errors import UsageError
 from flows.progress import SILENT, Display
+from flows.runs.curate import CurationResult
+from flows.settings import account_name
 from reports import Run
 from reports.curation import LABELS, Correction, LabelEdit, checked_by_people, record_corrections, unused_corrections
 from reports.drawing import plural
@@ -25,12 +25,6 @@ SPELLED = {"1": 1, "true": 1, "y": 1, "0": 0, "false": 0, "n": 0, **LABELS}
 MOST_CHARACTERS = 200  # of the name of a person
 
 
-@dataclass(frozen=True)
-class LabelResult:
-    data: Any
-    lines: list[str]
-
-
 def correct_labels(
     run: Run,
     action: str,
@@ -38,7 +32,7 @@ def correct_labels(
     by: str | None = None,
     dataset: str | None = None,
     display: Display = SILENT,
-) -> LabelResult:
+) -> CurationResult:
     """list; set EXAMPLE FEATURE yes|no|clear; import CSV, which takes over its column `corrected`, all or nothing."""
     if action == "list" and not words:
         return _listed(run)
@@ -57,7 +51,7 @@ def correct_labels(
     )
 
 
-def _listed(run: Run) -> LabelResult:
+def _listed(run: Run) -> CurationResult:
     """Those in force, then those that concern nothing that the run has now."""
     findings = run.findings
     rows: list[dict[str, Any]] = [
@@ -72,10 +66,10 @@ def _listed(run: Run) -> LabelResult:
     ]
     unused = unused_corrections(findings, run.corrections)
     if unused:
-        names = ", ".join(sorted({one.feature for one in unused}))
+        names = ", ".join(sorted({correction.feature for correction in unused}))
         lines.append(f"{plural(len(unused), 'correction')} of what the run does not have now are kept: {names}")
     lines += checked_by_people(findings.found).sentences()
-    return LabelResult(rows, lines or ["no label was corrected"])
+    return CurationResult(rows, lines or ["no label was corrected"])
 
 
 def read_edits(table: Path) -> tuple[list[LabelEdit], int]:
@@ -106,15 +100,25 @@ def corrected_cells(features: str) -> list[CorrectedCell]:
     if not os.path.isdir(features):
         return []
     run = Run(Path(features))
-    log = [one for one in run.corrections if one.digest]
-    found = [(one.name, correction, *correction.effect_on(one)) for correction in log for one in run.findings.found]
-    return [CorrectedCell(name, one.digest, label, one.by, one.at) for name, one, concerns, label in found if concerns]
+    log = [correction for correction in run.corrections if correction.digest]
+    found = [
+        (feature.name, correction, *correction.effect_on(feature))
+        for correction in log
+        for feature in run.findings.found
+    ]
+    return [
+        CorrectedCell(name, correction.digest, label, correction.by, correction.at)
+        for name, correction, concerns, label in found
+        if concerns
+    ]
 
 
 def _recorded(
     run: Run, edits: Sequence[LabelEdit], by: str | None, dataset: str | None, display: Display, left: int = 0
-) -> LabelResult:
-    who = " ".join((by or _account()).split())[:MOST_CHARACTERS]
+) -> CurationResult:
+    who = " ".join((by or account_name()).split())[:MOST_CHARACTERS]
+    if not who:
+        raise UsageError("whose corrections these are is not known: give a name with --by")
     wanted = {edit.example for edit in edits}
     with display.waiting("reading the data set"):
         read, problem = dataset_of(run, dataset)
@@ -122,7 +126,7 @@ def _recorded(
     made = record_corrections(run, run.findings, edits, who, digests)
     data = {
         "by": who,
-        "corrected": [_described(one) for one in made],
+        "corrected": [_described(correction) for correction in made],
         "repeated": len(edits) - len(made),
         "empty": left,
     }
@@ -137,18 +141,11 @@ def _recorded(
         lines.append(
             "done: `report`, `export` and `enrich` use them; `labels RUN set EXAMPLE FEATURE clear` takes one back"
         )
-    return LabelResult(data, lines)
+    return CurationResult(data, lines)
 
 
-def _described(one: Correction) -> dict[str, Any]:
-    return {"example": one.example, "feature": one.feature, "label": one.label, "at": one.at}
-
-
-def _account() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name
-        raise UsageError("whose corrections these are is not known: give a name with --by") from None
+def _described(made: Correction) -> dict[str, Any]:
+    return {"example": made.example, "feature": made.feature, "label": made.label, "at": made.at}
 
 
 def _word(label: int | None) -> str:

@@ -19,11 +19,19 @@ from flows.discover import (
     unanswered_by,
 )
 from flows.progress import SILENT, Display
-from flows.runs.curate import CurationRequest, CurationResult, Relabelling, prepare_request, relabelling, scope_of
+from flows.runs.curate import (
+    CurationRequest,
+    CurationResult,
+    Relabelling,
+    examples_of,
+    prepare_request,
+    relabelling,
+    scope_of,
+)
 from models import MICRO, Answer, Feature, OracleError, Question, Verdict, Why, in_usd
 from reports import Run
 from reports.drawing import plural
-from reports.run import Found, Rationale, RunError, write_reasons
+from reports.run import Found, Rationale, write_reasons
 
 Which = Literal["doubtful", "disputed"]
 Cell = tuple[Found, int]  # a feature and a row of the findings
@@ -41,8 +49,7 @@ class RationaleRequest:
 
     @property
     def as_curation(self) -> CurationRequest:
-        shared: dict[str, Any] = {"budget": self.budget, "store": self.store, "dataset": self.dataset}
-        return CurationRequest("rationale", [self.labels], **shared)
+        return CurationRequest("rationale", [self.labels], budget=self.budget, store=self.store, dataset=self.dataset)
 
 
 def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> CurationResult:
@@ -63,17 +70,20 @@ def ask_why(run: Run, request: RationaleRequest, display: Display = SILENT) -> C
             data: dict[str, Any] = {"asked": 0, "questions": len(questions), **usd, "done": False}
             return CurationResult(data, [line, "nothing was asked: add --yes, or --budget USD"])
         answers, stopped = _answers(asking, list(questions), display)
-        reasons = [_rationale(run, *questions[one.question], one) for one in answers if one.reason]
+        reasons = [_rationale(run, *questions[answer.question], answer) for answer in answers if answer.reason]
         write_reasons(run.folder, reasons)
         if stopped is not None:
             raise stopped
         asking.record.status = "done"
     refused = len(answers) - len(reasons)
-    lines = [f"{one.feature}, {one.id}: {'has it' if one.has else 'lacks it'}. {one.reason}" for one in reasons]
+    lines = [
+        f"{reason.feature}, {reason.id}: {'has it' if reason.has else 'lacks it'}. {reason.reason}"
+        for reason in reasons
+    ]
     if refused:
         lines.append(f"{plural(refused, 'answer')} gave no reason that can be used: {_why_not(answers)}")
     spent = f"{plural(len(reasons), 'reason')} for {in_usd(asking.spent)}: `python -m flows report` shows them"
-    data = {"asked": len(questions), "reasons": [one.to_json() for one in reasons], "usd": asking.spent / MICRO}
+    data = {"asked": len(questions), "reasons": [reason.to_json() for reason in reasons], "usd": asking.spent / MICRO}
     return CurationResult(data | {"done": True}, [*lines, spent])
 
 
@@ -125,12 +135,10 @@ def _rows(run: Run, found: Found, which: Which) -> NDArray[np.intp]:
 
 
 def _questions(prepared: Prepared, run: Run, cells: list[Cell]) -> dict[Question, Cell]:
-    by_id = {example.id: example for example in prepared.dataset.examples}
-    missing = next((name for _, row in cells if (name := run.findings.ids[row]) not in by_id), None)
-    if missing is not None:
-        raise RunError(f"example {missing!r} is not in the data set any more: say where it is with --dataset")
+    examples = examples_of(prepared, (run.findings.ids[row] for _, row in cells))
     return {
-        Why(Feature(found.name, found.definition), by_id[run.findings.ids[row]]): (found, row) for found, row in cells
+        Why(Feature(found.name, found.definition), example): (found, row)
+        for (found, row), example in zip(cells, examples, strict=True)
     }
 
 
@@ -161,4 +169,4 @@ def _rationale(run: Run, found: Found, row: int, answer: Answer) -> Rationale:
 
 
 def _why_not(answers: list[Answer]) -> str:
-    return "; ".join(dict.fromkeys(one.note or one.verdict.value for one in answers if not one.reason))
+    return "; ".join(dict.fromkeys(answer.note or answer.verdict.value for answer in answers if not answer.reason))

@@ -71,9 +71,17 @@ def report(
         if lacks_unguided(run.folder, run.summary, target):
             allowed = _left(allowed, unguided_control(run, dataset, allowed, display))
         tagging = tagging or tagging_control(run, dataset, allowed, display)
-    sections: dict[str, Any] = {"target": target, "tagging": tagging, "by": by, "against": against, "plain": plain}
     with display.waiting("writing the report"):
-        return write_page(run, dataset=read or dataset, path=out, **sections)
+        return write_page(
+            run,
+            dataset=read or dataset,
+            path=out,
+            target=target,
+            tagging=tagging,
+            by=by,
+            against=against,
+            plain=plain,
+        )
 
 
 def tagging_control(run: Run, dataset: str | None, budget: Decimal | None, display: Display) -> Run | None:
@@ -121,7 +129,7 @@ def forecast_control(run: Run, target: str, dataset: str | None, display: Displa
         wanted.append(_unguided_settings(run, dataset, None))
     prepared = [prepare(settings, display) for settings in wanted]
     with display.waiting("working out the price"):
-        return reduce(add, [forecast_discovery(one) for one in prepared])
+        return reduce(add, [forecast_discovery(control) for control in prepared])
 
 
 def _left(budget: Decimal | None, made: Run | None) -> Decimal | None:
@@ -193,16 +201,17 @@ def page_lines(page: Page) -> list[str]:
     if page.target:
         lines.append(f"{page.target.column}: {page.target.measure} on {page.target.examples} examples")
         lines += [
-            f"  {one.estimate.value:5.2f} ({one.estimate.low:.2f} to {one.estimate.high:.2f}) {one.name}"
-            for one in page.target.contenders
+            f"  {estimate.value:5.2f} ({estimate.low:.2f} to {estimate.high:.2f}) {contender.name}"
+            for contender in page.target.contenders
+            for estimate in [contender.estimate]
         ]
         lines.append("  carried by " + ", ".join(carrier.name for carrier in page.target.carriers[:5]))
     if page.groups:
-        different = [one for one in page.groups.differences if one.differs]
+        different = [difference for difference in page.groups.differences if difference.differs]
         lines.append(f"{page.groups.by}: {len(different)} of {page.groups.tests} comparisons differ at 5 %, corrected")
         lines += [
-            f"  {one.name}: {one.share:.0%} of {one.group}, {one.share_other:.0%} of {one.other} "
-            f"({one.low:+.0%} to {one.high:+.0%})"
-            for one in different[:10]
+            f"  {difference.name}: {difference.share:.0%} of {difference.group}, {difference.share_other:.0%} of "
+            f"{difference.other} ({difference.low:+.0%} to {difference.high:+.0%})"
+            for difference in different[:10]
         ]
     return [*lines, f"written to {page.path}"]

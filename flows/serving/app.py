@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from flows.discover import WishProblem
 from flows.errors import UsageError
 from flows.reviewing import ADDRESS, DAY, PageSettings, link_of, serve_app
 from flows.runs import CurationRequest, curate, export
-from flows.settings import Environment
+from flows.settings import Environment, account_name
 from models import OracleError
 from models.contrastive import find_kept
 from models.prompting import clean
@@ -45,7 +44,7 @@ class StudioSettings:
     def folders(self) -> tuple[Path, ...]:
         """Raises UsageError for one that is not there, unless it is a default one, which the first run makes."""
         found = tuple(Path(root) for root in self.roots)
-        missing = next((one for one in found if not one.is_dir() and self.roots != DEFAULT), None)
+        missing = next((file for file in found if not file.is_dir() and self.roots != DEFAULT), None)
         if missing is not None:
             raise UsageError(f"{missing} is not a folder: give folders in which runs are")
         return found
@@ -82,9 +81,8 @@ def make_studio(store: Store, settings: StudioSettings, store_url: str = "") -> 
 
 def make_starter(store: str, roots: Sequence[Path]) -> Starter:
     """`store` is where answers are kept; results go below the first of the folders."""
-    from flows.serving.datasets import known_datasets
-    from flows.serving.forms import composed, form_fields, oracle_forms
-    from flows.serving.process import begin, forecast, goes_on, launch, plan_start, what_was_said
+    from flows.serving.forms import composed, form_fields, known_datasets, oracle_forms
+    from flows.serving.process import forecast, form_settings, goes_on, launch, what_was_said
     from flows.serving.steer import settings_again
     from studio import Starter
 
@@ -94,8 +92,8 @@ def make_starter(store: str, roots: Sequence[Path]) -> Starter:
         oracles=oracle_forms,
         compose=composed,
         datasets=lambda: known_datasets(here),
-        plan=lambda command, values: plan_start(command, values, store, here),
-        begin=lambda command, values: begin(command, values, store, here),
+        plan=lambda command, values: forecast(command, lambda: form_settings(command, values, store, here)),
+        begin=lambda command, values: launch(command, lambda: form_settings(command, values, store, here)),
         said=what_was_said,
         goes_on=goes_on,
         plan_again=lambda folder, values: forecast("discover", lambda: settings_again(folder, values, store)),
@@ -139,10 +137,7 @@ def studio_link(store: Store, name: str, role: str, settings: StudioSettings) ->
 
 
 def owner_link(store: Store, settings: StudioSettings) -> str:
-    try:
-        name = getpass.getuser()
-    except (OSError, KeyError):
-        name = "owner"
+    name = account_name() or "owner"
     person = store.queue.people.find(name)
     called = name if person is None or person.role == ADMIN else f"{name} (owner)"
     return studio_link(store, called, ADMIN, settings)

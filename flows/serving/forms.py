@@ -1,9 +1,13 @@
-"""Forms made of the settings of a flow and of the kinds of oracle, and what is made of them once they are filled in."""
+"""Forms made of the settings of a flow and of the kinds of oracle, what is made of them once they are filled in, and
+the data sets that they offer: those that ship, and what looks like one below the folders that the studio serves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, get_origin
 
 from pydantic_core import PydanticUndefined
@@ -13,6 +17,7 @@ from flows.discover import DiscoverSettings
 from flows.enrich import EnrichSettings
 from flows.oracle_specs import KINDS, OracleSpec, ParameterDoc, choices_of
 from flows.settings import RunSettings
+from sources import is_image, is_table
 
 if TYPE_CHECKING:
     from studio import FormField, OracleForm
@@ -74,19 +79,66 @@ def oracle_forms() -> list[OracleForm]:
     from studio import OracleForm
 
     return [
-        OracleForm(kind, one.form, one.about, tuple(map(_of_parameter, one.parameters())))
-        for kind, one in KINDS.items()
+        OracleForm(kind, oracle.form, oracle.about, tuple(map(_of_parameter, oracle.parameters())))
+        for kind, oracle in KINDS.items()
     ]
 
 
-def _of_parameter(one: ParameterDoc) -> FormField:
+def _of_parameter(parameter: ParameterDoc) -> FormField:
     from studio import FormField
 
-    choices = YES_NO if one.type == "bool" else tuple(one.type.split("|")) if "|" in one.type else ()
-    return FormField(one.name, one.about, one.default, choices)
+    choices = YES_NO if parameter.type == "bool" else tuple(parameter.type.split("|")) if "|" in parameter.type else ()
+    return FormField(parameter.name, parameter.about, parameter.default, choices)
 
 
 def composed(kind: str, model: str, parameters: Mapping[str, str]) -> str:
     """The oracle that a form describes, as it is written on the command line."""
     given = tuple((name, value.strip()) for name, value in parameters.items() if value.strip())
     return str(OracleSpec(kind, model.strip(), given))
+
+
+SHIPPED = Path(__file__).parents[2] / "datasets"
+OURS = {
+    "run.json",
+    "enrich.json",
+    "comparison.json",
+    "live.jsonl",
+    "start.json",
+}  # results, in whose folders no data is
+DEPTH, LOOKED_AT, MOST = 3, 500, 100
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+BESIDE = ("truth.", "metadata.")  # parts of a data set
+
+
+def known_datasets(roots: Sequence[Path]) -> list[str]:
+    """As a command would name them from here."""
+    found = (path for root in (SHIPPED, *roots) for path in _below(root, DEPTH))
+    return list(dict.fromkeys(_written(path) for path in islice(found, MOST)))
+
+
+def _written(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    """A folder with examples in it is one data set; tables and archives are one each."""
+    try:
+        with os.scandir(folder) as listed:
+            entries = sorted(islice(listed, LOOKED_AT), key=lambda entry: entry.name)
+            folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != "."]
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return
+    if OURS.intersection(names):
+        return
+    if any(is_image(name) or (name.startswith("metadata.") and is_table(name)) for name in names):
+        yield folder
+        return
+    single = (name for name in names if is_table(name) or name.lower().endswith(ARCHIVES))
+    yield from (folder / name for name in single if not name.startswith(BESIDE))
+    if depth:
+        for path in folders:
+            yield from _below(Path(path), depth - 1)

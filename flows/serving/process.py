@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from flows.compare import forecast_comparison, prepare_comparison
-from flows.discover import DiscoverSettings, RunForecast, forecast_discovery, plans_of, prepare
+from flows.discover import DiscoverSettings, RunForecast, forecast_discovery, prepare
 from flows.enrich import EnrichSettings, check, check_oracles, forecast_enrichment
 from flows.errors import UsageError
 from flows.oracle_specs import OracleSpec
@@ -39,13 +39,8 @@ REFUSED = (UsageError, RunError, OracleError, DatasetError, StoreError)
 PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}")
 
 
-def plan_start(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> StartPlan:
-    """What it will cost, and other plans. Nothing is sent. Raises EditRefused."""
-    return forecast(command, lambda: _settings(command, values, store, roots))
-
-
 def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
-    """The same of settings that are read in some other way."""
+    """What a command with the settings that `read` returns will cost. Nothing is sent. Raises EditRefused."""
     from studio import EditRefused, StartPlan
 
     try:
@@ -57,17 +52,11 @@ def forecast(command: str, read: Callable[[], RunSettings]) -> StartPlan:
     with suppress(OSError):
         folder.rmdir()  # made to see whether it can be written; one that holds results stays
     budget = "" if not expected.most_left else f"{Decimal(expected.budget) / MICRO:.6f}"
-    plans = [(one.name, one.options, str(one)) for one in expected.plans] if expected.price.most else []
-    return StartPlan(list(expected.lines()), plans, budget, folder.name)
-
-
-def begin(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> Path:
-    """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
-    return launch(command, lambda: _settings(command, values, store, roots))
+    return StartPlan(list(expected.lines()), budget, folder.name)
 
 
 def launch(command: str, read: Callable[[], RunSettings]) -> Path:
-    """The same of settings that are read in some other way."""
+    """Start it as `python -m flows` does, and return its folder. It goes on when the studio ends."""
     from studio import EditRefused
 
     try:
@@ -112,7 +101,7 @@ def what_was_said(folder: Path) -> str:
     return printable(" ".join(text.splitlines()[-3:]))[-500:]
 
 
-def _settings(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> RunSettings:
+def form_settings(command: str, values: Mapping[str, str], store: str, roots: Sequence[Path]) -> RunSettings:
     """Raises UsageError that names the field. The same settings have the same folder, so that a run goes on there."""
     chosen, given = COMMANDS[command], dict[str, Any]()
     for field in form_fields(command):
@@ -161,12 +150,12 @@ def _forecast_discovery(settings: Any) -> RunForecast:
     prepared = prepare(settings)
     with closing(prepared.store):
         prepared.check_oracle()
-        return forecast_discovery(prepared, plans_of)
+        return forecast_discovery(prepared)
 
 
 def _forecast_enrichment(settings: Any) -> RunForecast:
     check_oracles(settings)
-    return forecast_enrichment(settings, plans=True)
+    return forecast_enrichment(settings)
 
 
 def _forecast_comparison(settings: Any) -> RunForecast:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discovery import same_name
-from flows.discover import AnyWish, DiscoverSettings, WishProblem, read_wish
+from flows.discover import AddFeature, AskAbout, DiscoverSettings, Veto, WishProblem, read_wish
 from flows.errors import UsageError
 from flows.serving.process import validated
 from models.prompting import sounds_like_an_instruction
@@ -37,10 +37,13 @@ def enter_wish(
     goes_on = live.goes_on
     if not goes_on and (wish.action in ONLY_RUNNING or _is_finished(folder, live)):
         raise RunOver("action", "the discovery is not running any more: change its features in the run, or go on")
-    for check in (_check_names, _check_new_names, _check_about):
-        check(wish, live)
-    if wish.action == "ask":
-        _check_examples(wish.examples, live, ids)
+    match wish:
+        case Veto():
+            _check_known(wish, live)
+        case AddFeature():
+            _check_new(wish, live)
+        case AskAbout():
+            _check_examples(wish.examples, live, ids)
     append_events(folder / STEER, lambda _: [wish.model_dump(mode="json")])
     return ENTERED if goes_on else LATER
 
@@ -52,45 +55,29 @@ def _is_finished(folder: Path, live: LiveRun) -> bool:
         return False
 
 
-def _check_names(wish: AnyWish, live: LiveRun) -> None:
-    """Those of features that must be there."""
-    wanted = {"veto": "name", "rename": "name", "merge": "names"}.get(wish.action)
-    if wanted is None:
-        return
-    names, known = getattr(wish, wanted), {" ".join(name.split()) for name in live.names()}
-    for name in names if isinstance(names, tuple) else (names,):
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "the page shows those there are"
-            raise WishProblem(wanted, f"there is no feature {name}: {hint}")
+def _check_known(wish: Veto, live: LiveRun) -> None:
+    known = {" ".join(name.split()) for name in live.names()}
+    if wish.name not in known:
+        near = difflib.get_close_matches(wish.name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "the page shows those there are"
+        raise WishProblem("name", f"there is no feature {wish.name}: {hint}")
 
 
-def _check_new_names(wish: AnyWish, live: LiveRun) -> None:
-    field = {"rename": "to", "add": "name", "merge": "into"}.get(wish.action)
-    if field is None:
-        return
-    new = getattr(wish, field)
-    before = (wish.name,) if wish.action == "rename" else wish.names if wish.action == "merge" else ()
-    for text, of in ((new, field), (getattr(wish, "definition", ""), "definition")):
+def _check_new(wish: AddFeature, live: LiveRun) -> None:
+    for field, text in (("name", wish.name), ("definition", wish.definition)):
         if sounds_like_an_instruction(text):
-            raise WishProblem(of, "it reads like an instruction to whoever answers: say what can be seen or read")
+            raise WishProblem(field, "it reads like an instruction to whoever answers: say what can be seen or read")
     for name in live.names():
-        if name not in before and same_name(name, new):
-            raise WishProblem(field, f"there is a feature {name} already: choose another name, or merge the two")
-    if any(same_name(name, new) for name in live.vetoed()):
-        raise WishProblem(field, f"{new} was vetoed: choose another name")
-
-
-def _check_about(wish: AnyWish, live: LiveRun) -> None:
-    if wish.action == "about" and not live.begun.get("reads_about", True):
-        who = live.begun.get("oracle")
-        raise WishProblem("text", f"{who} is not told what the data is about: nothing would change")
+        if same_name(name, wish.name):
+            raise WishProblem("name", f"there is a feature {name} already: choose another name")
+    if any(same_name(name, wish.name) for name in live.vetoed()):
+        raise WishProblem("name", f"{wish.name} was vetoed: choose another name")
 
 
 def _check_examples(wanted: Sequence[str], live: LiveRun, ids: Callable[[], Collection[str] | None]) -> None:
     compared = live.begun.get("compared_ids")
     known = compared if compared is not None else ids()
-    missing = next((one for one in wanted if known is not None and one not in known), None)
+    missing = next((id_ for id_ in wanted if known is not None and id_ not in known), None)
     if missing is not None:
         where = f"the {len(compared):,} examples that it compares" if compared is not None else "the data set"
         raise WishProblem("examples", f"{missing} is not among {where}: choose another one")

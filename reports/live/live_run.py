@@ -61,7 +61,7 @@ class LiveRun:
             return False
 
     def names(self) -> list[str]:
-        """Of its features as they are called now, without those that were vetoed or merged into others."""
+        """Of its features, without those that were vetoed."""
         found: dict[str, None] = {}
         for event in self.events():
             if event["kind"] == "feature":
@@ -69,8 +69,6 @@ class LiveRun:
             elif event["kind"] == "steered":
                 for name in event.get("gone", ()):
                     found.pop(name, None)
-                if event.get("now"):
-                    found[str(event["now"])] = None
         return list(found)
 
     def vetoed(self) -> list[str]:

@@ -19,8 +19,7 @@ from studio.roles import OWNER, Roles, for_staff
 from studio.runs import Key
 from studio.views import StudioTemplates
 
-ONE = ("name", "to", "into", "definition", "text", "usd")  # fields of wishes; those below may be given several times
-SEVERAL = ("names", "examples")
+FIELDS = ("name", "definition", "usd")  # of wishes, beside examples
 SPENDS = "budget"  # the wish of the owner alone
 PER_PAGE = 60
 MAX_TEXT = 400
@@ -44,8 +43,9 @@ class SteerPages:
     def steer(self, visiting: Visiting, key: Key) -> Response:
         """From the page's script, which wants JSON, or from a form."""
         live, form = self._watched.live(key), visiting.form
-        fields: dict[str, Any] = {name: form.one(name) for name in ONE if name in form}
-        fields |= {name: form.all(name) for name in SEVERAL if name in form}
+        fields: dict[str, Any] = {name: form.one(name) for name in FIELDS if name in form}
+        if "examples" in form:
+            fields["examples"] = form.all("examples")
         fields["action"] = form.one("action")
 
         def ids() -> set[str] | None:

@@ -37,23 +37,13 @@
   const count = (number) => number.toLocaleString("en");
   const dollars = (amount) => `$${amount === 0 || amount >= 0.995 ? amount.toFixed(2) : amount.toFixed(4)}`;
 
-  // A wish about one feature; steer.js sends it, and the page stays where it is.
-  function wish(action, name, button, field) {
-    const form = make("form", { class: "wish", method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", action], ["name", name]]
-      .map(([key_, value]) => make("input", { type: "hidden", name: key_, value })));
-    if (field) form.append(make("label", {}, field, " ", make("input", { name: "to", required: true, maxlength: 200, autocomplete: "off" })), " ");
-    form.append(make("button", { "aria-label": `${button} ${name}` }, button));
-    return form;
-  }
-  const cards = new Map(); // by what the feature is called now
+  const cards = new Map(); // by the feature's name
+  // steer.js sends a veto, and the page stays where it is.
   function tools(name) {
-    const tick = make("label", { class: "check" }, make("input", { type: "checkbox", form: "merge", name: "names", value: name, "aria-label": `merge ${name}` }), "merge");
-    return make("div", { class: "tools" }, wish("veto", name, "Veto"), wish("rename", name, "Rename", "rename to"), tick);
-  }
-  function called(card, name) {
-    card.querySelector("h3").replaceChildren(make("bdi", {}, name));
-    card.querySelector(".tools")?.replaceWith(tools(name));
-    cards.set(name, card);
+    const form = make("form", { class: "wish", method: "post", action: `/live/${key}/steer` }, ...[["csrf", csrf], ["action", "veto"], ["name", name]]
+      .map(([key_, value]) => make("input", { type: "hidden", name: key_, value })));
+    form.append(make("button", { "aria-label": `Veto ${name}` }, "Veto"));
+    return make("div", { class: "tools" }, form);
   }
 
   const show = {
@@ -117,17 +107,13 @@
       const line = make("li", {}, make("bdi", {}, event.by), " ", make("bdi", {}, event.words));
       if (event.in_vain) line.append(make("span", { class: "bad" }, `, in vain: ${event.in_vain}`));
       byId("answers").prepend(line);
-      const [first, ...others] = event.gone.map((name) => cards.get(name)).filter(Boolean);
-      for (const name of event.gone) cards.delete(name);
-      const card = event.now && first ? first : undefined;
-      for (const gone of card ? others : [first, ...others].filter(Boolean)) {
+      for (const gone of event.gone.map((name) => cards.get(name)).filter(Boolean)) {
         gone.classList.add("gone");
         gone.querySelector(".tools")?.remove();
-        gone.querySelector(".marks").append(make("li", { class: "plain" }, event.action === "veto" ? "vetoed" : "merged"));
+        gone.querySelector(".marks").append(make("li", { class: "plain" }, "vetoed"));
       }
-      if (card) called(card, event.now);
+      for (const name of event.gone) cards.delete(name);
       if (event.action === "budget") byId("allowed").textContent = `of ${dollars(Number(event.usd))} allowed`;
-      if (event.action === "about" && byId("about")) byId("about").value = event.text;
     },
     ended(event) {
       byId("stop")?.remove();

@@ -27,7 +27,7 @@
     if (!reply?.ok) {
       showOutcome(form, said.problem ? `not entered: ${said.problem}` : "not entered: the studio does not answer", true, said.field);
     } else if (form.classList.contains("stays")) {
-      if (!form.classList.contains("keeps")) form.reset();
+      form.reset();
       if (form.closest("#pick")) choose([]);
       showOutcome(form, said.said, false);
     } else form.replaceChildren(make("span", { class: "caption", role: "status" }, said.said));

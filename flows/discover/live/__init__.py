@@ -2,6 +2,5 @@
 
 from flows.discover.live.log import LiveLog
 from flows.discover.live.steered_loop import SteeredLoop
-from flows.discover.live.steering import Steering
-from flows.discover.live.watched_rest import WatchedRest
-from flows.discover.live.wishes import AnyWish, WishProblem, read_wish
+from flows.discover.live.steering import Steering, WatchedRest
+from flows.discover.live.wishes import AddFeature, AskAbout, Veto, WishProblem, read_wish

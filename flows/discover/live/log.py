@@ -57,12 +57,12 @@ class LiveLog:
 
     def asking(self, questions: Iterable[Any]) -> None:
         """Before they are sent. Questions whether two features mean the same are passed over."""
-        shown = [_question(one) for one in questions if isinstance(one, Compare)]
+        shown = [_question(question) for question in questions if isinstance(question, Compare)]
         if shown:
             self._write("asking", questions=shown)
 
     def labelling(self, features: Iterable[Feature]) -> None:
-        self._write("labelling", features=[[one.name, one.definition] for one in features])
+        self._write("labelling", features=[[feature.name, feature.definition] for feature in features])
 
     def round(self, progress: Progress, found: list[Finding], cost: Money) -> None:
         """What the last round has brought."""
@@ -72,9 +72,9 @@ class LiveLog:
         for known in progress.given[self._given :]:
             self._write("feature", counts=True, given=known.by or "at the start", **_feature(known))
         self._given = len(progress.given)
-        flags = dict(zip((one.feature.name for one in progress.findings), progress.flags, strict=False))
-        for one in found:
-            self._write("feature", counts=bool(flags.get(one.feature.name)), **_feature(one))
+        flags = dict(zip((finding.feature.name for finding in progress.findings), progress.flags, strict=False))
+        for finding in found:
+            self._write("feature", counts=bool(flags.get(finding.feature.name)), **_feature(finding))
         self._write(
             "state",
             queries=progress.queries,
@@ -95,8 +95,8 @@ class LiveLog:
 
     def steered(self, wish: AnyWish, effect: Effect) -> None:
         """What a person wanted, once the run heeds it; `in_vain` says why it does not."""
-        fields = wish.model_dump(mode="json", include={"action", "by", "usd", "text"})
-        self._write("steered", **fields, words=wish.words, gone=effect.gone, now=effect.now, in_vain=effect.in_vain)
+        fields = wish.model_dump(mode="json", include={"action", "by", "usd"})
+        self._write("steered", **fields, words=wish.words, gone=effect.gone, in_vain=effect.in_vain)
 
     def _write(self, kind: str, **event: Any) -> None:
         if self._file is not None:
@@ -115,25 +115,25 @@ def _question(asked: Compare) -> dict[str, Any]:
 
 
 def _ids(examples: Iterable[Example]) -> list[str]:
-    return [one.id for one in examples]
+    return [example.id for example in examples]
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
     asked = _question(answer.question) if isinstance(answer.question, Compare) else {}
-    named = [[one.feature.name, one.feature.definition, list(one.shown)] for one in answer.features]
-    return asked | {"verdict": answer.verdict.value, "by": answer.by, "features": named, "note": answer.note}
+    features = [[named.feature.name, named.feature.definition, list(named.shown)] for named in answer.features]
+    return asked | {"verdict": answer.verdict.value, "by": answer.by, "features": features, "note": answer.note}
 
 
-def _feature(one: Finding | KnownFeature) -> dict[str, Any]:
-    labels = one.labels
-    asked = one.answer.question if isinstance(one, Finding) else None
+def _feature(known: Finding | KnownFeature) -> dict[str, Any]:
+    labels = known.labels
+    asked = known.answer.question if isinstance(known, Finding) else None
     return {
-        "name": one.feature.name,
-        "definition": one.feature.definition,
+        "name": known.feature.name,
+        "definition": known.feature.definition,
         "yes": int(np.sum(labels == 1)),
         "no": int(np.sum(labels == 0)),
         "unknown": int(np.sum(labels == UNKNOWN)),
-        "dropped": one.dropped,
-        "twin": str(one.twin) if one.twin else "",
+        "dropped": known.dropped,
+        "twin": str(known.twin) if known.twin else "",
         "examples": _ids(asked.examples) if isinstance(asked, Compare) else [],
     }

@@ -5,10 +5,12 @@ function of data, settings, seed, answers and that log: after a kill each wish i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 from flows.discover.live.log import LiveLog
 from flows.discover.live.steered_loop import Effect, SteeredLoop
@@ -16,11 +18,8 @@ from flows.discover.live.wishes import (
     AddFeature,
     AnyWish,
     AskAbout,
-    ChangeAbout,
     ChangeBudget,
     HeededMark,
-    Merge,
-    Rename,
     SettledMark,
     Stop,
     Veto,
@@ -28,11 +27,12 @@ from flows.discover.live.wishes import (
     read_line,
 )
 from flows.settings import micro
-from models import MICRO, Money
+from models import Answer, Money
 from reports import Run
 from reports.curation import append_events, plan_change, read_events, record_change
 from reports.run import STEER, RunError, SteeredBy
 
+LOOK_SECONDS = 1.0
 Lines = list[AnyWish | HeededMark | SettledMark | None]
 
 
@@ -58,9 +58,9 @@ class Steering:
         self.heeded: list[SteeredBy] = []
 
     def heed_in_rest(self, loop: SteeredLoop, live: LiveLog, *, over: bool = False) -> None:
-        """The same while the examples that were not compared are labelled: what is about spending at once, and names
+        """The same while the examples that were not compared are labelled: what is about spending at once, and vetoes
         when that is over. Everything else waits until the run goes on."""
-        self._in_rest = (Veto, Rename) if over else (Stop, ChangeBudget)
+        self._in_rest = (Veto,) if over else (Stop, ChangeBudget)
         self._seen = None
         self.heed(loop, live)
 
@@ -68,9 +68,9 @@ class Steering:
         """Do what is wanted and was not done yet, after a kill at the same question as before. Whether anything was."""
         if (state := self._state()) == self._seen:
             return False
-        self._seen, some = state, False
+        self._seen, applied = state, False
         lines = self._lines()
-        done = {one.event: one for one in lines if isinstance(one, HeededMark)}
+        done = {mark.event: mark for mark in lines if isinstance(mark, HeededMark)}
         for number, wish in enumerate(lines):
             if number in self._effects or not isinstance(wish, Wish):
                 continue
@@ -78,10 +78,10 @@ class Steering:
                 self._effects[number] = Effect()
             elif self._is_due(number, wish, done.get(number), loop):
                 self._heed(number, wish, done.get(number), loop, live)
-                some = True
+                applied = True
             else:
                 self._seen = None  # its turn comes later
-        return some
+        return applied
 
     def _is_over(self, number: int, wish: AnyWish, mark: HeededMark | None) -> bool:
         """A stop of an earlier execution, or a budget instead of one that the settings do not have any more."""
@@ -96,12 +96,12 @@ class Steering:
             return self._is_due_in_rest(number, wish, mark, loop)
         if mark is not None and mark.in_rest:
             return loop.progress.queries > mark.queries  # there are more questions now than there were
-        if isinstance(wish, Veto | Rename | Merge) and loop.are_waiting(wish.named):
+        if isinstance(wish, Veto) and loop.is_waiting(wish.name):
             return False
         at_once = isinstance(wish, Stop | ChangeBudget)
         if loop.progress.queries < (mark.queries if mark else 0 if at_once else self._reached):
             return False
-        stopped = loop.progress.stopped is not None and not isinstance(wish, Stop | Veto | Rename)
+        stopped = loop.progress.stopped is not None and not isinstance(wish, Stop | Veto)
         if not stopped and (not isinstance(wish, AskAbout) or loop.can_ask()):
             return True
         if mark is None and not at_once:
@@ -109,7 +109,7 @@ class Steering:
         return False
 
     def _is_due_in_rest(self, number: int, wish: AnyWish, mark: HeededMark | None, loop: SteeredLoop) -> bool:
-        if mark is None and not isinstance(wish, Stop | ChangeBudget | Veto | Rename):
+        if mark is None and not isinstance(wish, Stop | ChangeBudget | Veto):
             self._mark(number, wish, loop)
         return isinstance(wish, self._in_rest) and (mark is None or mark.queries <= loop.progress.queries)
 
@@ -125,8 +125,16 @@ class Steering:
         mark = mark or self._mark(number, wish, loop)
         effect = self._effects[number] = loop.tried(partial(self._do, wish, loop))
         live.steered(wish, effect)
-        about = {"action": wish.action, "by": wish.by, "at": wish.at, "words": wish.words}
-        self.heeded.append(SteeredBy(after=mark.queries, in_vain=effect.in_vain, **about))
+        self.heeded.append(
+            SteeredBy(
+                after=mark.queries,
+                in_vain=effect.in_vain,
+                action=wish.action,
+                by=wish.by,
+                at=wish.at,
+                words=wish.words,
+            )
+        )
 
     def _do(self, wish: AnyWish, loop: SteeredLoop) -> Effect:
         match wish:
@@ -136,33 +144,26 @@ class Steering:
                 return loop.stop()
             case Veto():
                 return loop.veto(wish.name, wish.by)
-            case Rename():
-                return loop.rename(wish.name, wish.to)
-            case Merge():
-                return loop.merge(wish.names, wish.into)
             case AddFeature():
                 return loop.add(wish.name, wish.definition, wish.by)
             case AskAbout():
                 return loop.ask(wish.examples)
-            case ChangeAbout():
-                return loop.tell(wish.text)
             case ChangeBudget():
                 self._allow(micro(wish.usd))
                 return Effect()
 
     def settle(self) -> None:
-        """Once the run folder is written: features are dropped from it, renamed and merged as curation does, by whoever
-        wanted it; what was settled before is not done again."""
+        """Once the run folder is written: vetoed features are dropped from it as curation does, by whoever wanted it;
+        what was settled before is not done again."""
         lines = self._lines()
-        settled = {one.event for one in lines if isinstance(one, SettledMark)}
+        settled = {mark.event for mark in lines if isinstance(mark, SettledMark)}
         for number, effect in sorted(self._effects.items()):
             wish = lines[number]
-            if not effect.action or not effect.complete or number in settled or not isinstance(wish, Wish):
+            if not effect.gone or number in settled or not isinstance(wish, Wish):
                 continue
             run = Run(self._folder)
             with suppress(RunError):  # changed by hand in the meantime
-                change = plan_change(run, effect.action, effect.arguments)
-                record_change(run, change, effect.votes, effect.cost / MICRO, by=wish.by)
+                record_change(run, plan_change(run, "drop", {"names": [*effect.gone]}), by=wish.by)
             self._note(SettledMark(event=number))
 
     def _note(self, line: HeededMark | SettledMark) -> None:
@@ -180,5 +181,38 @@ class Steering:
     def _lines(self) -> Lines:
         """Nothing where the file cannot be read: nobody steers the run then."""
         with suppress(RunError):
-            return [read_line(one) for one in read_events(self._path)]
+            return [read_line(event) for event in read_events(self._path)]
         return []
+
+
+class WatchedRest:
+    """While the examples that were not compared are labelled: called with every answer, looks once a second at what is
+    wanted."""
+
+    def __init__(
+        self, examples: int, steering: Steering, loop: SteeredLoop, live: LiveLog, cost: Callable[[], Money]
+    ) -> None:
+        self._examples, self._cost = examples, cost
+        self._steering, self._loop, self._live = steering, loop, live
+        self._answers, self._looked = 0, 0.0
+
+    def __enter__(self) -> WatchedRest:
+        self._look()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._live.rest(self._examples, self._answers, self._cost())
+            self._steering.heed_in_rest(self._loop, self._live, over=True)
+
+    def __call__(self, _answer: Answer) -> None:
+        self._answers += 1
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._look()
+
+    def _look(self) -> None:
+        self._looked = time.monotonic()
+        self._live.rest(self._examples, self._answers, self._cost())
+        self._steering.heed_in_rest(self._loop, self._live)

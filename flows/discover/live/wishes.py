@@ -13,9 +13,8 @@ from pydantic_core import PydanticCustomError
 from flows.errors import UsageError
 from flows.settings import MAX_USD, parse_usd
 
-MAX_NAME, MAX_DEFINITION, MAX_ABOUT, MAX_ID = 200, 500, 4_000, 1_000
+MAX_NAME, MAX_DEFINITION, MAX_ID = 200, 500, 1_000
 ASKED = 3  # examples of a question
-MOST_MERGED = 20
 JOINERS = "\u200c\u200d"  # invisible, but part of words and of emoji
 
 
@@ -47,12 +46,6 @@ def _three(ids: tuple[str, ...]) -> tuple[str, ...]:
         said = f"{len(ids)} were given" if len(set(ids)) == len(ids) else "one was given twice"
         raise PydanticCustomError("three", "choose three different examples: {said}", {"said": said})
     return ids
-
-
-def _several(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not 2 <= len(set(names)) <= MOST_MERGED:
-        raise PydanticCustomError("several", "choose two features or more, at most {most}", {"most": MOST_MERGED})
-    return tuple(dict.fromkeys(names))
 
 
 def _sum(value: Any) -> Decimal:
@@ -98,42 +91,8 @@ class Veto(Wish):
     name: Name
 
     @property
-    def named(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @property
     def words(self) -> str:
         return f"vetoes {self.name}"
-
-
-class Rename(Wish):
-    action: Literal["rename"] = "rename"
-    name: Name
-    to: Name
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @property
-    def words(self) -> str:
-        return f"renames {self.name} to {self.to}"
-
-
-class Merge(Wish):
-    """`into` is one of the names or a new one; by default the first."""
-
-    action: Literal["merge"] = "merge"
-    names: Annotated[tuple[Name, ...], AfterValidator(_several)]
-    into: Annotated[str, _words(MAX_NAME, needed=False)] = ""
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def words(self) -> str:
-        return f"merges {' and '.join(self.names)} into {self.into or self.names[0]}"
 
 
 class AddFeature(Wish):
@@ -153,17 +112,6 @@ class AskAbout(Wish):
     @property
     def words(self) -> str:
         return f"asks about {', '.join(self.examples)}"
-
-
-class ChangeAbout(Wish):
-    """For the comparisons to come; labels are asked as before, so that those of all features are alike."""
-
-    action: Literal["about"] = "about"
-    text: Annotated[str, _words(MAX_ABOUT)]
-
-    @property
-    def words(self) -> str:
-        return f"says what it is about: {self.text}"
 
 
 class ChangeBudget(Wish):
@@ -194,14 +142,13 @@ class SettledMark(_Line):
     event: int
 
 
-AnyWish = Stop | Veto | Rename | Merge | AddFeature | AskAbout | ChangeAbout | ChangeBudget
+AnyWish = Stop | Veto | AddFeature | AskAbout | ChangeBudget
 _WISHES: TypeAdapter[AnyWish] = TypeAdapter(Annotated[AnyWish, Field(discriminator="action")])
 _LINES: TypeAdapter[AnyWish | HeededMark | SettledMark] = TypeAdapter(
     Annotated[AnyWish | HeededMark | SettledMark, Field(discriminator="action")]
 )
 WISHES: dict[str, type[AnyWish]] = {
-    str(one.model_fields["action"].default): one
-    for one in (Stop, Veto, Rename, Merge, AddFeature, AskAbout, ChangeAbout, ChangeBudget)
+    str(wish.model_fields["action"].default): wish for wish in (Stop, Veto, AddFeature, AskAbout, ChangeBudget)
 }
 
 

@@ -1,21 +1,15 @@
 """What a discovery will cost: it is rehearsed by the code that asks, with made-up answers."""
 
 from flows.discover.price.forecast import (
-    AGREE,
-    LOW_DETAIL,
-    PROVIDER_BATCH,
-    PricedPlan,
     RunForecast,
-    about_usd,
     forecast_discovery,
-    plans_of,
     price_of,
     what_is_kept,
 )
-from flows.discover.price.predicted import AskedShares, label_cells, predicted_range
 from flows.discover.price.rehearsal import (
     FOUND,
     SAMPLE,
+    AskedShares,
     Measuring,
     PriceRange,
     RandomQuestions,
@@ -24,36 +18,9 @@ from flows.discover.price.rehearsal import (
     forecast_of,
     is_known,
     is_paid,
+    label_cells,
     made_up_feature,
+    predicted_range,
     price_range,
     unanswered_by,
 )
-
-__all__ = [
-    "AGREE",
-    "FOUND",
-    "LOW_DETAIL",
-    "PROVIDER_BATCH",
-    "SAMPLE",
-    "AskedShares",
-    "Measuring",
-    "PriceRange",
-    "PricedPlan",
-    "RandomQuestions",
-    "RehearsedOracle",
-    "RunForecast",
-    "about_usd",
-    "draw",
-    "forecast_discovery",
-    "forecast_of",
-    "is_known",
-    "is_paid",
-    "label_cells",
-    "made_up_feature",
-    "plans_of",
-    "predicted_range",
-    "price_of",
-    "price_range",
-    "unanswered_by",
-    "what_is_kept",
-]

@@ -1,4 +1,6 @@
-"""Rehearse a run with made-up answers, by the code that asks, to learn what it costs. Nothing is sent to any server."""
+"""Rehearse a run with made-up answers, by the code that asks, to learn what it costs. Nothing is sent to any server.
+
+Of a run that predicts labels a part is asked in full, and of the rest what cannot be predicted."""
 
 from __future__ import annotations
 
@@ -8,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discovery import Comparison, Kind, Labels
+from discovery.statistics import Promise
 from models import (
     NOTHING_MEASURED,
     Answer,
@@ -23,6 +27,7 @@ from models import (
     NamedFeature,
     Oracle,
     OracleIdentity,
+    Panel,
     ProbesServer,
     Question,
     QuestionKeys,
@@ -33,11 +38,14 @@ from models import (
     reserved_at_once,
 )
 from models.people import MixedCrowd
+from models.predicted import asked_in_full, groups_of
 from sources import Example
 
 if TYPE_CHECKING:
     from store import Store
 
+LEFT_TO_ASK = 0.2  # of what is neither learned from nor sampled: as if the middle one of the cuts passed
+AT_ONCE = 8_192  # labels
 REHEARSALS = 3  # of a discovery
 SAMPLE = 120  # examples that are rehearsed, of those that are compared and of the others
 FOUND, FEWEST_FOUND = 0.85, 0.6  # of the features asked for that are found and new: likely, and at least
@@ -141,7 +149,7 @@ class RehearsedOracle:
         asked = list(questions)
         unknown = self.unanswered(asked)
         for kind in dict.fromkeys(map(type, unknown)):
-            part = [one for one in unknown if type(one) is kind]
+            part = [question for question in unknown if type(question) is kind]
             weight = self.weight(part[0].example) if type(part[0]) is Label else 1.0
             doubtful = 1.0 if self.worst else DOUBTFUL
             taken = forecast_of(self.oracle, part, self.measured, doubtful=doubtful)
@@ -225,9 +233,10 @@ def price_range(
     drawn, (worst, most_features) = [rehearsed(0)], rehearsed(0, worst=True)
     if most_features:
         drawn += [rehearsed(seed) for seed in range(1, REHEARSALS)]
-    likely = sum((one.total for one, _ in drawn), NOTHING).times(1 / len(drawn))
+    likely = sum((rehearsal.total for rehearsal, _ in drawn), NOTHING).times(1 / len(drawn))
     calls, features = (
-        round(sum(column) / len(drawn)) for column in zip(*((one.calls, n) for one, n in drawn), strict=True)
+        round(sum(column) / len(drawn))
+        for column in zip(*((rehearsal.calls, n) for rehearsal, n in drawn), strict=True)
     )
     unsure = UNSURE_MEASURED if measured.answers else UNSURE
     fewest, all_found = (FEWEST_FOUND / FOUND, 1 / FOUND) if features or most_features else (1.0, 1.0)
@@ -247,16 +256,16 @@ def draw(examples: Sequence[Example], most: int) -> list[Example]:
 
 def is_paid(oracle: Oracle, examples: Sequence[Example]) -> bool:
     """Whether asking about these may cost anything."""
-    some = list(examples[:1])
-    questions: list[Question] = [Compare(Kind.TAG, tuple(some))]
-    questions += [Label(Feature("name"), example) for example in some]
+    first = list(examples[:1])
+    questions: list[Question] = [Compare(Kind.TAG, tuple(first))]
+    questions += [Label(Feature("name"), example) for example in first]
     return forecast_of(oracle, questions, Measuring(()), doubtful=1.0).most > 0
 
 
 def is_known(oracle: Oracle) -> bool:
     """Whether the identity is known without a request to a server; if so, it is connected."""
     members = oracle.members if isinstance(oracle, MixedCrowd) else [oracle]
-    known = all(one.is_probed() for one in members if isinstance(one, ProbesServer))
+    known = all(member.is_probed() for member in members if isinstance(member, ProbesServer))
     if known:
         connect(oracle)
     return known
@@ -274,3 +283,88 @@ def unanswered_by(oracle: Oracle, store: Store) -> Callable[[list[Question]], li
         return [question for key, question in by_key.items() if key not in kept]
 
     return unanswered
+
+
+@dataclass(frozen=True)
+class AskedShares:
+    """How much of a pool is asked."""
+
+    examples: int  # that are asked in full: to learn from, and to certify
+    of: int
+    left: tuple[float, ...]  # of each feature, which share of its labels of the other examples is asked
+    is_measured: bool = False  # by an earlier run
+
+    @classmethod
+    def expected(cls, pool: int, features: int, promise: Promise, *, known: int = 0) -> AskedShares:
+        """`known` are examples of the pool that are labelled already."""
+        return cls(asked_in_full(pool, promise, known=known), pool - known, (LEFT_TO_ASK,) * features)
+
+    @classmethod
+    def as_before(cls, pool: int, promise: Promise, left: tuple[float, ...], *, kept: bool) -> AskedShares:
+        """By what an earlier run asked; `kept` says that its classifiers are there."""
+        return cls(asked_in_full(pool, promise, kept=kept), pool, left, is_measured=True)
+
+    @property
+    def saves(self) -> bool:
+        return self.examples < self.of
+
+    def words(self, agree: float) -> str:
+        if not self.saves:
+            return f"{self.of:,} examples are too few to predict any: all are asked"
+        share = sum(self.left) / max(len(self.left), 1)
+        source = "as in the run before" if self.is_measured else "assumed"
+        return (
+            f"{self.examples:,} of {self.of:,} examples are asked, and {share:.0%} of what is left ({source}); the "
+            f"other labels are predicted, certified to agree on {agree:.0%}; at most if nothing can be certified"
+        )
+
+    def cells(self, examples: Sequence[Example], features: int) -> NDArray[np.bool_]:
+        """Those that are asked of a sample of the pool: of pictures whole rows, of texts any."""
+        n, rng = len(examples), np.random.default_rng(0)
+        full, whole_rows = round(n * self.examples / self.of), examples[0].image is not None
+        cells = np.zeros((n, features), np.bool_)
+        cells[:full] = True
+        for feature in range(features):
+            left = max(self.left) if whole_rows else self.left[feature]
+            cells[full : full + round((n - full) * left), feature] = True
+            if not whole_rows:
+                cells[full:, feature] = rng.permutation(cells[full:, feature])
+        return cells
+
+
+def label_cells(
+    rehearsal: Oracle,
+    examples: Sequence[Example],
+    features: Sequence[Feature],
+    votes: int,
+    cells: NDArray[np.bool_],
+) -> None:
+    for rows, columns in groups_of(cells, AT_ONCE // votes, examples):
+        panel = Panel(rehearsal, [examples[row] for row in rows], votes)
+        panel.label([features[column] for column in columns])
+
+
+def predicted_range(
+    full: PriceRange,
+    rehearse: Callable[[RehearsedOracle, AskedShares], None],
+    shares: AskedShares,
+    oracle: Oracle,
+    measured: Measuring,
+    **terms: Any,
+) -> PriceRange:
+    """`full` is the price of asking everything, which it costs at most. Where the share is assumed, the range goes from
+    nothing that is left to ask to all of it."""
+    if not shares.saves:
+        return full
+
+    def rehearsed(asked: AskedShares) -> RehearsedOracle:
+        rehearsal = RehearsedOracle(oracle, measured, **terms)
+        rehearse(rehearsal, asked)
+        return rehearsal
+
+    likely = rehearsed(shares)
+    least = likely if shares.is_measured else rehearsed(replace(shares, left=(0.0,) * len(shares.left)))
+    of_all = 1 / max(full.likely.cost, 1)
+    low = round(full.low * least.total.cost * of_all)
+    high = round(full.high * likely.total.cost * of_all) if shares.is_measured else full.high
+    return replace(full, likely=likely.total, low=low, high=high, calls=round(likely.calls))

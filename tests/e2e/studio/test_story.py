@@ -186,15 +186,12 @@ class Story:
         hands.click(page.get_by_role("button", name="Start it"))
 
     def steer(self) -> None:
-        """Once three features are there: veto one, rename one, add one, ask about three examples."""
+        """Once three features are there: veto one, add one, ask about three examples."""
         page, hands = self.page, self.hands
         names = page.locator("#list > li:not(.gone) h3")
         expect(names.nth(2)).to_be_visible()
-        second, first = (texts_of(names)[place] for place in (0, 2))
+        first = texts_of(names)[2]
         hands.click(page.get_by_role("button", name=f"Veto {first}", exact=True))
-        card = page.locator("#list > li").filter(has=page.get_by_role("heading", name=second, exact=True))
-        hands.write(card.get_by_label("rename to"), "as I call it")
-        hands.click(card.get_by_role("button", name="Rename"))
         own = next(word for word in reversed(WORDS) if not any(word in one for one in texts_of(names)))
         hands.click(page.get_by_text("Add a feature of your own"))
         hands.write(page.locator("#own").get_by_label("name"), own)
@@ -212,10 +209,9 @@ class Story:
         expect(page.locator("#pick .outcome")).to_contain_text("entered")
         self.let(3)
         expect(page.get_by_text(f"vetoes {first}", exact=True)).to_be_visible()
-        expect(page.get_by_role("heading", name="as I call it")).to_be_visible()
         expect(page.get_by_text("asks about e000004, e000005, e000006")).to_be_visible()
         expect(page.locator("#list > li").filter(has_text="given by Olga")).to_have_count(1)
-        self.features = {"vetoed": first, "renamed": second, "own": own}
+        self.features = {"vetoed": first, "own": own}
 
     def stop_and_go_on(self, queries: int) -> None:
         page, hands = self.page, self.hands
@@ -239,14 +235,14 @@ class Story:
             hands.correct(page.locator(".cell").nth(number))
             expect(page.locator(".cell.corrected")).to_have_count(number + 1)
         hands.click(page.locator("nav a[href^='/runs/']").first)
-        names = [name for name in texts_of(page.locator("li.feature h3")) if name != "as I call it"]
+        names = texts_of(page.locator("li.feature h3"))
         one, other = [name for name in names[-3:] if name != self.features["own"]][-2:]
         self.features |= {"into": one, "merged": other}
         for name in (one, other):
             hands.tick(page.get_by_label(f"merge {name}", exact=True))
         hands.click(page.get_by_role("button", name="Merge"))
         hands.click(page.get_by_role("button", name="Do it"))
-        expect(page.locator("li.feature")).to_have_count(len(names))
+        expect(page.locator("li.feature")).to_have_count(len(names) - 1)
         kept = {}
         for name in ("wide-parquet", "features"):
             hands.choose(page.get_by_label("Export as"), name)
@@ -271,13 +267,12 @@ def texts_of(wanted: Locator) -> list[str]:
 def check_export(features: dict[str, str], kept: dict[str, Path], run: Run) -> None:
     """The file has all of it, with who."""
     wide = pd.read_parquet(kept["wide-parquet"])
-    assert {"as I call it", features["own"], features["into"]} <= set(wide.columns)
-    assert not {features["vetoed"], features["renamed"], features["merged"]} & set(wide.columns)
+    assert {features["own"], features["into"]} <= set(wide.columns)
+    assert not {features["vetoed"], features["merged"]} & set(wide.columns)
     marked = [column for column in wide.columns if column.endswith("(corrected by)")]
     assert sum(int((wide[column] == "Olga").sum()) for column in marked) == 5
     table = pd.read_csv(kept["features"], keep_default_na=False).set_index("name")
     assert table.loc[features["own"], "given_by"] == "Olga"
-    assert f"renamed from “{features['renamed']}” by Olga" in str(table.loc["as I call it", "changes"])
     assert f"merged with “{features['merged']}” by Olga" in str(table.loc[features["into"], "changes"])
     asked = [one for one in run.findings.comparisons if one.examples == ("e000004", "e000005", "e000006")]
     assert len(asked) == 1

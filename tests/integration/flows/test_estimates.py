@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from benchmarks.estimates import Case, cases, outcome_of
 from flows.__main__ import main
 from flows.discover.preparation import prepare
-from flows.discover.price import forecast_discovery, plans_of, what_is_kept
+from flows.discover.price import forecast_discovery, what_is_kept
 from flows.discover.settings import DiscoverSettings
 from models.oracle import Feature, Label, Measured
 from models.prices import parse_price
@@ -70,7 +69,7 @@ def test_a_crowd_with_a_server_that_was_never_probed_is_forecast_without_a_reque
     server: FakeOpenAI, tmp_path: Path, crowd: dict[str, object]
 ) -> None:
     (tmp_path / "truth.csv").write_text("id,cat\n" + "".join(f"t{row},{row % 2}\n" for row in range(12)))
-    expected = forecast_discovery(prepare(settings_for(server, tmp_path, **crowd)), plans_of)
+    expected = forecast_discovery(prepare(settings_for(server, tmp_path, **crowd)))
     assert server.requests == []
     assert 0 < expected.left < expected.most_left
     if "people" in crowd:  # half of the labels, or those in doubt, at 5 cents each
@@ -146,25 +145,6 @@ def test_answers_about_pictures_of_another_detail_say_nothing_of_their_price(tmp
     assert whole.measured > 0
     assert less.measured == 0
     assert less.likely.cost == before[1] < before[0] / 2
-
-
-def test_plans_for_pictures_tell_what_low_detail_and_provider_batches_save(
-    server: FakeOpenAI, tmp_path: Path, capsys: Printed
-) -> None:
-    faces = settings_for(server, tmp_path, dataset="datasets/faces", elicit_on=20, batch=1)
-    given = ["enrich", "datasets/faces", "--features", "hat: A hat.", "--store", str(tmp_path / "store.sqlite")]
-    command = [*given, "--oracle", faces.oracle, "--out", str(tmp_path / "table")]
-    discovery = forecast_discovery(prepare(faces), plans_of).to_json()
-    assert main(["estimate", *command, "--json"]) == 0
-    for found in (discovery, json.loads(capsys.readouterr().out)):
-        prices = {plan["name"]: plan["usd_about"] / found["usd_about"] for plan in found["plans"]}
-        assert prices["pictures at low detail"] == pytest.approx(1 / 3, abs=0.05)  # 2,833 of 8,500 tokens
-        assert prices["by provider batch"] < 0.6
-    chosen = faces.model_copy(update={"oracle": f"{faces.oracle}&detail=high"})
-    texts = settings_for(server, tmp_path)
-    patches = faces.model_copy(update={"oracle": faces.oracle.replace("gpt-4o-mini", "gpt-4.1-mini")})
-    for other in (chosen, texts, patches):
-        assert "pictures at low detail" not in [plan.name for plan in plans_of(prepare(other))]
 
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o", "gpt-4.1-mini", "o1", "openai/gpt-4o-mini", "other"])

@@ -11,7 +11,7 @@ import pytest
 from flows.__main__ import main
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import Prepared, prepare
-from flows.discover.price import forecast_discovery, plans_of
+from flows.discover.price import forecast_discovery
 from flows.discover.settings import DiscoverSettings
 from flows.enrich.forecast import forecast_enrichment
 from flows.enrich.settings import EnrichSettings
@@ -41,13 +41,10 @@ def test_an_enrichment_is_forecast_by_an_assumption_and_the_next_one_by_what_was
     world: TellingWorld, capsys: Printed
 ) -> None:
     asked = estimated(world, capsys)
-    assert asked["plans"] == []  # too few to be predicted at 95 %
     first = estimated(world, capsys, "--agree", "0.9")
     assert "20% of what is left (assumed)" in first["assumed"]
     assert first["usd_low"] < first["usd_about"] < asked["usd_about"] == pytest.approx(3 * ROWS / 1000)
     assert first["usd"] == asked["usd"] >= asked["usd_about"]
-    (in_full,) = first["plans"]
-    assert (in_full["name"], in_full["usd_about"]) == ("asked in full", asked["usd_about"])
     booked = night(world, agree=0.9)
     assert first["usd_low"] <= booked["cost_usd"] <= first["usd"]
     assert booked["saved"]["predicted_usd"] == pytest.approx(booked["predicted_labels"] / 1000)
@@ -74,16 +71,14 @@ def prepared(world: TellingWorld, **more: Any) -> Prepared:
     return prepare(DiscoverSettings.model_validate(given | places | more))
 
 
-def test_a_discovery_lists_the_plan_that_predicts_and_tells_what_it_saved(
+def test_a_discovery_that_predicts_costs_what_was_forecast_and_tells_what_it_saved(
     tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     world = TellingWorld(tmp_path / "world", 1_000)
-    as_asked = forecast_discovery(prepared(world, label_rest=True), plans_of)
-    (plan,) = (one for one in as_asked.plans if one.name.startswith("predicted"))
-    assert plan.options == "--elicit-on 60 --agree 0.95"
-    assert plan.price.likely.cost < as_asked.price.likely.cost <= plan.price.most == as_asked.price.most
+    as_asked = forecast_discovery(prepared(world, label_rest=True))
     expected = forecast_discovery(prepared(world, agree=0.9))
+    assert expected.price.likely.cost < as_asked.price.likely.cost <= expected.price.most == as_asked.price.most
     assert expected.calls == as_asked.calls
     outcome = run_discovery(prepared(world, agree=0.9), run_id="run")
     assert expected.price.low < outcome.recorded.cost <= expected.price.most
@@ -94,8 +89,3 @@ def test_a_discovery_lists_the_plan_that_predicts_and_tells_what_it_saved(
     assert main(["costs", "--store", str(world.folder / "store.sqlite")]) == 0
     sentence = f"{saved['predicted_labels']:,} labels were predicted: asked, they would have cost about"
     assert sentence in " ".join(capsys.readouterr().out.split())
-
-
-def test_too_few_examples_have_no_plan_that_predicts(tmp_path: Path) -> None:
-    small = prepared(TellingWorld(tmp_path / "world", 200), label_rest=True)
-    assert not [plan for plan in plans_of(small) if plan.name.startswith("predicted")]

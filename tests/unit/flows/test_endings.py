@@ -15,7 +15,6 @@ from models import AnswersPending, AnswersUnusable, BudgetExhausted, OracleLost,
 from reports.enrichment import ContractViolated
 from reports.run import RunError, TableBusy
 from sources import DatasetError, DatasetMissing
-from sources.find import find_rows
 from store import StoreUnavailable
 from tasks.run_log import without_tracebacks
 
@@ -67,12 +66,6 @@ def test_each_error_has_its_ending(error: Exception, name: str) -> None:
 def test_a_line_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
     assert "secret" not in line_of(ServerAway("the server says: sk-very-secret-0123456789\nis\x1b[31m wrong"))
-
-
-def test_a_folder_that_is_gone_or_empty_is_missing(tmp_path: Path) -> None:
-    for place in (tmp_path / "gone", tmp_path):
-        with pytest.raises(DatasetMissing):
-            find_rows(str(place))
 
 
 def test_only_a_defect_is_logged_with_its_traceback() -> None:

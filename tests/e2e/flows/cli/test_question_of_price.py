@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,12 +79,19 @@ def test_who_says_yes_gets_the_highest_price_as_a_budget(typed: bytes, monkeypat
         monkeypatch.setattr(sys, "stdin", stdin)
         monkeypatch.setattr(sys, "stderr", stderr)
         os.write(ours, typed)
-        terms = (None, Paying(), terminal_display(), "openai:gpt-4o-mini")
+        agreed = partial(
+            agreed_budget,
+            lambda: expected,
+            budget=None,
+            paying=Paying(),
+            display=terminal_display(),
+            oracles=["openai:gpt-4o-mini"],
+        )
         if typed == b"\n":
             with pytest.raises(UsageError, match="nothing was asked or spent"):
-                agreed_budget(lambda: expected, *terms)
+                agreed()
         else:
-            assert agreed_budget(lambda: expected, *terms) == Decimal(2)
+            assert agreed() == Decimal(2)
         monkeypatch.undo()
     os.close(theirs)
     shown = read_until(ours, b"no such words")

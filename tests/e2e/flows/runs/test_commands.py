@@ -233,23 +233,6 @@ def test_a_change_is_shown_first_and_done_only_when_sure(folder: Path, capsys: p
     assert after[first].isna().sum() == 0
 
 
-def test_answers_for_a_change_are_paid_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The split asks of all that had it; after an undo the same split finds its answers in the store."""
-    run = Run(folder)
-    whole = str(run.features["name"][0])
-    truth = pd.read_csv(ROOT / "datasets" / "zoo" / "truth.csv").columns[1:]
-    parts = [name for name in truth if name not in set(run.features["name"])][:2]  # what the crowd knows about
-    arguments = ["features", str(folder), "split", whole, *parts, "--json"]
-    uncertain = int((run.labels[whole] != 0).fillna(True).sum())
-    paid = json.loads(said(capsys, *arguments, "--yes"))
-    assert set(paid["asked"].values()) == {uncertain}
-    first = Run(folder).labels
-    said(capsys, "features", str(folder), "undo")
-    again = json.loads(said(capsys, *arguments, "--yes"))
-    assert again["usd"] < paid["usd"]
-    pd.testing.assert_frame_equal(Run(folder).labels, first)
-
-
 def test_a_budget_that_is_too_small_changes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = str(Run(folder).features["name"][3])
     arguments = ["features", str(folder), "define", name, "as the table says", "--yes", "--budget", "0.005"]

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from flows.enrich import update as enrichment
-from flows.enrich.batches import Batch, BatchLabels, Labeller
+from flows.enrich.batches import Batch, BatchLabels, Labeller, Submit
 from flows.enrich.flow import enrich_with
-from flows.enrich.pool import Submit
 from flows.enrich.settings import EnrichSettings
 from store import Store
 from tests.support.growing_worlds import World

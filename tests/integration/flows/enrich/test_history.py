@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from flows.enrich import flow, outcome
+from flows.enrich import flow
+from flows.enrich import summary as written_summary
 from reports.enrichment import CorrectedCell
 from tests.support.growing_worlds import World, night, table
 from tests.support.telling_worlds import TellingWorld
@@ -169,7 +169,7 @@ def test_a_run_that_is_killed_before_its_history_is_written_is_made_up_for(
     night(world, "one")
     world.add(4)
     with monkeypatch.context() as patch:
-        patch.setattr(outcome, "write_history", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(written_summary, "write_history", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             night(world, "two")
     assert len(table(world)) == 34
@@ -179,15 +179,3 @@ def test_a_run_that_is_killed_before_its_history_is_written_is_made_up_for(
     labels = provenance(world)
     assert labels[labels["version"] == 2]["run"].isna().all()
     assert sorted(set(labels[labels["version"] == 2]["id"])) == [f"e{number:06}" for number in range(30, 34)]
-
-
-def test_a_table_from_before_there_was_a_history_gets_one(world: World) -> None:
-    night(world)
-    for name in ("history", "provenance"):
-        shutil.rmtree(world.folder / "out" / name)
-    (world.folder / "out" / "enrich.json").unlink()
-    night(world)
-    assert_same(world)
-    labels = provenance(world)
-    assert len(labels) == 90
-    assert labels["run"].isna().all()

@@ -85,7 +85,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_sample_classifier_and_certif
             yield answer
 
     monkeypatch.setattr(Recorded, "ask", dies)
-    monkeypatch.setattr("flows.enrich.pool.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("flows.enrich.batches.MAX_ATTEMPTS", 1)
     for more in (550, asked - 20, 10**9):
         with pytest.raises(RuntimeError, match="killed"):
             night(world, run_id="the-run", **terms)

@@ -13,7 +13,7 @@ from flows.cli.store_check import check
 from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from flows.discover.settings import DiscoverSettings
-from flows.enrich import outcome
+from flows.enrich import summary as written_summary
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
 from flows.enrich.summary import EnrichSummary
@@ -87,7 +87,7 @@ def test_a_run_that_is_resumed_does_not_ask_again_what_it_found_unusable_itself(
 ) -> None:
     server.abilities.forbidden = "number 3:"
     with monkeypatch.context() as patch:
-        patch.setattr(outcome, "write_table", _interrupted)
+        patch.setattr(written_summary, "write_table", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             night(enriching)
     asked = len(server.requests)

@@ -13,9 +13,7 @@ from botocore.stub import ANY, Stubber
 
 from discovery.questions import Kind
 from flows.errors import UsageError
-from flows.reviewing.mturk.collect import collect
-from flows.reviewing.mturk.publish import Plan, claim_keys, plan_tasks, post_planned, publish
-from flows.reviewing.mturk.terms import PRODUCTION, HitTerms
+from flows.reviewing.mturk import PRODUCTION, HitTerms, Plan, claim_keys, collect, plan_tasks, post_planned, publish
 from models.oracle import AnswersPending, Compare, Feature, Label, Question
 from models.people.human import HumanOracle
 from models.recorded import Recorded

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
 from botocore.stub import Stubber
 
 from flows.errors import UsageError
-from flows.reviewing.mturk.collect import collect
-from flows.reviewing.mturk.publish import BudgetRefusal, post_planned, publish
+from flows.reviewing import mturk
+from flows.reviewing.mturk import BudgetRefusal, collect, post_planned, publish
 from store import Store
 from store.review.leases import LeaseTerms
 from tests.integration.flows.reviewing.test_mturk import (
@@ -29,7 +28,6 @@ from tests.integration.store.test_machine import an_owner_that_is_dead
 from tests.support.store_steps import claim
 
 __all__ = ["turk"]
-publishing = import_module("flows.reviewing.mturk.publish")  # its package has a function of that name
 Turk = tuple[Any, Stubber]
 
 
@@ -45,13 +43,13 @@ def killed_when(store: Store, patch: pytest.MonkeyPatch, at: str, turk: Turk) ->
 
     places: dict[str, tuple[object, str]] = {
         "plan": (type(store.queue.mturk), "plan"),
-        "post": (publishing, "post_planned"),
-        "create": (publishing, "_create"),
+        "post": (mturk, "post_planned"),
+        "create": (mturk, "_create"),
     }
     if at == "create":
         turk[1].add_response("list_hits", {"HITs": []}, {"MaxResults": 100})
     with patch.context() as during:
-        during.setattr(publishing, "new_owner", an_owner_that_is_dead)
+        during.setattr(mturk, "new_owner", an_owner_that_is_dead)
         during.setattr(*places[at], dies)
         during.setattr(type(store.claims), "release", lambda *_about: None)
         with pytest.raises(Killed):

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from flows.enrich.flow import enrich_with
-from flows.enrich.forecast import forecast_enrichment
 from flows.enrich.settings import EnrichSettings
 from flows.errors import UsageError
 from flows.runs import CurationRequest, attributes, curate, export
@@ -159,31 +158,13 @@ def test_exports_report_and_enrichment_carry_the_values(world: ValuedWorld, tmp_
     settings = {"dataset": str(world.folder / "texts.csv"), "features": str(run.folder), "oracle": "simulated"}
     summary = enrich_with(EnrichSettings(**settings, out=str(table), store=str(tmp_path / "enrich.sqlite")))
     values = pd.read_parquet(table / "attributes.parquet").set_index("id")
-    assert (values["hair colour"].astype(object) == after.attributes["hair colour"].astype(object)).mean() >= ENOUGH
-    assert summary.asked_values > 0
+    given = values["hair colour"].dropna().astype(object)
+    assert 0 < len(given) < len(values), "what labels leave open is empty"
+    assert (given == after.attributes["hair colour"].astype(object)[given.index]).mean() >= ENOUGH
+    assert summary.paid_calls == len(values) * len(summary.features), "no value is asked"
     again = enrich_with(EnrichSettings(**settings, out=str(table), store=str(tmp_path / "enrich.sqlite")))
-    assert (again.asked_values, again.paid_calls) == (0, 0)
+    assert again.paid_calls == 0
     pd.testing.assert_frame_equal(pd.read_parquet(table / "attributes.parquet").set_index("id"), values)
-
-
-def test_an_enrichment_prices_its_values_before_it_asks(tmp_path: Path) -> None:
-    run = ValuedWorld(tmp_path / "world", n=120).run(oracle="simulated?flip=0.06")
-    other = ValuedWorld(tmp_path / "other", n=200, seed=1)
-    chosen = {"dataset": other.write(), "oracle": "simulated?flip=0.06&price=0.001", "out": str(tmp_path / "table")}
-    settings = EnrichSettings(**chosen, features=str(run.folder), store=str(tmp_path / "enrich.sqlite"))
-    without = forecast_enrichment(settings)
-    attributes(run, confirmed=True)
-    expected = forecast_enrichment(settings)
-    assert without.price.likely.cost < expected.price.likely.cost
-    with Store.open(str(tmp_path / "enrich.sqlite")) as store:
-        assert store.answers.count() == 0, "nothing is asked"
-    summary = enrich_with(settings)
-    assert summary.asked_values > 0
-    assert summary.cost_usd * 1e6 == pytest.approx(expected.price.likely.cost, rel=0.25)
-    asked = summary.cost_usd * 1e6 - without.price.likely.cost
-    assert asked == pytest.approx(expected.price.likely.cost - without.price.likely.cost, rel=0.6)
-    assert summary.cost_usd * 1e6 <= expected.price.most
-    assert forecast_enrichment(settings).price.most == 0, "all that it lacks is kept"
 
 
 def test_a_renamed_feature_stays_its_value_and_a_dropped_one_leaves_it(world: ValuedWorld) -> None:

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from flows.errors import UsageError
-from flows.reviewing import server_log
+from flows.reviewing import page as review_page
 from tests.support.review_site import free_port, wait_for_page
 
 ROOT = Path(__file__).parents[4]
@@ -167,8 +167,8 @@ def test_a_page_that_may_open_too_few_files_says_so() -> None:
 
 def test_the_log_takes_a_few_lines_of_a_kind_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("flows.reviewing.server_log.time.monotonic", lambda: now[0])
-    few = server_log.FewOfAKind()
+    monkeypatch.setattr("flows.reviewing.page.time.monotonic", lambda: now[0])
+    few = review_page.FewOfAKind()
 
     def logged(message: str, *arguments: object, error: BaseException | None = None) -> str | None:
         raised = (type(error), error, None) if error else None

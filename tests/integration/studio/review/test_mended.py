@@ -14,8 +14,7 @@ from PIL import Image
 
 from discovery.questions import Kind
 from flows.__main__ import main
-from flows.reviewing.attention_checks import add_checks
-from flows.reviewing.page import UNTOUCHED_SECONDS, PageSettings, is_running, serve, withdraw
+from flows.reviewing.page import UNTOUCHED_SECONDS, PageSettings, add_checks, is_running, serve, withdraw
 from models.oracle import Compare, Exemplar, Feature, Label
 from models.people.human import HumanOracle, HumanTerms, check_of
 from sources.dataset import Example

@@ -11,11 +11,8 @@ from flows.discover.live.wishes import WISHES, ChangeBudget, WishProblem, read_l
 WHOLE: dict[str, dict[str, Any]] = {
     "stop": {},
     "veto": {"name": "beard"},
-    "rename": {"name": "beard", "to": "whiskers"},
-    "merge": {"names": ["beard", "whiskers"]},
     "add": {"name": "beard", "definition": "Hair on the chin."},
     "ask": {"examples": ["a", "b", "c"]},
-    "about": {"text": "drawn faces"},
     "budget": {"usd": "2.50"},
 }
 
@@ -39,16 +36,11 @@ def test_every_wish_is_written_as_it_was_read() -> None:
         (wish("veto", name=" \u202e\x00 "), "name", "name: it is empty"),
         (wish("add", name="x" * 201), "name", "name: it has 201 characters: shorten it to 200"),
         (wish("add", definition="x" * 501), "definition", "shorten it to 500"),
-        (wish("about", text="x" * 4001), "text", "shorten it to 4000"),
-        (wish("about", text=""), "text", "it is empty"),
         (wish("ask", examples=["a", "b"]), "examples", "choose three different examples: 2 were given"),
         (wish("ask", examples=["a", "b", "b"]), "examples", "one was given twice"),
-        (wish("merge", names=["a"]), "names", "choose two features or more"),
-        (wish("merge", names=["a", "a"]), "names", "choose two features or more"),
         (wish("budget", usd="much"), "usd", "'much' is not a sum in USD"),
         (wish("budget", usd="0"), "usd", "more than 0 USD"),
         (wish("budget", usd="-1"), "usd", "more than 0 USD"),
-        (wish("rename", to=None), "to", "to: input should be a valid string"),
         (wish("stop", by=7), "by", "by: input should be a valid string"),
     ],
 )

@@ -24,27 +24,16 @@ from tests.support.growing_worlds import World
 from tests.support.people import TruthfulPerson
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
-WATCHED_REST = "flows.discover.live.watched_rest.LOOK_SECONDS"
+WATCHED_REST = "flows.discover.live.steering.LOOK_SECONDS"
 
 IDS = [f"e{number:06}" for number in range(24)]
 WISHES = some.one_of(
     some.builds(lambda name: {"action": "veto", "name": name}, some.sampled_from(TRAITS)),
-    some.builds(
-        lambda name, to: {"action": "rename", "name": name, "to": to},
-        some.sampled_from(TRAITS),
-        some.sampled_from(["x", "y", "loud"]),
-    ),
-    some.builds(
-        lambda names, into: {"action": "merge", "names": names, "into": into},
-        some.lists(some.sampled_from(TRAITS), min_size=2, max_size=3, unique=True),
-        some.sampled_from(["", "z"]),
-    ),
     some.builds(lambda name: {"action": "add", "name": name}, some.sampled_from([*TRAITS, "sweet"])),
     some.builds(
         lambda ids: {"action": "ask", "examples": ids},
         some.lists(some.sampled_from(IDS), min_size=3, max_size=3, unique=True),
     ),
-    some.just({"action": "about", "text": "what it says"}),
     some.just({"action": "budget", "usd": "9"}),
 )
 KINDS: list[dict[str, Any]] = [
@@ -107,8 +96,7 @@ def test_a_run_that_is_killed_among_wishes_of_all_kinds_is_the_same_again() -> N
     wishes: dict[int, dict[str, Any]] = {
         1: {"action": "add", "name": "wet"},
         2: {"action": "ask", "examples": IDS[:3]},
-        3: {"action": "merge", "names": ["red", "round"], "into": "z"},
-        4: {"action": "about", "text": "what it says"},
+        3: {"action": "veto", "name": "red"},
         5: {"action": "veto", "name": "heavy"},
         6: {"action": "budget", "usd": "9"},
     }
@@ -149,7 +137,6 @@ def test_a_run_that_is_steered_while_the_rest_is_labelled_is_the_same_again(
     monkeypatch.setattr(WATCHED_REST, 0)
     wishes: dict[int, dict[str, Any]] = {
         3: {"action": "veto", "name": TRAITS[0]},
-        5: {"action": "rename", "name": TRAITS[1], "to": "x"},
         7: {"action": "add", "name": "wet"},
         9: {"action": "budget", "usd": "0.3"},
     }
@@ -213,14 +200,10 @@ def test_what_was_steered_is_exported_with_who_and_when(tmp_path: Path) -> None:
     world = World(tmp_path / "world", 24, TRAITS)
     chosen = settings(world)
     folder = Path(str(chosen.out))
-    first = str(discovered(settings(world, out=str(tmp_path / "runs" / "before"))).features["name"][0])
-    own = next(one for one in TRAITS if one not in Run(tmp_path / "runs" / "before").features["name"].tolist()[:4])
-    todo = {2: wishing(folder, action="rename", name=first, to="mine"), 3: wishing(folder, action="add", name=own)}
-    run = discovered(chosen, todo)
+    before = discovered(settings(world, out=str(tmp_path / "runs" / "before"))).features["name"].tolist()
+    own = next(trait for trait in TRAITS if trait not in before[:4])
+    run = discovered(chosen, {3: wishing(folder, action="add", name=own)})
     export_run(run, ["features", "card"], load_dataset(world.spec))
     table = pd.read_csv(folder / "export" / "features.csv", keep_default_na=False).set_index("name")
     assert table.loc[own, "given_by"] == "Ann"
-    assert str(table.loc["mine", "changes"]).startswith(f"renamed from “{first}” by Ann, 20")
-    card = (folder / "export" / "README.md").read_text()
-    assert f"Ann adds {own}" in card
-    assert "by Ann" in card
+    assert f"Ann adds {own}" in (folder / "export" / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Features that people add and merge, questions that they ask, words and budgets that they change while it runs."""
+"""Features that people add, questions that they ask and budgets that they change while it runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from discovery import UNKNOWN
 from reports.curation.events import read_events
 from reports.curation.log import read_log
-from reports.finished_run import Run
 from tests.support.growing_worlds import World, night
 from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
 
@@ -106,46 +104,6 @@ def test_a_question_that_comes_too_late_waits_until_the_run_goes_on(world: World
     assert [list(one.examples) for one in longer.findings.comparisons][3] == ids
 
 
-def test_two_features_are_merged_and_what_they_contradict_each_other_in_is_asked(world: World) -> None:
-    chosen = settings(world, oracle="simulated:salience?price=0.001&flip=0.1", votes=3)
-    first, second = (str(name) for name in discovered(chosen).features["name"][:2])
-    other = settings(world, oracle=chosen.oracle, votes=3, out=str(world.folder.parent / "runs" / "two"))
-    wish = wishing(out_of(other), action="merge", names=[first, second], into=first)
-    run = discovered(other, {4: wish})
-    assert second not in run.features["name"].tolist()
-    [entry] = read_log(out_of(other))
-    assert (entry.action, entry.by, entry.arguments["into"]) == ("merge", "Ann", first)
-    as_found = run.found_labels
-    contradicting = int((as_found[first] != as_found[second]).sum())
-    assert contradicting
-    assert len(entry.asked[first]) == contradicting
-    [merged] = [one for one in run.findings.found if one.name == first]
-    # a name that stays has its definition widened, which the simulated crowd labels by its name
-    assert not (merged.labels == UNKNOWN).any()
-    assert merged.changes == (f"merged with “{second}” by Ann, {entry.at[:16]}",)
-    assert entry.cost_usd > 0
-    found = run.found_features.set_index("name")
-    assert found.loc[second, "twin"] == f"same as {first}"
-
-
-def test_a_merge_under_a_new_name_is_not_named_again(world: World) -> None:
-    chosen, seen = settings(world), list[Any]()
-    first, second = first_names(world)[:2]
-    wish = wishing(out_of(chosen), action="merge", names=[second, first], into="both of it")
-    run = discovered(chosen, {4: wish}, seen)
-    assert "both of it" in run.features["name"].tolist()
-    assert not {first, second} & set(run.features["name"])
-    assert "both of it" in seen[-1].known
-
-
-def test_what_it_is_about_changes_for_the_questions_to_come(world: World) -> None:
-    chosen, seen = settings(world), list[Any]()
-    run = discovered(chosen, {3: wishing(out_of(chosen), action="about", text="letters of complaint")}, seen)
-    assert [one.about for one in seen] == ["", "", "", *["letters of complaint"] * 3]
-    rows = [one.words for one in run.summary.steered]
-    assert rows == ["says what it is about: letters of complaint"]
-
-
 def test_a_budget_is_raised_and_lowered_while_it_runs(world: World) -> None:
     kept = {"budget": "0.06"}
     poor = discovered(settings(world, **kept))
@@ -183,9 +141,7 @@ def test_what_was_wanted_while_it_lay_dead_comes_after_all_that_was_paid(world: 
     [
         ({"action": "veto", "name": "nobody knows"}, "there is no feature nobody knows any more"),
         ({"action": "ask", "examples": ["e000001", "e000002", "elsewhere"]}, "elsewhere is not among the examples"),
-        ({"action": "rename", "name": "FIRST", "to": "SECOND"}, "there is a feature SECOND already"),
         ({"action": "add", "name": "FIRST"}, "there is a feature FIRST already"),
-        ({"action": "merge", "names": ["FIRST", "nobody knows"]}, "there is no feature nobody knows any more"),
     ],
 )
 def test_a_wish_that_has_become_impossible_is_reported_and_changes_nothing(
@@ -195,8 +151,8 @@ def test_a_wish_that_has_become_impossible_is_reported_and_changes_nothing(
 
     def put(value: Any) -> Any:
         if isinstance(value, list):
-            return [put(one) for one in value]
-        return value.replace("FIRST", names[0]).replace("SECOND", names[1])
+            return [put(each) for each in value]
+        return value.replace("FIRST", names[0])
 
     entered = {key: put(value) for key, value in wish.items()}
     run = discovered(chosen, {4: wishing(out_of(chosen), **entered)})
@@ -204,15 +160,6 @@ def test_a_wish_that_has_become_impossible_is_reported_and_changes_nothing(
     [entry] = run.summary.steered
     assert put(why) in entry.in_vain
     assert read_log(out_of(chosen)) == []
-
-
-def test_renamed_features_are_known_by_both_names(world: World) -> None:
-    chosen, seen = settings(world), list[Any]()
-    first = first_names(world)[0]
-    discovered(chosen, {2: wishing(out_of(chosen), action="rename", name=first, to="as I call it")}, seen)
-    assert "as I call it" in seen[-1].known
-    assert first not in seen[-1].known
-    assert Run(out_of(chosen)).features["name"][0] == "as I call it"
 
 
 def test_another_run_in_the_same_folder_is_not_steered_by_the_wishes_of_the_one_it_replaces(world: World) -> None:

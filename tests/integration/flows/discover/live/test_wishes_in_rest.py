@@ -25,7 +25,7 @@ UNSEEN = 2 * (UNCOMMITTED + 2) * WIDTH
 
 @pytest.fixture(autouse=True)
 def _looks_at_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flows.discover.live.watched_rest.LOOK_SECONDS", 0)
+    monkeypatch.setattr("flows.discover.live.steering.LOOK_SECONDS", 0)
     monkeypatch.setattr("models.people.simulated.AT_ONCE", WIDTH)
 
 
@@ -81,20 +81,19 @@ def test_a_budget_is_lowered_and_raised_while_the_rest_is_labelled(world: World)
     assert run.summary.cost_usd > 0.4
 
 
-def test_names_are_changed_when_the_rest_is_labelled_and_what_asks_more_waits(world: World) -> None:
+def test_a_veto_is_applied_when_the_rest_is_labelled_and_what_asks_more_waits(world: World) -> None:
     chosen = of(world)
     folder = Path(str(chosen.out))
     names = [str(name) for name in discovered(of(world, out=str(folder.parent / "before"))).features["name"]]
     wishes = {
         3: wishing(folder, action="veto", name=names[0]),
-        4: wishing(folder, action="rename", name=names[1], to="mine"),
         5: wishing(folder, action="ask", examples=[*world.texts][:3]),
     }
     run = discovered(chosen, in_rest=lambda number: wishes.get(number, lambda: None)())
-    assert [str(name) for name in run.features["name"]] == ["mine", *names[2:]]
-    assert [one.words for one in run.summary.steered] == [f"vetoes {names[0]}", f"renames {names[1]} to mine"]
+    assert [str(name) for name in run.features["name"]] == names[1:]
+    assert [one.words for one in run.summary.steered] == [f"vetoes {names[0]}"]
     marks = [json.loads(line) for line in (folder / "steer.jsonl").read_text().splitlines()]
-    assert [one["event"] for one in marks if one["action"] == "heeded" and one.get("in_rest")] == [2, 0, 1]
+    assert [one["event"] for one in marks if one["action"] == "heeded" and one.get("in_rest")] == [1, 0]
     longer = discovered(chosen.model_copy(update={"queries": 8}))
     assert any("asks about" in one.words for one in longer.summary.steered), "it was kept for when there are questions"
 

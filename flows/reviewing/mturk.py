@@ -1,0 +1,509 @@
+"""Mechanical Turk. Waiting questions become tasks there: what is about to be posted is written down and reserved first.
+Work that was done is collected: it is approved, paid, booked, and only then are its votes counted."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+from xml.sax.saxutils import escape
+
+from flows.errors import UsageError
+from flows.settings import micro, micro_of
+from models import Money, in_usd
+from store import AnswerRecord, Claimed, Request, Store, new_owner
+from store.review import COLLECTED, PLANNED, POSTED, Hit
+from studio.review import SECRET, TASK, Signer
+
+SCHEMA = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd"
+FRAME_HEIGHT = 900
+FEE, FEE_OF_MANY, MANY, LEAST_FEE = Decimal("0.2"), Decimal("0.4"), 10, Decimal("0.01")
+APPROVAL_RATE = "000000000000000000L0"  # Amazon's qualification: percentage of assignments approved
+LOCALE = "00000000000000000071"
+
+
+@dataclass(frozen=True)
+class Marketplace:
+    name: str
+    endpoint: str
+    submit: str  # where a worker's browser hands an assignment in
+    pays: bool
+
+
+SANDBOX = Marketplace(
+    "sandbox",
+    "https://mturk-requester-sandbox.us-east-1.amazonaws.com",
+    "https://workersandbox.mturk.com",
+    pays=False,
+)
+PRODUCTION = Marketplace(
+    "production", "https://mturk-requester.us-east-1.amazonaws.com", "https://www.mturk.com", pays=True
+)
+
+
+@dataclass(frozen=True)
+class HitTerms:
+    reward: Decimal  # USD per assignment, which is one page of questions
+    cap: Decimal  # USD that all of it may cost
+    market: Marketplace = SANDBOX
+    assignments: int | None = None  # people per task (default: as many as votes are missing)
+    lifetime_hours: float = 72.0
+    duration_minutes: float = 30.0
+    approved_percent: int | None = 95
+    locale: str | None = None
+    qualifications: tuple[str, ...] = ()  # types of your own that a worker must have
+    title: str = "Look at examples and say what they have"
+    description: str = "Mark the examples that have a feature, or name what two of three share."
+    keywords: str = "images, labelling, categorisation"
+
+    def __post_init__(self) -> None:
+        if self.reward <= 0 or self.reward != round(self.reward, 2):
+            raise UsageError(f"--reward {self.reward}: give whole cents per task, at least 0.01")
+        if self.cap <= 0:
+            raise UsageError(f"--cap {self.cap}: give the USD that all tasks together may cost")
+        if self.assignments is not None and not 1 <= self.assignments <= 100:
+            raise UsageError(f"--assignments {self.assignments}: from 1 to 100 people can be asked")
+        if not 1 / 120 <= self.lifetime_hours <= 24 * 365 or not 0.5 <= self.duration_minutes <= 60 * 24 * 365:
+            raise UsageError("--lifetime-hours and --duration-minutes must be from 30 seconds to one year")
+        if self.approved_percent is not None and not 0 <= self.approved_percent <= 100:
+            raise UsageError(f"--approved-percent {self.approved_percent} is not from 0 to 100")
+
+    def bound(self, assignments: int) -> Money:
+        """The most that one assignment of a task with so many can cost, Amazon's fee included; 0 in the sandbox."""
+        fee = max(self.reward * (FEE_OF_MANY if assignments >= MANY else FEE), LEAST_FEE)
+        return micro(self.reward + fee) if self.market.pays else 0
+
+    def request(self, token: str, address: str, assignments: int) -> dict[str, Any]:
+        """The arguments of CreateHIT. The token makes a repetition harmless for a day, and is found by listing."""
+        return {
+            "MaxAssignments": assignments,
+            "LifetimeInSeconds": round(3600 * self.lifetime_hours),
+            "AssignmentDurationInSeconds": round(60 * self.duration_minutes),
+            "Reward": f"{self.reward:.2f}",
+            "Title": self.title,
+            "Description": self.description,
+            "Keywords": self.keywords,
+            "Question": external_question(address),
+            "RequesterAnnotation": token,
+            "QualificationRequirements": self._requirements(),
+            "UniqueRequestToken": token,
+        }
+
+    def _requirements(self) -> list[dict[str, Any]]:
+        wanted: list[dict[str, Any]] = []
+        if self.approved_percent is not None and self.market.pays:  # workers of the sandbox have no history
+            wanted.append(
+                {
+                    "QualificationTypeId": APPROVAL_RATE,
+                    "Comparator": "GreaterThanOrEqualTo",
+                    "IntegerValues": [self.approved_percent],
+                }
+            )
+        if self.locale:
+            place = {"Country": self.locale.upper()}
+            wanted.append({"QualificationTypeId": LOCALE, "Comparator": "EqualTo", "LocaleValues": [place]})
+        own = [{"QualificationTypeId": name, "Comparator": "Exists"} for name in self.qualifications]
+        return [{**requirement, "ActionsGuarded": "DiscoverPreviewAndAccept"} for requirement in [*wanted, *own]]
+
+
+def external_question(address: str) -> str:
+    where = f"<ExternalURL>{escape(address)}</ExternalURL><FrameHeight>{FRAME_HEIGHT}</FrameHeight>"
+    return f'<ExternalQuestion xmlns="{SCHEMA}">{where}</ExternalQuestion>'
+
+
+OWNER = "mturk"  # of what is posted. Not a process: tasks outlive the one that posted them
+POSTING_SECONDS = 900.0  # outlasts the requests of a task
+DAY = 86_400.0
+ALREADY_THERE = "HITAlreadyExists"
+
+
+class TurkClient(Protocol):
+    """The part of boto3's client that is used."""
+
+    def create_hit(self, **request: Any) -> dict[str, Any]: ...
+    def get_hit(self, **request: Any) -> dict[str, Any]: ...
+    def list_hits(self, **request: Any) -> dict[str, Any]: ...
+    def list_assignments_for_hit(self, **request: Any) -> dict[str, Any]: ...
+    def approve_assignment(self, **request: Any) -> dict[str, Any]: ...
+    def send_bonus(self, **request: Any) -> dict[str, Any]: ...
+    def list_bonus_payments(self, **request: Any) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tasks that could be posted, each with its questions and how many people it needs."""
+
+    terms: HitTerms
+    tasks: tuple[tuple[tuple[int, ...], int], ...]
+
+    @property
+    def assignments(self) -> int:
+        return sum(people for _, people in self.tasks)
+
+    @property
+    def cost(self) -> Money:
+        return sum(people * self.terms.bound(people) for _, people in self.tasks)
+
+    def __str__(self) -> str:
+        questions = sum(len(items) for items, _ in self.tasks)
+        price = (
+            f"at most {in_usd(self.cost, 2, at_most=True)}, fees included"
+            if self.terms.market.pays
+            else "nothing is paid"
+        )
+        return (
+            f"{self.terms.market.name}: {questions} questions in {len(self.tasks)} tasks, {self.assignments} "
+            f"assignments at {self.terms.reward:.2f} USD: {price}"
+        )
+
+
+def plan_tasks(store: Store, terms: HitTerms, *, queue: str | None, page_size: int) -> Plan:
+    """Labels of one feature go together, as many as a page holds; a comparison is a task of its own."""
+    together: dict[tuple[str, int], list[int]] = {}
+    for item in store.queue.records.waiting(queue):
+        missing = item["votes"] - item["filled"]
+        if missing > 0 and not item["published"]:
+            together.setdefault((item["page"] or item["digest"], missing), []).append(item["id"])
+    tasks = [
+        (tuple(items[start : start + page_size]), min(terms.assignments or missing, missing))
+        for (_, missing), items in together.items()
+        for start in range(0, len(items), page_size)
+    ]
+    plan = Plan(terms, tuple(tasks))
+    if plan.cost > micro(terms.cap):
+        raise UsageError(f"{plan}, which is more than --cap {terms.cap}: raise it, or ask fewer questions")
+    return plan
+
+
+class BudgetRefusal(UsageError):
+    """A task was not posted, for the budget of its run does not allow it."""
+
+
+def publish(store: Store, client: TurkClient, plan: Plan, address: str) -> int:
+    """Reserve, write down, post; how many tasks were posted. Killed at any point, it is taken up by `post_planned`.
+
+    Until a task is posted this process owns what is reserved for it: once it has died that is free again."""
+    if not address.startswith("https://"):
+        raise UsageError(f"workers cannot reach {address}: serve the page under an https address, given as --base-url")
+    hits = [
+        Hit(uuid.uuid4().hex, "", items, _terms(plan.terms, people, address), _run_for(store, items, plan.terms))
+        for items, people in plan.tasks
+    ]
+    owner = new_owner()
+    try:
+        for hit in hits:
+            _reserve(store, hit, owner)
+        store.queue.mturk.plan(hits)
+    except BaseException:
+        store.claims.release(owner, [key for hit in hits for key in claim_keys(hit)])
+        raise
+    return post_planned(store, client, plan.terms.market.name, owner)
+
+
+def _terms(terms: HitTerms, people: int, address: str) -> dict[str, Any]:
+    return {"market": terms.market.name, "people": people, "bound": terms.bound(people), "address": address} | {
+        "request": terms.request("", "", people)
+    }
+
+
+def _run_for(store: Store, items: Sequence[int], terms: HitTerms) -> str:
+    """The run that waits for the questions: its books show what they cost, and its budget holds."""
+    run_id = store.queue.waits.run_of(items)
+    if run_id is None:
+        run_id = f"mturk {items[0]}"
+        store.runs.begin(
+            run_id, run_id, name="mturk", flow="review", dataset="", oracle=f"mturk:{terms.market.name}", settings={}
+        )
+    return run_id
+
+
+def claim_keys(hit: Hit) -> list[str]:
+    """One claim per assignment: what it may cost is reserved until it is paid, or the task expires."""
+    return [f"mturk/{hit.token}/{number}" for number in range(hit.terms["people"])]
+
+
+def _reserve(store: Store, hit: Hit, owner: str) -> None:
+    """What is reserved already stays so. Raises BudgetRefusal."""
+    run = _run_of(store, hit)
+    claimed = _claim(store, hit, run["scope"], owner, POSTING_SECONDS, _budget_of(run))
+    if claimed.refused:
+        store.claims.release(owner, claimed.granted)
+        raise BudgetRefusal(
+            f"the budget of {run['settings']['budget']} USD of run {run['name']} does not allow it: raise --budget "
+            "and run it"
+        )
+
+
+def _run_of(store: Store, hit: Hit) -> dict[str, Any]:
+    return next(row for row in store.runs.overview() if row["run_id"] == hit.run_id)
+
+
+def _budget_of(run: dict[str, Any]) -> Money | None:
+    budget = run["settings"].get("budget")
+    return None if budget is None else micro_of(budget)
+
+
+def _claim(store: Store, hit: Hit, scope: str, owner: str, lease: float, budget: Money | None) -> Claimed:
+    market, bound = hit.terms["market"], hit.terms["bound"]
+    requests = [Request(key, bound, f"mturk:{market}", "assignment") for key in claim_keys(hit)]
+    return store.claims.claim(hit.run_id, scope, requests, owner=owner, lease_seconds=lease, budget=budget)
+
+
+def post_planned(store: Store, client: TurkClient, market: str, owner: str = "") -> int:
+    """Post what was written down for this market and not yet posted; how many. What is found among those that are there
+    is not sent again: a token protects against doubles for a day only. What a budget does not allow any more goes back
+    to the page; then BudgetRefusal is raised once all others are posted."""
+    planned = [hit for hit in store.queue.mturk.hits() if hit.state == PLANNED and hit.terms["market"] == market]
+    there = _listed(client) if planned else {}
+    owner, refused, posted = owner or new_owner(), list[BudgetRefusal](), 0
+    for hit in planned:
+        found = there.get(hit.token)
+        try:
+            found = found or _post(store, client, hit, owner)
+        except BudgetRefusal as refusal:
+            refused.append(refusal)
+            store.queue.mturk.set_state(hit.token, COLLECTED)
+            continue
+        _keep_reserved(store, hit, owner)
+        store.queue.mturk.set_state(hit.token, POSTED, found)
+        posted += 1
+    if refused:
+        raise refused[0]
+    return posted
+
+
+def _post(store: Store, client: TurkClient, hit: Hit, owner: str) -> str:
+    """Noted as a batch is: after a kill it stays spent until it is known whether the task is there."""
+    signer, keys = Signer(store.queue.people.secret(SECRET)), claim_keys(hit)
+    _reserve(store, hit, owner)
+    store.claims.note_batch(owner, keys, f"mturk {hit.token}")
+    try:
+        return _create(client, hit, f"{hit.terms['address']}/task/{signer.sign(hit.token, TASK)}")
+    except NotPosted:
+        store.claims.note_batch(owner, keys, None)
+        raise
+    finally:  # if it is not known to be not posted, it stays spent
+        store.claims.release(owner, keys)
+
+
+def _keep_reserved(store: Store, hit: Hit, owner: str) -> None:
+    """Of a task that is there, as long as assignments may come: it outlives every process."""
+    keys = claim_keys(hit)
+    store.claims.release(owner, keys)
+    _claim(store, hit, _run_of(store, hit)["scope"], OWNER, hit.terms["request"]["LifetimeInSeconds"] + 60 * DAY, None)
+    store.claims.mark_sent(OWNER, keys)
+    store.claims.note_batch(OWNER, keys, None)
+
+
+def _create(client: TurkClient, hit: Hit, address: str) -> str:
+    token = {"RequesterAnnotation": hit.token, "UniqueRequestToken": hit.token}
+    request = {**hit.terms["request"], **token, "Question": external_question(address)}
+    try:
+        return str(client.create_hit(**request)["HIT"]["HITId"])
+    except Exception as error:
+        if ALREADY_THERE not in str(error):
+            raise (NotPosted if _is_refusal(error) else UsageError)(str(explained(error))) from None
+    found = _listed(client).get(hit.token)
+    if found is None:
+        raise UsageError(
+            "Mechanical Turk says that the task is there, but does not list it: run the same command again"
+        )
+    return found
+
+
+def _listed(client: TurkClient) -> dict[str, str]:
+    """All tasks of the account by the token that was written on them."""
+    found: dict[str, str] = {}
+    more: dict[str, Any] = {}
+    while True:
+        page = _call(client.list_hits, MaxResults=100, **more)
+        found |= {hit["RequesterAnnotation"]: hit["HITId"] for hit in page["HITs"] if hit.get("RequesterAnnotation")}
+        if not page.get("NextToken"):
+            return found
+        more = {"NextToken": page["NextToken"]}
+
+
+class NotPosted(UsageError):
+    """The task is certainly not there."""
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether Amazon has refused the request, or it was never sent. After a time-out the task may be there."""
+    from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
+
+    if not isinstance(error, ClientError):
+        return isinstance(error, NoCredentialsError | ParamValidationError)
+    code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"].get("HTTPStatusCode", 500)
+    passing = any(word in code for word in ("Timeout", "Throttl", "ServiceFault"))
+    return 400 <= status < 500 and status not in (408, 429) and not passing
+
+
+def explained(error: Exception) -> UsageError:
+    """Amazon's error, in one line with a remedy."""
+    text = " ".join(str(error).split())
+    return UsageError(f"Mechanical Turk: {text}: what was planned is kept; correct it and run the same command again")
+
+
+SUBMITTED, APPROVED, REJECTED = "Submitted", "Approved", "Rejected"
+BONUS_FEE = Decimal("1.2")
+
+
+@dataclass
+class Collected:
+    approved: int = 0
+    paid: int = 0  # micro-dollars
+    votes: int = 0
+    bonuses: int = 0
+    waiting: int = 0  # tasks that people may still take
+    empty: list[str] | None = None  # assignments submitted without an answer: to be judged by a person
+    refused: str = ""  # why a task that was planned is not posted
+
+    def lines(self) -> list[str]:
+        lines = [
+            f"{self.approved} assignments approved, {self.votes} votes counted, {in_usd(self.paid, 2)} paid"
+            + (f", {self.bonuses} bonuses" if self.bonuses else "")
+            + f"; {self.waiting} tasks still open"
+        ]
+        lines += [f"a planned task was given up, its questions are on the page: {self.refused}"] * bool(self.refused)
+        return lines + [
+            f"assignment {name} came without answers: judge it on Amazon's page" for name in self.empty or ()
+        ]
+
+
+def collect(store: Store, client: TurkClient, market: str, *, bonus: Decimal | None = None) -> Collected:
+    """Approve and book what was submitted, count its votes, and release what was not taken.
+
+    Idempotent, also after a crash: what was approved is found as approved, and what was booked is not booked twice."""
+    result = Collected(empty=[])
+    try:
+        post_planned(store, client, market)
+    except BudgetRefusal as refusal:
+        result.refused = str(refusal)
+    for hit in store.queue.mturk.hits():
+        if hit.state == "posted" and hit.terms["market"] == market:
+            _collect_hit(store, client, hit, result, bonus)
+    return result
+
+
+def _collect_hit(store: Store, client: TurkClient, hit: Hit, result: Collected, bonus: Decimal | None) -> None:
+    booked = _booked(store, hit)
+    open_ones = 0
+    for assignment in _assignments(client, hit):
+        name, status = assignment["AssignmentId"], assignment["AssignmentStatus"]
+        worker = f"mturk {assignment['WorkerId']}"
+        if status == REJECTED:
+            store.queue.mturk.refuse(hit.token, name)
+            continue
+        if status == SUBMITTED and not store.queue.mturk.submitted(hit.token, name, worker):
+            open_ones += 1
+            result.empty = [*(result.empty or []), name]
+            continue
+        if status == SUBMITTED:
+            _call(client.approve_assignment, AssignmentId=name, OverrideRejection=False)
+            result.approved += 1
+        if name not in booked:
+            free = sorted(set(claim_keys(hit)) - set(booked.values()))
+            _record(store, hit, free[0], assignment, hit.terms["bound"])
+            booked = _booked(store, hit)
+            result.paid += hit.terms["bound"]
+        if bonus is not None:
+            result.bonuses += _pay_bonus(store, client, hit, assignment, bonus)
+        paid = hit.terms["bound"] + _bonus_paid(store, name)
+        result.votes += store.queue.mturk.confirm(hit.token, name, worker, paid)
+    task = _call(client.get_hit, HITId=hit.hit_id)["HIT"]
+    left = task["NumberOfAssignmentsAvailable"] + task["NumberOfAssignmentsPending"] + open_ones
+    if left:
+        result.waiting += 1
+        return
+    store.claims.release(OWNER, set(claim_keys(hit)) - set(booked.values()))
+    store.queue.mturk.set_state(hit.token, "collected")
+
+
+def _assignments(client: TurkClient, hit: Hit) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    more: dict[str, Any] = {}
+    while True:
+        page = _call(
+            client.list_assignments_for_hit,
+            HITId=hit.hit_id,
+            AssignmentStatuses=[SUBMITTED, APPROVED, REJECTED],
+            MaxResults=100,
+            **more,
+        )
+        found += page["Assignments"]
+        if not page.get("NextToken"):
+            return found
+        more = {"NextToken": page["NextToken"]}
+
+
+def _booked(store: Store, hit: Hit) -> dict[str, str]:
+    """Assignments that are in the books, with the claim under which they are."""
+    kept = store.answers.lookup(claim_keys(hit))
+    return {answer["assignment"]: key for key, answer in kept.items()}
+
+
+def _record(store: Store, hit: Hit, key: str, assignment: dict[str, Any], cost: int) -> None:
+    market = hit.terms["market"]
+    paid = {"assignment": assignment["AssignmentId"], "worker": assignment["WorkerId"], "hit": hit.hit_id, "paid": cost}
+    record = AnswerRecord(
+        key=key,
+        fence=store.claims.last_fence(key),
+        oracle=f"mturk:{market}",
+        kind="assignment",
+        question={"questions": list(hit.items)},
+        answer=paid,
+        cost=cost,
+        requests=1,
+        identity={"kind": "mturk", "model": market},
+    )
+    store.answers.record(hit.run_id, [record])
+
+
+def _bonus_key(assignment: str) -> str:
+    return f"mturk/bonus/{assignment}"
+
+
+def _bonus_paid(store: Store, assignment: str) -> int:
+    kept = store.answers.lookup([_bonus_key(assignment)])
+    return sum(int(answer.get("paid", 0)) for answer in kept.values())
+
+
+def _pay_bonus(store: Store, client: TurkClient, hit: Hit, assignment: dict[str, Any], bonus: Decimal) -> int:
+    """One bonus per assignment, however often it is asked for: reserved first, sent with a token, and looked for among
+    those that were paid when it is not certain whether it was."""
+    name = assignment["AssignmentId"]
+    key = _bonus_key(name)
+    if store.answers.lookup([key]):
+        return 0
+    cost = micro(bonus * BONUS_FEE) if hit.terms["market"] == "production" else 0
+    run = _run_of(store, hit)
+    asked = [Request(key, cost, f"mturk:{hit.terms['market']}", "bonus")]
+    claimed = store.claims.claim(
+        hit.run_id, run["scope"], asked, owner=OWNER, lease_seconds=3600, budget=_budget_of(run)
+    )
+    if claimed.refused:
+        return 0
+    store.claims.mark_sent(OWNER, [key])
+    paid = _call(client.list_bonus_payments, AssignmentId=name, MaxResults=100)["BonusPayments"]
+    if not paid:
+        _call(
+            client.send_bonus,
+            WorkerId=assignment["WorkerId"],
+            BonusAmount=f"{bonus:.2f}",
+            AssignmentId=name,
+            Reason="Thank you for careful answers.",
+            UniqueRequestToken=hashlib.sha256(key.encode()).hexdigest(),
+        )
+    _record(store, hit, key, assignment, cost)
+    return 1
+
+
+def _call(method: Any, **request: Any) -> dict[str, Any]:
+    try:
+        reply: dict[str, Any] = method(**request)
+        return reply
+    except Exception as error:
+        raise explained(error) from None
