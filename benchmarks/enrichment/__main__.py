@@ -25,7 +25,7 @@ from PIL import Image
 from benchmarks.machine import heading
 from flows.enrich.flow import enrich_with
 from flows.enrich.settings import EnrichSettings
-from reports.enrichment import Column, GrowingTable, Meaning, NewVersion, read_table, write_history, write_table
+from reports.enrichment import Cells, Column, GrowingTable, Meaning, NewVersion, read_table, write_history, write_table
 from sources.load import digest_of_text
 
 SEED = 0
@@ -125,7 +125,8 @@ def history(folder: Path, examples: int, features: int) -> dict[str, float]:
     fill_table(folder, examples)
     table = read_table(folder / "out")
     began, used = time.perf_counter(), time.process_time()
-    write_history(folder / "out", table, NewVersion("run"))
+    cells = Cells(np.arange(len(table)), np.arange(len(table.meaning.columns)))
+    write_history(folder / "out", table, NewVersion("run", None, [cells]))
     seconds, processor = time.perf_counter() - began, time.process_time() - used
     kept = sum(path.stat().st_size for path in (folder / "out").glob("*/version=*/*")) / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -27,8 +27,8 @@ from reports.run import RunError, replace_file
 
 
 def complete_history(folder: Path, table: GrowingTable) -> int:
-    """Write what the history lacks of a table that is older than it, or whose last run was killed just before it was
-    written; the version up to which it is complete then."""
+    """Write what the history lacks of a table whose last run was killed just before it was written; the version up to
+    which it is complete then."""
     try:
         written = EnrichSummary.read(folder).history
     except RunError:
@@ -36,8 +36,8 @@ def complete_history(folder: Path, table: GrowingTable) -> int:
     version = table.meaning.version
     if written < version:
         last = np.flatnonzero(table.versions[: len(table)] == version)
-        cells = [Cells(last, np.arange(len(table.meaning.columns)))] if written else None
-        write_history(folder, table, NewVersion(None, cells=cells))
+        cells = Cells(last, np.arange(len(table.meaning.columns)))
+        write_history(folder, table, NewVersion(run=None, rows=None, cells=[cells]))
     return version
 
 

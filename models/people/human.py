@@ -193,8 +193,8 @@ def _stored(example: Example) -> dict[str, str | None]:
     """As the store holds it. The page reads the image later, so its address must be storable."""
     if example.image is not None and holds_secret(example.image):
         raise OracleError(
-            f"the picture {without_secrets(example.image)!r} of example {example.id!r} is behind a secret, and the review page would have "
-            "to keep it: download the pictures and give the folder"
+            f"the picture {without_secrets(example.image)!r} of example {example.id!r} is behind a secret, and the "
+            "review page would have to keep it: download the pictures and give the folder"
         )
     home = {} if example.home is None else {"home": example.home}
     return {"id": example.id, "text": example.text, "image": example.image} | home

@@ -102,7 +102,17 @@ def _difference(
     if n == 0 or m == 0:
         return None
     low, high = newcombe(a, n, b, m)
-    return Difference(order, name, group, other, a / n, b / m, low, high, fisher(a, n, b, m))
+    return Difference(
+        order,
+        name,
+        group=group,
+        other=other,
+        share=a / n,
+        share_other=b / m,
+        low=low,
+        high=high,
+        p=fisher(a, n, b, m),
+    )
 
 
 def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:

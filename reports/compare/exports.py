@@ -10,7 +10,7 @@ from typing import IO, Any
 from discovery import NOBODY, UNKNOWN
 from discovery.statistics import Estimate
 from reports.compare.comparison import OracleComparison
-from reports.compare.summary import ComparisonSummary
+from reports.compare.summary import write_summary
 from reports.run import defuse, replace_file
 from sources import Dataset
 
@@ -30,7 +30,7 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
     _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
     for place in range(len(comparison.study.contenders)):
         _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
-    ComparisonSummary.of(comparison, settings).write(folder)
+    write_summary(comparison, folder, settings)
     page = folder / "compare.html"
     replace_file(page, lambda file: file.write(render_comparison(comparison, dataset)))
     return page

@@ -133,14 +133,14 @@ def _table(comparison: OracleComparison, a: str, b: str) -> dict[str, Any]:
         verdict, style, winning = _replaces(test)
         rows.append(
             FeatureRow(
-                place,
-                name,
-                definition,
-                _cells(pair.each[place], comparison, (a, b), place),
-                verdict,
-                style,
-                winning,
-                counts.get(place, 0),
+                place=place,
+                name=name,
+                definition=definition,
+                cells=_cells(pair.each[place], comparison, (a, b), place),
+                verdict=verdict,
+                verdict_style=style,
+                winning=winning,
+                disagreements=counts.get(place, 0),
             )
         )
     overall = _cells(pair.overall, comparison, (a, b), None)

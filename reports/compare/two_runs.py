@@ -67,4 +67,11 @@ def _paired(a: Found, b: Found, labels_a: Labels, labels_b: Labels, correlation:
     known = (labels_a != UNKNOWN) & (labels_b != UNKNOWN)
     same, complement = int((labels_a == labels_b)[known].sum()), correlation is not None and correlation < 0
     total = int(np.count_nonzero(known))
-    return PairedFeature(a, b, total, total - same if complement else same, complement, correlation is not None)
+    return PairedFeature(
+        a,
+        b,
+        examples=total,
+        agreeing=total - same if complement else same,
+        complement=complement,
+        by_labels=correlation is not None,
+    )

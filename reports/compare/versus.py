@@ -76,13 +76,13 @@ def _versus(study: Study, model: Contender, people: Contender) -> Versus:
     judged, held_back = _judged(study, people.sheet.labels)
     known = [share(int((row == 1).sum()), int((row != UNKNOWN).sum())) for row in people.sheet.labels]
     return Versus(
-        model.name,
-        people.name,
-        together,
-        each,
-        [corrected_share(row, said) for row, said in zip(judged, labels, strict=True)],
-        held_back,
-        known if held_back else [],
+        model=model.name,
+        people=people.name,
+        test=together,
+        test_each=each,
+        shares=[corrected_share(row, said) for row, said in zip(judged, labels, strict=True)],
+        held_back=held_back,
+        known=known if held_back else [],
     )
 
 

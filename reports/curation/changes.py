@@ -109,30 +109,30 @@ def merged_definition(definition: str, others: Sequence[str]) -> str:
 
 def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
     place = place_of(findings, arguments["name"])
-    old, parts = findings.found[place], list(arguments["into"])
-    if len(set(parts)) < 2:
+    old, names = findings.found[place], list(arguments["into"])
+    if len(set(names)) < 2:
         raise RunError(f"split takes two or more new names for {old.name!r}: give them after it")
-    definitions = [*arguments.get("definitions", []), *[""] * len(parts)]
+    definitions = [*arguments.get("definitions", []), *[""] * len(names)]
     asked = (old.labels == 1) | ((old.labels == UNKNOWN) & (old.tally.votes > 0))
     new = [
         (
             replace(
                 old,
-                name=part if part == old.name else _free(findings, part),
+                name=name if name == old.name else _free(findings, name),
                 definition=definition,
                 asked=None,
                 consistent=True,
                 made=f"split from “{old.name}”",
                 certificate=None,
-                origins=tuple((*one, part) for one in old.origins),
+                origins=tuple((*origin, name) for origin in old.origins),
                 labels=old.uncorrected,
                 corrected={},
             ),
             asked,
         )
-        for part, definition in zip(parts, definitions, strict=False)
+        for name, definition in zip(names, definitions, strict=False)
     ]
-    return _asking("split", arguments, findings, {place: new}, [] if old.name in parts else [old.name])
+    return _asking("split", arguments, findings, {place: new}, [] if old.name in names else [old.name])
 
 
 def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
@@ -162,8 +162,8 @@ def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
         for one in joined:
             labels = np.where(labels == UNKNOWN, one.uncorrected, labels)
         made = f"merged with {', '.join(f'“{name}”' for name in others)}"
-        whole = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
-        new[place_of(findings, first)] = [whole]
+        merged = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
+        new[place_of(findings, first)] = [merged]
     kept = {feature.name: _known(feature) for features in new.values() for feature in features}
     return Change("duplicates", {"into": into}, _with(findings, new), kept, [], gone)
 

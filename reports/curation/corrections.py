@@ -95,8 +95,15 @@ def record_corrections(
             raise RunError(f"the run has no example {edit.example!r}: labels.csv lists those there are")
         feature = findings.found[place_of(findings, edit.feature)]
         digest = (digests or {}).get(edit.example, "")
-        one = Correction(at, by, edit.example, feature.name, feature.origins, edit.label, digest)
-        wanted[edit.example, feature.name] = one
+        wanted[edit.example, feature.name] = Correction(
+            at=at,
+            by=by,
+            example=edit.example,
+            feature=feature.name,
+            origins=feature.origins,
+            label=edit.label,
+            digest=digest,
+        )
     made: list[Correction] = []
 
     def check(events: list[Event]) -> list[Event]:
@@ -153,10 +160,15 @@ class CheckedByPeople:
 
 
 def checked_by_people(found: Iterable[Found]) -> CheckedByPeople:
-    all_of_them = [one for feature in found for one in feature.corrected.values()]
-    known = [one for one in all_of_them if one.before != UNKNOWN]
-    same = sum(one.label == one.before for one in known)
-    return CheckedByPeople(len({one.by for one in all_of_them}), len(all_of_them), same, len(known) - same)
+    corrections = [correction for feature in found for correction in feature.corrected.values()]
+    known = [correction for correction in corrections if correction.before != UNKNOWN]
+    same = sum(correction.label == correction.before for correction in known)
+    return CheckedByPeople(
+        people=len({correction.by for correction in corrections}),
+        labels=len(corrections),
+        confirmed=same,
+        turned=len(known) - same,
+    )
 
 
 def _corrected(feature: Found, groups: Iterable[list[tuple[int, Correction]]], rows: Mapping[str, int]) -> Found:

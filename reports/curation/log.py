@@ -127,7 +127,15 @@ def record_change(
     """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown. Raises
     StaleEdit if the log holds more than the `seen` entries that the change was planned on."""
     votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
-    entry = Entry(now(), change.action, change.arguments, votes, cost_usd, values or {}, by)
+    entry = Entry(
+        at=now(),
+        action=change.action,
+        arguments=change.arguments,
+        asked=votes,
+        cost_usd=cost_usd,
+        values=values or {},
+        by=by,
+    )
     _append(run.folder, lambda _: entry, seen)
     return replace(run)
 

@@ -35,15 +35,15 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
 
 def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool = False, start: float = 0.0) -> Markup:
     """Steps over questions or dollars; the axis of values begins at 0. `start` is the value before the first step."""
-    x_max = max((max(one.x, default=0.0) for one in series), default=0.0) or 1.0
-    y_max = max([start, *(value for one in series for value in one.y)]) or 1.0
+    x_max = max((max(line.x, default=0.0) for line in series), default=0.0) or 1.0
+    y_max = max([start, *(value for line in series for value in line.y)]) or 1.0
     y_ticks, x_ticks = nice_ticks(y_max, beyond=True), nice_ticks(x_max)
     y_top = y_ticks[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
         return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_max, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top))
 
-    drawn = [grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
+    drawn = [grid(place, x_ticks, y_ticks, percent), *(steps(place, line, (0.0, start)) for line in series)]
     return framed(title, x_label, drawn)
 
 
@@ -115,13 +115,15 @@ def grid(
     return element("g", *parts)
 
 
-def _steps(place: Place, one: Series, start: float) -> Markup:
-    points, before = [place(0, start)], start
-    for x, y in zip(one.x, one.y, strict=True):
+def steps(place: Place, line: Series, start: tuple[float, float], end: float | None = None) -> Markup:
+    """From `start` on each value holds until the next, and the last one until `end`."""
+    points, before = [place(*start)], start[1]
+    for x, y in zip(line.x, line.y, strict=True):
         points += [place(x, before), place(x, y)]
         before = y
+    points += [] if end is None else [place(end, before)]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return element("path", element("title", one.name), d=path, class_=f"line {one.style}")
+    return element("path", element("title", line.name), d=path, class_=f"line {line.style}")
 
 
 def _number(value: float) -> str:
@@ -145,7 +147,7 @@ def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
         placed.append(element("text", title, x=number * step + LEFT, y=17, class_="caption"))
         placed.append(element("svg", drawing, x=number * step, y=head, width=WIDTH, height=HEIGHT))
     width, height = len(drawings) * step, HEIGHT + head
-    whole = element(
+    picture = element(
         "svg",
         element("style", style),
         element("rect", width=width, height=height, fill="#fff"),
@@ -155,4 +157,4 @@ def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
         width=width,
         height=height,
     )
-    return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(picture.encode()).decode()

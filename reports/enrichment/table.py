@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
-
-if TYPE_CHECKING:
-    pass
 
 PREDICTED = np.dtype([("version", np.int32), ("chance", np.float16)])  # version 0: not predicted
 

@@ -32,7 +32,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         **(header or {}),
     }
     yaml = "\n".join(f"{key}: {json.dumps(value)}" for key, value in head.items())  # JSON is YAML
-    parts = [
+    sections = [
         f"---\n{yaml}\n---",
         f"# {plain(name)} with discovered features",
         f"{plural(len(findings.found), 'feature')} of {plural(len(findings.ids), 'example')}. Each was named by an "
@@ -50,7 +50,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         "## Limits",
         _limits(run, findings),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def _predicted(findings: Findings) -> list[str]:

@@ -86,22 +86,27 @@ class ExportContent:
     @cached_property
     def fingerprint(self) -> str:
         """Of all that the export holds: libraries that cache by names take another export for another data set."""
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         summary = self.run.summary
         features = [[one.name, one.definition] for one in self.findings.found]
-        about = [summary.run_id, summary.dataset.digest, self.findings.ids, features, self.own.to_json(orient="split")]
-        whole.update(json.dumps(about).encode())
-        whole.update(self.findings.matrix.tobytes())
+        identity = [
+            summary.run_id,
+            summary.dataset.digest,
+            self.findings.ids,
+            features,
+            self.own.to_json(orient="split"),
+        ]
+        digest.update(json.dumps(identity).encode())
+        digest.update(self.findings.matrix.tobytes())
         for one in self.findings.found:
             if one.chances is not None:
-                whole.update(one.chances.tobytes())
+                digest.update(one.chances.tobytes())
             if one.corrected:
-                whole.update(
-                    json.dumps([one.name, [[row, *astuple(of)] for row, of in one.corrected.items()]]).encode()
-                )
+                corrections = [[row, *astuple(correction)] for row, correction in one.corrected.items()]
+                digest.update(json.dumps([one.name, corrections]).encode())
         for attribute in self.findings.attributes:
-            whole.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
-        return whole.hexdigest()[:FINGERPRINT_DIGITS]
+            digest.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
+        return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
     @property
     def name(self) -> str:

@@ -24,10 +24,6 @@ ROWS_AT_A_TIME = 100  # row groups small enough to be streamed
 
 def write_imagefolder(content: ExportContent, folder: Path, *, metadata: str) -> Path:
     """`images/` and `metadata.csv` or `metadata.parquet`, never both: the library refuses two tables."""
-    import pyarrow as pa
-
-    from reports.export.croissant import write_croissant
-
     table = wide_table(content)
     pictures = f"images/{content.fingerprint}"
     with replaced_folder(folder) as building:
@@ -45,7 +41,6 @@ def write_imagefolder(content: ExportContent, folder: Path, *, metadata: str) ->
             table.to_parquet(building / "metadata.parquet", index=False)
         files = [f"metadata.{metadata}", f"{pictures}/**"]
         (building / "README.md").write_text(card_of(content, _configuration(content, files)), encoding="utf-8")
-        write_croissant(content, building, f"metadata.{metadata}", pa.Schema.from_pandas(table, preserve_index=False))
     return folder
 
 
@@ -55,8 +50,6 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
     The library decodes images."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from reports.export.croissant import write_croissant
 
     findings = content.findings
     shown = [content.example(name) for name in findings.ids]
@@ -86,7 +79,6 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
                     values[column] = pa.array(chances[name][rows.start : rows.stop], from_pandas=True)
                 writer.write_table(pa.table(values, schema=schema))
         (building / "README.md").write_text(card_of(content, _configuration(content, [split])), encoding="utf-8")
-        write_croissant(content, building, split, schema)
     return folder
 
 

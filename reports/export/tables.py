@@ -50,10 +50,10 @@ def tidy_table(findings: Findings) -> pd.DataFrame:
     """One row per label, unknown ones included, with the votes behind it, and who corrected it if somebody did."""
     import pandas as pd
 
-    parts = [_label_rows(findings.ids, feature) for feature in findings.found]
-    if not parts:
+    tables = [_label_rows(findings.ids, feature) for feature in findings.found]
+    if not tables:
         return pd.DataFrame(columns=[*LABEL_COLUMNS])
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     if any(feature.corrected for feature in findings.found):
         made = findings.corrected_table().drop(columns="label")
         table = table.merge(made, on=["id", "feature"], how="left", validate="one_to_one")

@@ -42,7 +42,7 @@ class RunEntry(ListEntry[RunSummary]):
 
     @property
     def usd(self) -> float:
-        return float(self.summary.total_usd if self.summary.total_usd is not None else self.summary.cost_usd)
+        return float(self.summary.total_usd)
 
     @property
     def state(self) -> str:
