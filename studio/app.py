@@ -12,8 +12,8 @@ from studio.live import LivePages, SteerPages, Watched
 from studio.review import SECRET, Gate, ReviewConfig, Signer, create_app
 from studio.roles import Roles
 from studio.runs import CorrectPages, CostPages, ExportPages, Others, PairPages, ReportPages, RunPages, Shelf
-from studio.start import StartPages
-from studio.tables import TablePages
+from studio.start_pages import StartPages
+from studio.table_pages import TablePages
 from studio.views import StudioTemplates
 
 

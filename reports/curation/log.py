@@ -53,7 +53,10 @@ class Entry:
 
 @dataclass(frozen=True, repr=False)
 class CuratedRun(RunFolder):
-    """A run with the changes of its log and the corrections of its labels applied."""
+    """A run with the changes of its log and the corrections of its labels applied. `unedited` is the same run as it was
+    read before: what was discovered is not read again."""
+
+    unedited: CuratedRun | None = field(default=None, compare=False)
 
     @cached_property
     def features(self) -> pd.DataFrame:
@@ -85,7 +88,7 @@ class CuratedRun(RunFolder):
     @cached_property
     def discovered(self) -> Findings:
         """The features as discovered, before any change or correction."""
-        return read_findings(self)
+        return read_findings(self) if self.unedited is None else self.unedited.discovered
 
     @cached_property
     def corrections(self) -> list[Correction]:

@@ -86,7 +86,15 @@ class BrowsedRuns:
             return before
         same = before is not None and before.dataset is opened.dataset
         own = before.own if before is not None and same else _own_columns(opened.dataset)
-        return self._made(key, opened, opened.run.findings, opened.examples, opened.dataset, own, opened.run)
+        return self._made(
+            key,
+            source=opened,
+            findings=opened.run.findings,
+            examples=opened.examples,
+            dataset=opened.dataset,
+            own=own,
+            run=opened.run,
+        )
 
     def _under_way(self, key: str, settings: dict[str, Any], before: BrowsedRun | None) -> BrowsedRun:
         source = json.dumps(settings, sort_keys=True)
@@ -96,13 +104,22 @@ class BrowsedRuns:
             dataset = load_dataset(str(settings["dataset"]), Columns.of(settings))
         except (DatasetError, KeyError) as error:
             raise RunError(f"the data set of the discovery cannot be read: {error}") from None
-        ids = [one.id for one in dataset.examples]
-        findings = Findings(ids, [], [], {}, np.ones(len(ids), np.bool_))
-        return self._made(key, source, findings, dataset.examples, dataset, _own_columns(dataset), None)
+        ids = [example.id for example in dataset.examples]
+        working = np.ones(len(ids), np.bool_)
+        return self._made(
+            key,
+            source=source,
+            findings=Findings(ids, found=[], comparisons=[], label_costs={}, working=working),
+            examples=dataset.examples,
+            dataset=dataset,
+            own=_own_columns(dataset),
+            run=None,
+        )
 
     def _made(
         self,
         key: str,
+        *,
         source: object,
         findings: Findings,
         examples: Sequence[Example | None],
@@ -110,9 +127,9 @@ class BrowsedRuns:
         own: pd.DataFrame | None,
         run: Run | None,
     ) -> BrowsedRun:
-        texts = [one.text if one else None for one in examples]
+        texts = [example.text if example else None for example in examples]
         columns = browsed_columns(own, findings.attributes, findings.ids)
-        digests = [one.digest if one else "" for one in examples]
+        digests = [example.digest if example else "" for example in examples]
 
         def vectors() -> Vectors | None:
             with self._reading_vectors:
@@ -122,7 +139,16 @@ class BrowsedRuns:
 
         embedded = self._vectors_of(digests[:SAMPLED]) is not None
         catalogue = ExampleCatalogue(findings, texts, columns, vectors if embedded else None)
-        return BrowsedRun(key, source, findings, examples, dataset, own, catalogue, run)
+        return BrowsedRun(
+            key=key,
+            source=source,
+            findings=findings,
+            examples=examples,
+            dataset=dataset,
+            own=own,
+            catalogue=catalogue,
+            run=run,
+        )
 
 
 def _settings(live: LiveRun) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from reports.browse import BrowseChoice, BrowsedColumn
 from reports.run import Found
 from studio.browse.browsed import BrowsedRun
 from studio.review import BrowserPictures, film_kind
+from studio.runs import votes_on
 
 TILE_LETTERS = 2_000
 WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
@@ -88,8 +89,4 @@ def words_on(found: Found, row: int) -> str:
     """Where a label comes from."""
     if (corrected := found.corrected.get(row)) is not None:
         return f"corrected by {corrected.by}"
-    if found.predicted[row]:
-        return f"predicted, {100 * found.probability[row]:.0f}\N{NO-BREAK SPACE}% yes"
-    tally = found.tally
-    counts = ((tally.yes[row], "yes"), (tally.no[row], "no"), (tally.abstained[row], "abstained"))
-    return ", ".join(f"{count} {word}" for count, word in counts if count) or "no votes"
+    return votes_on(found, row)

@@ -13,9 +13,8 @@ from fastapi.responses import RedirectResponse, Response
 from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
 from studio.review.access import NO_LINK, PUBLIC, REVIEWER, Gate, Signer, Visit, Visiting, ended, for_role
 from studio.review.config import ReviewConfig
-from studio.review.files import StaticFiles
 from studio.review.languages import CATALOGUES
-from studio.review.media import BrowserPictures, Digest, Size, picture_of
+from studio.review.media import BrowserPictures, Digest, Size, StaticFiles, picture_of
 from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
 from studio.review.views import (
     Cards,
@@ -202,8 +201,14 @@ class AnswerPages:
         state = outlook.state if outlook.state in (PAUSED, FINISHED) else "waiting"
         found = self._queue.outlooks.found(self._config.terms.queue) if state == FINISHED else []
         why = WAITING.get(outlook.state, "")
-        about = {"state": state, "outlook": outlook.state, "why": why, "by": visiting.invited_by}
-        return {"template": "idle.html", **about, "found": found}
+        return {
+            "template": "idle.html",
+            "state": state,
+            "outlook": outlook.state,
+            "why": why,
+            "by": visiting.invited_by,
+            "found": found,
+        }
 
 
 def _home(note: str = "") -> Response:

@@ -75,7 +75,16 @@ class Cards:
         found = self._examples.get(digest) or {"text": None, "image": None}
         film = film_kind(found["image"]) is not None
         moving = not film and found["image"] is not None and self._is_moving(digest, found)
-        return Card(name, value, digest, found["text"], found["image"] is not None, film, moving, **marks)
+        return Card(
+            name=name,
+            value=value,
+            digest=digest,
+            text=found["text"],
+            pictured=found["image"] is not None,
+            film=film,
+            moving=moving,
+            **marks,
+        )
 
 
 def digests_of(shown: list[LeasedQuestion]) -> list[str]:

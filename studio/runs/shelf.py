@@ -37,8 +37,8 @@ class RunEntry(ListEntry[RunSummary]):
 
     @property
     def oracle(self) -> str:
-        one = self.summary.oracle
-        return without_paths(f"{one.kind}:{one.model}" if one.model else one.kind)
+        oracle = self.summary.oracle
+        return without_paths(f"{oracle.kind}:{oracle.model}" if oracle.model else oracle.kind)
 
     @property
     def usd(self) -> float:
@@ -54,33 +54,29 @@ class RunEntry(ListEntry[RunSummary]):
 
 
 class OpenRun:
-    """A run with its examples, as its files are now."""
+    """A run with its examples, as its files are now. `before` is the same run as it was before an edit: what that has
+    left alone, the data set and what was discovered, is not read again."""
 
-    def __init__(self, key: str, folder: Path) -> None:
-        self.key, self.folder = key, folder
-        self.run = Run(folder)
-        self.signature = signature_of(folder)
+    def __init__(self, key: str, folder: Path, before: OpenRun | None = None) -> None:
+        self.key, self.folder, self.signature = key, folder, signature_of(folder)
+        self._unedited: OpenRun | None = None
+        if before is not None and before.as_discovered == self.as_discovered:
+            self._unedited = before._unedited or before
+        self.run: Run = Run(folder, self._unedited.run if self._unedited else None)
 
     @property
     def as_discovered(self) -> tuple[tuple[int, int], ...]:
         """Of the files that an edit leaves alone."""
         return self.signature[0], self.signature[-1]
 
-    def take_over(self, before: OpenRun) -> None:
-        """What an edit does not change need not be read again."""
-        self.__dict__["dataset"] = before.dataset
-        for name in ("summary", "discovered"):
-            if name in before.run.__dict__:
-                self.run.__dict__[name] = before.run.__dict__[name]
-
     @cached_property
     def dataset(self) -> Dataset | None:
-        return dataset_of(self.run, None)[0]
+        return self._unedited.dataset if self._unedited else dataset_of(self.run, None)[0]
 
     @cached_property
     def examples(self) -> list[Example | None]:
         """In the order of the run's ids; None where the data set does not have it now."""
-        by_id = {one.id: one for one in self.dataset.examples} if self.dataset else {}
+        by_id = {example.id: example for example in self.dataset.examples} if self.dataset else {}
         return [by_id.get(name) for name in self.run.findings.ids]
 
     @cached_property
@@ -124,10 +120,10 @@ class Shelf:
         found = []
         for folder in self.folders(LIVE):
             with suppress(OSError, ValueError, KeyError):
-                one = LiveRun(folder / LIVE)
-                begun = one.begun
+                live = LiveRun(folder / LIVE)
+                begun = live.begun
                 _ = begun["run_id"], begun["name"]
-                found.append((key_of(folder), begun, one.goes_on))
+                found.append((key_of(folder), begun, live.goes_on))
         return found
 
     def folder(self, key: str, *holding: str) -> Path | None:
@@ -150,10 +146,7 @@ class Shelf:
         with self._lock:
             known = self._open.get(key)
             if known is None or known.signature != signature_of(folder):
-                fresh = OpenRun(key, folder)
-                if known is not None and known.as_discovered == fresh.as_discovered:
-                    fresh.take_over(known)
-                self._open[key] = known = fresh
+                self._open[key] = known = OpenRun(key, folder, known)
         return known
 
     def archive(self, key: str, by: str, *, back: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -50,33 +51,32 @@ def spendings(lines: Iterable[Cost], states: Sequence[Mapping[str, Any]], entrie
         at = (line.run_id, oracle)
         known = found.get(at)
         found[at] = PaidRun(
-            float(state.get("started_at", 0.0)),
-            line.run_id,
-            line.name,
-            str(state.get("flow", "")),
-            oracle,
-            (known.usd if known else 0.0) + line.paid / MICRO,
-            (known.unknown_usd if known else 0.0) + line.unknown / MICRO,
-            (known.questions if known else 0) + line.questions,
-            keys.get(line.run_id, ""),
+            at=float(state.get("started_at", 0.0)),
+            run_id=line.run_id,
+            name=line.name,
+            flow=str(state.get("flow", "")),
+            oracle=oracle,
+            usd=(known.usd if known else 0.0) + line.paid / MICRO,
+            unknown_usd=(known.unknown_usd if known else 0.0) + line.unknown / MICRO,
+            questions=(known.questions if known else 0) + line.questions,
+            key=keys.get(line.run_id, ""),
         )
-    for one in entries:
-        if one.summary.run_id not in began:
-            summary, unknown = one.summary, one.summary.unknown_usd or 0.0
-            at_end = seconds_of(summary.finished_at)
-            if at_end is not None:
-                asked = summary.paid_calls + summary.cached_calls
+    for entry in entries:
+        summary = entry.summary
+        if summary.run_id not in began:
+            with suppress(ValueError):  # a time that cannot be read
                 found[summary.run_id, ""] = PaidRun(
-                    at_end, summary.run_id, one.name, "discover", one.oracle, one.usd, unknown, asked, one.key
+                    at=datetime.fromisoformat(summary.finished_at).timestamp(),
+                    run_id=summary.run_id,
+                    name=entry.name,
+                    flow="discover",
+                    oracle=entry.oracle,
+                    usd=entry.usd,
+                    unknown_usd=summary.unknown_usd or 0.0,
+                    questions=summary.paid_calls + summary.cached_calls,
+                    key=entry.key,
                 )
-    return sorted(found.values(), key=lambda one: (one.at, one.run_id))
-
-
-def seconds_of(written: str) -> float | None:
-    try:
-        return datetime.fromisoformat(written).timestamp()
-    except ValueError:
-        return None
+    return sorted(found.values(), key=lambda paid: (paid.at, paid.run_id))
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,13 @@ def chart_of(spent: Sequence[PaidRun], now: float) -> CostChart:
     legend = [(name, style[name], sum(one.usd for one in spent if one.oracle == name)) for name in style]
     if rest := dearest[DRAWN:]:
         legend.append((OTHERS, "rest", sum(one.usd for one in spent if one.oracle in rest)))
+    span = Series("", [spent[0].at, now], [0.0, 0.0], "none")
     return CostChart(
-        total,
-        unknown,
-        legend,
-        steps_over_time("What all runs have cost, growing with time", lines),
-        stems_over_time("What each run has cost", [*stems, Series("", [spent[0].at, now], [0.0, 0.0], "none")]),
+        total=total,
+        unknown=unknown,
+        oracles=legend,
+        growth=steps_over_time("What all runs have cost, growing with time", lines),
+        payments=stems_over_time("What each run has cost", [*stems, span]),
     )
 
 

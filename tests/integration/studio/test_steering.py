@@ -11,7 +11,7 @@ from reports.curation.events import read_events
 from reports.curation.log import read_log
 from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
-from tests.support.steered_runs import TRAITS, Killed, discovered, kill, settings, wishing
+from tests.support.steered_runs import TRAITS, discovered, settings, wishing
 from tests.support.studio_site import StudioSite
 
 
@@ -60,25 +60,6 @@ def test_a_rename_is_in_the_curated_run_by_whoever_wanted_it(world: World) -> No
     again = discovered(chosen)
     assert [one.action for one in read_log(folder)] == ["rename"], "it is done once"
     assert again.features["name"][0] == "as I call it"
-
-
-def test_a_run_that_is_killed_heeds_the_log_at_the_same_question(world: World) -> None:
-    chosen = settings(world, queries=8)
-    folder = Path(str(chosen.out))
-    first = str(discovered(settings(world, out=str(folder.parent / "before"))).features["name"][0])
-    steered = {3: wishing(folder, action="veto", name=first)}
-    with pytest.raises(Killed):
-        discovered(chosen, steered | {6: kill})
-    resumed = discovered(chosen)
-    heeded = [one["queries"] for one in read_events(folder / "steer.jsonl") if one["action"] == "heeded"]
-    assert heeded == [3]
-    other = settings(world, queries=8, out=str(folder.parent / "unbroken"))
-    unbroken = discovered(other, {3: wishing(Path(str(other.out)), action="veto", name=first)})
-    assert resumed.features["name"].tolist() == unbroken.features["name"].tolist()
-    assert [one.examples for one in resumed.findings.comparisons] == [
-        one.examples for one in unbroken.findings.comparisons
-    ]
-    assert unbroken.summary.paid_calls == 0
 
 
 def test_a_log_that_nobody_of_ours_wrote_steers_nothing(world: World) -> None:
