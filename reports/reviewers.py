@@ -138,8 +138,8 @@ def quality_of(
     reviewers = _counted(rows)
     _judge_checks(reviewers, rows, consensus)
     _compare_with_others(reviewers, labels)
-    for one in reviewers.values():
-        one.warnings += _warnings(one, labels, terms or QualityTerms())
+    for reviewer in reviewers.values():
+        reviewer.warnings += _warnings(reviewer, labels, terms or QualityTerms())
     return ReviewerQuality(
         reviewers=sorted(reviewers.values(), key=lambda one: one.name),
         features=_features(labels),
@@ -187,16 +187,16 @@ def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Rec
                 reviewers[by].agreed.append((total - side) * side > 0)
 
 
-def _warnings(one: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[Remark]:
+def _warnings(reviewer: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[Remark]:
     for times, fastest, what in (
-        (one.label_seconds, terms.fastest_label, "labels fast"),
-        (one.comparison_seconds, terms.fastest_comparison, "compares fast"),
+        (reviewer.label_seconds, terms.fastest_label, "labels fast"),
+        (reviewer.comparison_seconds, terms.fastest_comparison, "compares fast"),
     ):
         if len(times) >= terms.fewest_answers and statistics.median(times) < fastest:
             yield Remark(what, {"seconds": round(statistics.median(times), 1)})
-    if len(one.checks) >= terms.fewest_checks and (one.checks_passed or 0.0) < terms.pass_mark:
-        yield Remark("checks", {"passed": sum(one.checks), "checks": len(one.checks)})
-    if same := _always_the_same(one.name, labels, terms):
+    if len(reviewer.checks) >= terms.fewest_checks and (reviewer.checks_passed or 0.0) < terms.pass_mark:
+        yield Remark("checks", {"passed": sum(reviewer.checks), "checks": len(reviewer.checks)})
+    if same := _always_the_same(reviewer.name, labels, terms):
         yield Remark(f"always {same}")
 
 

@@ -143,7 +143,7 @@ def holm(p: list[float]) -> list[float]:
 
 
 def _corrected(differences: list[Difference]) -> list[Difference]:
-    values = holm([one.p for one in differences])
+    values = holm([difference.p for difference in differences])
     corrected = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
     return sorted(corrected, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
 

@@ -57,9 +57,9 @@ def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     return rows
 
 
-def share_or_reason(one: Estimate) -> str:
+def share_or_reason(estimate: Estimate) -> str:
     """A share, or that it is not defined and why."""
-    return f"not defined: {one.reason}" if one.value is None else f"{100 * one.value:.1f} %"
+    return f"not defined: {estimate.reason}" if estimate.value is None else f"{100 * estimate.value:.1f} %"
 
 
 def _verdict(test: Any) -> str:
@@ -111,15 +111,15 @@ def _shares(comparison: OracleComparison) -> Iterator[Row]:
 
 
 def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{one.name} {what}" for one in comparison.study.contenders for what in ("label", "yes", "no")]
+    per_oracle = [f"{oracle.name} {what}" for oracle in comparison.study.contenders for what in ("label", "yes", "no")]
     return ["feature", "example", "truth", *per_oracle]
 
 
 def _disagreements(comparison: OracleComparison) -> Iterator[Row]:
     study = comparison.study
-    for one in comparison.disagreements:
-        cells: list[Any] = [study.names[one.feature], study.ids[one.row], _label(one.truth)]
-        for label, (yes, no, _) in zip(one.labels, one.votes, strict=True):
+    for disagreement in comparison.disagreements:
+        cells: list[Any] = [study.names[disagreement.feature], study.ids[disagreement.row], _label(disagreement.truth)]
+        for label, (yes, no, _) in zip(disagreement.labels, disagreement.votes, strict=True):
             cells += [_label(label), yes, no]
         yield tuple(cells)
 

@@ -114,23 +114,23 @@ def votes_plot(qualities: list[Quality]) -> Markup | str:
     return shares_plot("How often labels are right, by votes", "votes per label", lines) if lines else ""
 
 
-def advice_plot(one: Advice) -> Markup | str:
-    if not one.settings:
+def advice_plot(advice: Advice) -> Markup | str:
+    if not advice.settings:
         return ""
     lines = []
     for kind, style in PLOT_STYLES.items():
-        chosen = [setting for setting in one.settings if setting.kind == kind]
+        chosen = [setting for setting in advice.settings if setting.kind == kind]
         if kind in ("uncertainty", "disagreement"):
             chosen = frontier(chosen)
         points = sorted((1000 * setting.cost, setting.accuracy) for setting in chosen)
         if points:
             lines.append(ShareCurve(KINDS[kind], points, style))
-    return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
+    return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, advice.wanted)
 
 
-def settings_in_words(one: Advice) -> dict[str, Any]:
-    kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in one.settings)]
-    return {"frontier": [(setting, _in_words(setting)) for setting in one.frontier], "kinds": kinds}
+def settings_in_words(advice: Advice) -> dict[str, Any]:
+    kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in advice.settings)]
+    return {"frontier": [(setting, _in_words(setting)) for setting in advice.frontier], "kinds": kinds}
 
 
 def _in_words(setting: Setting) -> str:

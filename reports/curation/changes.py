@@ -35,7 +35,7 @@ class Change:
 
     def explained(self) -> list[str]:
         """Line by line: what is kept, what must be asked again, what goes."""
-        of_them = {one.name: _of_them(one) for one in self.after.found}
+        of_them = {feature.name: _of_them(feature) for feature in self.after.found}
         lines = [
             f"keeps {plural(count, 'label')} of {name!r}{of_them.get(name, '')}" for name, count in self.kept.items()
         ]
@@ -137,7 +137,7 @@ def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
 
 def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Ask what was left out after a look: of the working set, and where other features are labelled too."""
-    others = [one.labels != UNKNOWN for one in findings.found if not one.look]
+    others = [feature.labels != UNKNOWN for feature in findings.found if not feature.look]
     labelled = np.any([findings.working, *others], axis=0)
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {}
     for name in arguments["names"]:
@@ -188,7 +188,9 @@ def _attributes(findings: Findings, arguments: dict[str, Any]) -> Change:
             if value.feature:
                 place_of(findings, value.feature)
     names = {one.name for one in made}
-    after = replace(findings, attributes=(*(one for one in findings.attributes if one.name not in names), *made))
+    after = replace(
+        findings, attributes=(*(attribute for attribute in findings.attributes if attribute.name not in names), *made)
+    )
     return Change("attributes", arguments, after, {}, [], [])
 
 

@@ -108,7 +108,7 @@ def plan_change(run: CuratedRun, action: str, arguments: dict[str, Any]) -> Chan
     change = plan(run.findings, action, arguments)
     after = corrected(change.after, run.corrections)
     rows = {name: row for row, name in enumerate(after.ids)}
-    labels_of = {one.name: one for one in after.found}
+    labels_of = {feature.name: feature for feature in after.found}
     asks = [
         replace(ask, ids=[name for name in ask.ids if rows[name] not in labels_of[ask.feature].corrected])
         for ask in change.asks
@@ -205,7 +205,7 @@ def _applied(findings: Findings, changes: list[Entry], corrections: list[Correct
 
 def _noted(found: list[Found], before: Findings, entry: Entry) -> list[Found]:
     """Those that the change has made something else, with who has made it and when."""
-    same = {id(one) for one in before.found}
+    same = {id(feature) for feature in before.found}
     by = f" by {entry.by}" if entry.by else ""
     return [
         one if id(one) in same else replace(one, changes=(*one.changes, f"{one.made}{by}, {entry.at[:16]}"))

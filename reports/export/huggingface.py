@@ -53,11 +53,11 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
 
     findings = content.findings
     shown = [content.example(name) for name in findings.ids]
-    contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
+    contents = [kind for kind in ("image", "text") if any(getattr(question, kind) is not None for question in shown)]
     own = pa.Table.from_pandas(content.own, preserve_index=False)
     marked = {column: name for name, column in content.probability_columns.items()}
     valued = {content.corrector_columns[one.name]: correctors(one) for one in findings.found if one.corrected}
-    valued |= {content.attribute_columns[one.name]: one.texts() for one in findings.attributes}
+    valued |= {content.attribute_columns[attribute.name]: attribute.texts() for attribute in findings.attributes}
     schema = _schema(contents, own.schema, list(content.columns.values()), list(marked), list(valued))
     chances = {one.name: marked_probability(one) for one in findings.found if one.name in marked.values()}
     split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"
@@ -100,7 +100,7 @@ def _schema(
     fields += [pa.field(name, pa.int8()) for name in features]
     fields += [pa.field(name, pa.float64()) for name in marked]
     fields += [pa.field(name, pa.string()) for name in valued]
-    kinds = {one.name: _kind(one.type) for one in fields}
+    kinds = {field.name: _kind(field.type) for field in fields}
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": kinds}})})
 
 

@@ -41,11 +41,11 @@ class BrowsedRun:
 
     @property
     def pictured(self) -> bool:
-        return any(one is not None and one.image is not None for one in self.examples)
+        return any(example is not None and example.image is not None for example in self.examples)
 
     @property
     def textual(self) -> bool:
-        return any(one is not None and one.text is not None for one in self.examples)
+        return any(example is not None and example.text is not None for example in self.examples)
 
     @property
     def media(self) -> str:

@@ -29,7 +29,7 @@ def about_of(browsed: BrowsedRun) -> dict[str, Any]:
             for one, counts in zip(catalogue.features, everything["features"], strict=True)
         ],
         "any": everything["any"],
-        "columns": [_column(one) for one in catalogue.columns.values()],
+        "columns": [_column(column) for column in catalogue.columns.values()],
         "media": browsed.media,
         "finished": browsed.run is not None,
     }
@@ -48,7 +48,7 @@ def tiles_of(
     """Predicted is what was chosen by a predicted label."""
     catalogue = browsed.catalogue
     chosen = {name for mark, name in choice.features if mark in ("yes", "no")}
-    predicted = [one.by_name["predicted"] for one in catalogue.features if one.name in chosen]
+    predicted = [feature.by_name["predicted"] for feature in catalogue.features if feature.name in chosen]
     return [
         {
             "place": row,
@@ -81,7 +81,7 @@ def example_of(browsed: BrowsedRun, row: int, pictures: BrowserPictures) -> dict
             }
             for found, marks in zip(browsed.findings.found, catalogue.features, strict=True)
         ],
-        "columns": [[one.name, one.text(row)] for one in catalogue.columns.values()],
+        "columns": [[column.name, column.text(row)] for column in catalogue.columns.values()],
     }
 
 

@@ -115,12 +115,12 @@ class AnswerPages:
         cards = Cards(say, examples, self._pictures.is_moving)
         shown = [
             {
-                "card": cards.numbered(place, place, one.question["example"]),
-                "feature": one.question["feature"][0],
-                "answer": one.right,
-                "right": one.said == one.right,
+                "card": cards.numbered(place, place, result.question["example"]),
+                "feature": result.question["feature"][0],
+                "answer": result.right,
+                "right": result.said == result.right,
             }
-            for place, one in enumerate(results)
+            for place, result in enumerate(results)
         ]
         right = sum(one.said == one.right for one in results)
         return self._templates.page("training.html", language=visiting.language, results=shown, right=right)
@@ -137,7 +137,7 @@ class AnswerPages:
         if not is_comparison(visiting.form):
             return self._save_labels(visiting)
         shown = self._queue.leases.unanswered(visiting.who.id, visiting.form.numbers("lease"))
-        compared = [one for one in shown if one.kind != "label"]
+        compared = [leased for leased in shown if leased.kind != "label"]
         return self._save_comparison(visiting, compared[0]) if compared else _home("again")
 
     def _save_labels(self, visiting: Visit) -> Response:

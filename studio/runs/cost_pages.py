@@ -35,5 +35,5 @@ class CostPages:
             spent=spent[::-1][:MOST_LISTED],
             listed=len(spent),
             chart=chart_of(spent, time.time()) if spent else None,
-            most=max((one.usd for one in spent), default=0.0),
+            most=max((paid.usd for paid in spent), default=0.0),
         )

@@ -49,6 +49,6 @@ class Others:
 
     def address_of(self, name: str) -> str | None:
         """Of the latest table or comparison in a folder of that name, as links from elsewhere name it."""
-        tables = (f"/tables/{one.key}" for one in self.tables() if one.name == name)
-        comparisons = (f"/comparisons/{one.key}" for one in self.comparisons() if one.name == name)
+        tables = (f"/tables/{table.key}" for table in self.tables() if table.name == name)
+        comparisons = (f"/comparisons/{comparison.key}" for comparison in self.comparisons() if comparison.name == name)
         return next(tables, next(comparisons, None))

@@ -47,7 +47,7 @@ class RunPages:
     @for_staff
     def runs(self, visiting: Visiting, q: str = "", sort: str = "when", archived: bool = False) -> Response:
         entries = self._shelf.entries()
-        known = {one.summary.run_id for one in entries}
+        known = {entry.summary.run_id for entry in entries}
         states = {one["run_id"]: one for one in self._config.states()[:RECENT_STATES]}
         going = [(key, begun) for key, begun, goes_on in self._shelf.live() if goes_on or begun["run_id"] not in known]
         return self._templates.page(
@@ -64,8 +64,10 @@ class RunPages:
             sorts=list(SORTS),
             archived=archived,
             some_archived=any(one.archived for one in entries),
-            tables=[] if archived else [one for one in self._others.tables() if one.matches(q)],
-            comparisons=[] if archived else [one for one in self._others.comparisons() if one.matches(q)],
+            tables=[] if archived else [table for table in self._others.tables() if table.matches(q)],
+            comparisons=[]
+            if archived
+            else [comparison for comparison in self._others.comparisons() if comparison.matches(q)],
         )
 
     @for_staff
@@ -74,7 +76,7 @@ class RunPages:
         a table or a comparison."""
         if self._shelf.folder(key) is not None:
             return self._run(visiting, key)
-        named = next((one for one in self._shelf.entries() if one.name == key), None)
+        named = next((entry for entry in self._shelf.entries() if entry.name == key), None)
         address = f"/runs/{named.key}" if named else self._others.address_of(key)
         if address is None:
             raise HTTPException(404)

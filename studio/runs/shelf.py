@@ -208,6 +208,6 @@ DOWN_FIRST = {"when", "features", "cost"}
 
 
 def listed(entries: Sequence[RunEntry], words: str, sort: str, *, archived: bool) -> list[RunEntry]:
-    wanted = [one for one in entries if one.archived == archived and one.matches(words)]
+    wanted = [entry for entry in entries if entry.archived == archived and entry.matches(words)]
     sort = sort if sort in SORTS else "when"
     return sorted(wanted, key=SORTS[sort], reverse=sort in DOWN_FIRST)

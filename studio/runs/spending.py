@@ -91,8 +91,8 @@ class CostChart:
 def chart_of(spent: Sequence[PaidRun], now: float) -> CostChart:
     """The dearest oracles have lines of their own; what is unknown is drawn above the total."""
     by_oracle: dict[str, float] = defaultdict(float)
-    for one in spent:
-        by_oracle[one.oracle] += one.usd + one.unknown_usd
+    for paid in spent:
+        by_oracle[paid.oracle] += paid.usd + paid.unknown_usd
     dearest = sorted((name for name, amount in by_oracle.items() if amount), key=lambda name: -by_oracle[name])
     style = {name: f"s{place}" for place, name in enumerate(dearest[:DRAWN], start=1)}
     styles = style | dict.fromkeys(dearest[DRAWN:], "rest")
@@ -123,8 +123,8 @@ def chart_of(spent: Sequence[PaidRun], now: float) -> CostChart:
 
 def _growth(name: str, style: str, spent: Sequence[PaidRun], now: float, *, unknown: bool = False) -> Series:
     x, y, total = [], [], 0.0
-    for one in spent:
-        total += one.usd + (one.unknown_usd if unknown else 0.0)
-        x.append(one.at)
+    for paid in spent:
+        total += paid.usd + (paid.unknown_usd if unknown else 0.0)
+        x.append(paid.at)
         y.append(total)
     return Series(f"{name}: {usd(total)}", [*x, max(now, x[-1])], [*y, total], style)
