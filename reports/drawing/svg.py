@@ -65,17 +65,17 @@ def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
 def share_bar(yes: int, no: int, unknown: int) -> Markup:
     """Of all examples, those that have a feature, those that lack it, and those whose label is unknown."""
     total = max(yes + no + unknown, 1)
-    parts, x = [], 0.0
+    drawn, x = [], 0.0
     for count, style in ((yes, "yes"), (no, "no"), (unknown, "unknown")):
         width = 100 * count / total
         if count:
-            parts.append(element("rect", x=x, y=0, width=width, height=6, class_=style))
+            drawn.append(element("rect", x=x, y=0, width=width, height=6, class_=style))
         x += width
     label = f"{yes} have it, {no} lack it" + (f", {unknown} unknown" if unknown else "")
     return element(
         "svg",
         element("title", label),
-        *parts,
+        *drawn,
         viewBox="0 0 100 6",
         preserveAspectRatio="none",
         role="img",
@@ -90,12 +90,12 @@ def interval_bar(low: float, middle: float, high: float, *, least: float, most: 
     def at(value: float) -> float:
         return 100 * (min(max(value, least), most) - least) / span
 
-    parts = [element("rect", x=at(low), y=3.5, width=max(at(high) - at(low), 0.5), height=1, class_="range")]
+    drawn = [element("rect", x=at(low), y=3.5, width=max(at(high) - at(low), 0.5), height=1, class_="range")]
     if least < 0 < most:
-        parts.insert(0, element("rect", x=at(0) - 0.15, y=0, width=0.3, height=8, class_="zero"))
-    parts.append(element("rect", x=at(middle) - 0.8, y=1.5, width=1.6, height=5, class_="middle"))
+        drawn.insert(0, element("rect", x=at(0) - 0.15, y=0, width=0.3, height=8, class_="zero"))
+    drawn.append(element("rect", x=at(middle) - 0.8, y=1.5, width=1.6, height=5, class_="middle"))
     return element(
-        "svg", *parts, viewBox="0 0 100 8", preserveAspectRatio="none", class_="interval", aria_hidden="true"
+        "svg", *drawn, viewBox="0 0 100 8", preserveAspectRatio="none", class_="interval", aria_hidden="true"
     )
 
 
@@ -103,16 +103,16 @@ def grid(
     place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool, *, width: float = WIDTH
 ) -> Markup:
     """Lines and labels of both axes."""
-    parts = []
+    drawn = []
     for value in y_ticks:
         _, y = place(0, value)
-        parts.append(element("line", x1=LEFT, x2=width - RIGHT, y1=y, y2=y, class_="grid"))
+        drawn.append(element("line", x1=LEFT, x2=width - RIGHT, y1=y, y2=y, class_="grid"))
         text = f"{100 * value:g}\N{NO-BREAK SPACE}%" if percent else _number(value)
-        parts.append(element("text", text, x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
+        drawn.append(element("text", text, x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
     for value in x_ticks:
         x, _ = place(value, 0)
-        parts.append(element("text", _number(value), x=x, y=HEIGHT - BOTTOM + 17, class_="tick", text_anchor="middle"))
-    return element("g", *parts)
+        drawn.append(element("text", _number(value), x=x, y=HEIGHT - BOTTOM + 17, class_="tick", text_anchor="middle"))
+    return element("g", *drawn)
 
 
 def steps(place: Place, line: Series, start: tuple[float, float], end: float | None = None) -> Markup:

@@ -17,8 +17,7 @@ from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
 from studio.review import BrowserPictures, Size, Visit, Visiting
 from studio.roles import Roles, for_staff
-from studio.runs.others import Others
-from studio.runs.shelf import SORTS, OpenRun, Shelf, listed
+from studio.runs.shelf import SORTS, OpenRun, Others, Shelf, listed
 from studio.views import StudioTemplates
 
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
@@ -42,6 +41,7 @@ class RunPages:
         router.add_api_route("/runs/{key}/archive", self.archive, methods=["POST"])
         router.add_api_route("/runs/{key}/media/{row}/{size}", self.media, methods=["GET"])
         router.add_api_route("/runs/{key}/change", self.change, methods=["POST"])
+        router.add_api_route("/runs/{key}/export", self.export, methods=["POST"])
         return router
 
     @for_staff
@@ -107,6 +107,19 @@ class RunPages:
         return self._templates.page(
             "change.html", who=visiting.who, csrf=visiting.csrf, run=opened, wish=wish, step=step
         )
+
+    @for_staff
+    def export(self, visiting: Visiting, key: Key) -> Response:
+        """Into the run's folder of exports, and to the browser."""
+        opened, wanted = opened_run(self._shelf, key), visiting.form.one("format")
+        if wanted not in FILES:
+            raise HTTPException(422, f"Choose one of {', '.join(FILES)}.")
+        try:
+            path = self._config.export(opened.run, wanted)
+        except EditRefused as refused:
+            raise HTTPException(422, str(refused)) from None
+        headers = {"Content-Disposition": f'attachment; filename="{path.name}"'}
+        return Response(path.read_bytes(), media_type="application/octet-stream", headers=headers)
 
     def _run(self, visiting: Visit, key: str, *, problem: str = "", status: int = 200) -> Response:
         opened = opened_run(self._shelf, key)

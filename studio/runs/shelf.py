@@ -1,4 +1,5 @@
-"""The runs that the studio shows: found below its folders, read when they have changed, and known by a short name."""
+"""The runs, tables and comparisons that the studio shows: found below its folders, read when they have changed, and
+known by a short name."""
 
 from __future__ import annotations
 
@@ -6,22 +7,23 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from cachetools import LRUCache
 
 from reports import Run
+from reports.compare import COMPARISON_JSON, ListedComparison, read_listed
+from reports.enrichment import SUMMARY, ListedTable
 from reports.live import LiveRun
 from reports.page import dataset_of
-from reports.run import LIVE, RUN_JSON, RunSummary, replace_file, without_paths
-from sources import Dataset, Example
-from studio.runs.entries import ListEntry, Summaries
+from reports.run import LIVE, RUN_JSON, RunError, RunSummary, replace_file, without_paths
+from sources import Dataset, Example, name_of
 
 DEPTH = 3  # folders below a root in which runs are looked for
 NAME_DIGITS = 12
@@ -29,6 +31,63 @@ OPEN_RUNS = 8
 WATCHED = (RUN_JSON, "curation.jsonl", "corrections.jsonl", "labels.parquet")
 ARCHIVED = "archived.json"
 STOPPED = {"queries": "done", "nothing-unresolved": "done", "target-g": "done", "nones": "done"}
+
+
+class _Finished(Protocol):
+    @property
+    def finished_at(self) -> str: ...
+
+
+Summary = TypeVar("Summary", bound=_Finished)
+
+
+@dataclass(frozen=True)
+class ListEntry(Generic[Summary]):
+    """One line of a list."""
+
+    key: str
+    folder: Path
+    summary: Summary
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def when(self) -> str:
+        return self.summary.finished_at[:16].replace("T", " ")
+
+    @property
+    def words(self) -> str:
+        """What is searched."""
+        return self.name
+
+    def matches(self, words: str) -> bool:
+        searched = self.words.casefold()
+        return all(word in searched for word in words.casefold().split())
+
+
+class Summaries(Generic[Summary]):
+    """Of the folders that hold such a file, each read when that has changed."""
+
+    def __init__(self, folders: Callable[[str], Iterable[Path]], holding: str, read: Callable[[Path], Summary]) -> None:
+        self._folders, self._holding, self._read = folders, holding, read
+        self._known: dict[Path, tuple[int, Summary]] = {}
+
+    def latest_first(self) -> list[tuple[Path, Summary]]:
+        """Those that cannot be read are left out."""
+        found = []
+        for folder in self._folders(self._holding):
+            with suppress(RunError, OSError):
+                found.append((folder, self._of(folder)))
+        return sorted(found, key=lambda one: one[1].finished_at, reverse=True)
+
+    def _of(self, folder: Path) -> Summary:
+        written = (folder / self._holding).stat().st_mtime_ns
+        known = self._known.get(folder)
+        if known is None or known[0] != written:
+            known = self._known[folder] = written, self._read(folder)
+        return known[1]
 
 
 @dataclass(frozen=True)
@@ -163,6 +222,52 @@ class Shelf:
         """Below the roots, those that hold such a file."""
         for root in self._roots:
             yield from _runs_below(root, DEPTH, holding)
+
+
+class TableEntry(ListEntry[ListedTable]):
+    @property
+    def dataset(self) -> str:
+        return name_of(str(self.summary.settings.get("dataset", "")))
+
+    @property
+    def oracle(self) -> str:
+        said = self.summary.oracle
+        return without_paths(":".join(str(said[part]) for part in ("kind", "model") if said.get(part)))
+
+    @property
+    def state(self) -> str:
+        why = self.summary.stopped_because
+        return "not as expected" if self.summary.violations else STOPPED.get(why, why)
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} {self.dataset} {self.oracle} {self.state}"
+
+
+class ComparisonEntry(ListEntry[ListedComparison]):
+    @property
+    def words(self) -> str:
+        return f"{self.name} {self.summary.dataset} {' '.join(self.summary.oracles)}"
+
+
+class Others:
+    """What lies beside runs in the folders that the studio serves: tables of enrichment, comparisons of oracles."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._tables = Summaries(shelf.folders, SUMMARY, ListedTable.read)
+        self._comparisons = Summaries(shelf.folders, COMPARISON_JSON, read_listed)
+
+    def tables(self) -> list[TableEntry]:
+        return [TableEntry(key_of(folder), folder, one) for folder, one in self._tables.latest_first()]
+
+    def comparisons(self) -> list[ComparisonEntry]:
+        return [ComparisonEntry(key_of(folder), folder, one) for folder, one in self._comparisons.latest_first()]
+
+    def address_of(self, name: str) -> str | None:
+        """Of the latest table or comparison in a folder of that name, as links from elsewhere name it."""
+        tables = (f"/tables/{table.key}" for table in self.tables() if table.name == name)
+        comparisons = (f"/comparisons/{comparison.key}" for comparison in self.comparisons() if comparison.name == name)
+        return next(tables, next(comparisons, None))
 
 
 def _runs_below(folder: Path, depth: int, holding: str) -> Iterator[Path]:
