@@ -277,8 +277,7 @@ def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
     import getpass
 
     from flows.serving import enter_wish
-    from reports.live import LiveRun
-    from reports.run import LIVE
+    from reports.run import LIVE, LiveRun
     from sources import Columns, DatasetError, load_dataset
 
     folder = Path(run)

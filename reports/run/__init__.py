@@ -18,7 +18,8 @@ from reports.run.findings import (
     twins_of,
 )
 from reports.run.folder import CURATION, LIVE, PREDICTED, STEER, RunFolder, write_run
-from reports.run.json_parts import JsonPart, Number
+from reports.run.json_parts import JsonPart
+from reports.run.live import LiveRun
 from reports.run.reasons import Rationale, read_reasons, write_reasons
 from reports.run.summary import NAME as RUN_JSON
 from reports.run.summary import (

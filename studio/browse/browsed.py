@@ -13,8 +13,7 @@ from cachetools import LRUCache
 
 from reports import Run
 from reports.browse import ExampleCatalogue, Vectors, browsed_columns
-from reports.live import LiveRun
-from reports.run import LIVE, Findings, RunError
+from reports.run import LIVE, Findings, LiveRun, RunError
 from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
 from studio.config import VectorsOf
 from studio.runs import OpenRun, Shelf

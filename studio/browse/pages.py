@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 
 from reports.browse import BrowseChoice
 from reports.export import selection_as_parquet
-from reports.live import LiveRun
-from reports.run import LIVE, RunError
+from reports.run import LIVE, LiveRun, RunError
 from studio.browse.browsed import BrowsedRun, BrowsedRuns
 from studio.browse.views import about_of, example_of, tiles_of
 from studio.config import StudioConfig

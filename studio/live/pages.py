@@ -16,8 +16,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from reports.live import LiveRun
-from reports.run import LIVE, RunError, RunSummary
+from reports.run import LIVE, LiveRun, RunError, RunSummary
 from sources import Columns, Dataset, DatasetError, Example, load_dataset
 from studio.config import StudioConfig
 from studio.review import BrowserPictures, Size, Visiting

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import RedirectResponse, Response
 
-from reports.live import LiveRun
+from reports.run import LiveRun
 from sources import Example
 from studio.config import EditRefused, StartPlan, StudioConfig
 from studio.live.pages import After, Watched

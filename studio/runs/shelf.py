@@ -20,9 +20,8 @@ from cachetools import LRUCache
 from reports import Run
 from reports.compare import COMPARISON_JSON, ListedComparison, read_listed
 from reports.enrichment import SUMMARY, ListedTable
-from reports.live import LiveRun
 from reports.page import dataset_of
-from reports.run import LIVE, RUN_JSON, RunError, RunSummary, replace_file, without_paths
+from reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary, replace_file, without_paths
 from sources import Dataset, Example, name_of
 
 DEPTH = 3  # folders below a root in which runs are looked for

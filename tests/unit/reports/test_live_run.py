@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reports.live import LiveRun
+from reports.run import LiveRun
 
 
 @pytest.fixture
