@@ -14,8 +14,8 @@ from reports.page import Page, write_page
 class Run(CuratedRun):
     """A run read from its folder: `run.features`, `run.labels`, `run.report()`."""
 
-    def __init__(self, folder: Path | str) -> None:
-        super().__init__(Path(folder))
+    def __init__(self, folder: Path | str, unedited: CuratedRun | None = None) -> None:
+        super().__init__(Path(folder), unedited)
 
     def report(self, **options: Any) -> Page:
         """Write report.html and return it; a notebook shows the page. Options as in `reports.page.page.write_page`."""

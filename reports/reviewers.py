@@ -28,20 +28,29 @@ def csv_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """The header and one line per answer, also of those that were late, skipped or withdrawn."""
     yield _line(COLUMNS)
     for row in records:
-        yield _line(_cells(row))
+        cells = _cells(row)
+        yield _line(cells[column] for column in COLUMNS)
 
 
-def _cells(row: Mapping[str, Any]) -> list[Any]:
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
     question, said = row["question"], row["answer"] or {}
     name, definition = question.get("feature", ("", ""))
     when = datetime.fromtimestamp(row["answered_at"], UTC).isoformat(timespec="seconds") if row["answered_at"] else ""
-    return [
-        *(row["id"], row["item"], row["queue"], row["kind"], name, definition, " ".join(row["ids"])),
-        *(row["purpose"], row["state"], row["by"], row["role"]),
-        *(said.get("verdict", ""), said.get("name", ""), said.get("definition", "")),
-        *(" ".join(str(place + 1) for place in said.get("shown", ())), said.get("skipped", "")),
-        *(round(row["seconds"], 1), row["cost"] / 1_000_000, when),
-    ]
+    return {
+        **{column: row[column] for column in ("id", "queue", "kind", "purpose", "state", "by", "role")},
+        "question": row["item"],
+        "feature": name,
+        "definition": definition,
+        "examples": " ".join(row["ids"]),
+        "verdict": said.get("verdict", ""),
+        "name": said.get("name", ""),
+        "name_definition": said.get("definition", ""),
+        "chosen": " ".join(str(place + 1) for place in said.get("shown", ())),
+        "reason": said.get("skipped", ""),
+        "seconds": round(row["seconds"], 1),
+        "cost_usd": row["cost"] / 1_000_000,
+        "answered_at": when,
+    }
 
 
 def _line(cells: Iterable[Any]) -> str:
@@ -138,8 +147,8 @@ def quality_of(
     reviewers = _counted(rows)
     _judge_checks(reviewers, rows, consensus)
     _compare_with_others(reviewers, labels)
-    for one in reviewers.values():
-        one.warnings += _warnings(one, labels, terms or QualityTerms())
+    for reviewer in reviewers.values():
+        reviewer.warnings += _warnings(reviewer, labels, terms or QualityTerms())
     return ReviewerQuality(
         reviewers=sorted(reviewers.values(), key=lambda one: one.name),
         features=_features(labels),
@@ -151,13 +160,13 @@ def quality_of(
 def _counted(rows: Iterable[Record]) -> dict[str, Reviewer]:
     reviewers: dict[str, Reviewer] = {}
     for row in rows:
-        one = reviewers.setdefault(row["by"], Reviewer(row["by"]))
-        one.skipped += row["state"] == "skipped"
-        one.withdrawn += row["state"] == "withdrawn"
+        reviewer = reviewers.setdefault(row["by"], Reviewer(row["by"]))
+        reviewer.skipped += row["state"] == "skipped"
+        reviewer.withdrawn += row["state"] == "withdrawn"
         if row["state"] == "given" and row["purpose"] == "vote":
-            one.answers += 1
-            one.cost += row["cost"]
-            times = one.label_seconds if row["kind"] == "label" else one.comparison_seconds
+            reviewer.answers += 1
+            reviewer.cost += row["cost"]
+            times = reviewer.label_seconds if row["kind"] == "label" else reviewer.comparison_seconds
             times.append(row["seconds"])
     return reviewers
 
@@ -167,13 +176,13 @@ def _judge_checks(reviewers: Mapping[str, Reviewer], rows: Iterable[Record], con
     for row in rows:
         if row["state"] != "given" or row["purpose"] == "vote":
             continue
-        said, one = row["answer"].get("verdict"), reviewers[row["by"]]
+        said, reviewer = row["answer"].get("verdict"), reviewers[row["by"]]
         if row["purpose"] == "check":
             known = row["expected"] or consensus.get(row["item"])
             if known is not None:
-                one.checks.append(said == known)
+                reviewer.checks.append(said == known)
         elif (row["by"], row["item"]) in first:
-            one.repeats.append(said == first[row["by"], row["item"]]["answer"].get("verdict"))
+            reviewer.repeats.append(said == first[row["by"], row["item"]]["answer"].get("verdict"))
 
 
 def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Record]) -> None:
@@ -187,16 +196,16 @@ def _compare_with_others(reviewers: Mapping[str, Reviewer], labels: Iterable[Rec
                 reviewers[by].agreed.append((total - side) * side > 0)
 
 
-def _warnings(one: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[Remark]:
+def _warnings(reviewer: Reviewer, labels: Iterable[Record], terms: QualityTerms) -> Iterable[Remark]:
     for times, fastest, what in (
-        (one.label_seconds, terms.fastest_label, "labels fast"),
-        (one.comparison_seconds, terms.fastest_comparison, "compares fast"),
+        (reviewer.label_seconds, terms.fastest_label, "labels fast"),
+        (reviewer.comparison_seconds, terms.fastest_comparison, "compares fast"),
     ):
         if len(times) >= terms.fewest_answers and statistics.median(times) < fastest:
             yield Remark(what, {"seconds": round(statistics.median(times), 1)})
-    if len(one.checks) >= terms.fewest_checks and (one.checks_passed or 0.0) < terms.pass_mark:
-        yield Remark("checks", {"passed": sum(one.checks), "checks": len(one.checks)})
-    if same := _always_the_same(one.name, labels, terms):
+    if len(reviewer.checks) >= terms.fewest_checks and (reviewer.checks_passed or 0.0) < terms.pass_mark:
+        yield Remark("checks", {"passed": sum(reviewer.checks), "checks": len(reviewer.checks)})
+    if same := _always_the_same(reviewer.name, labels, terms):
         yield Remark(f"always {same}")
 
 

@@ -18,6 +18,14 @@ from sources.pictures import (
 )
 from sources.printable import printable, printable_lines, quoted
 from sources.rows import ANY, Columns, Rows
-from sources.secrets import has_store_password, is_secret_name, redacted, secret_forms, secret_of, without_secrets
+from sources.secrets import (
+    has_store_password,
+    holds_secret,
+    is_secret_name,
+    redacted,
+    secret_forms,
+    secret_of,
+    without_secrets,
+)
 from sources.tables import is_table, keep_frame
 from sources.truth import read_whole_truth

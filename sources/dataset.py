@@ -81,8 +81,8 @@ class Quarantined:
 def lines_of_skipped(quarantined: Iterable[Quarantined]) -> list[str]:
     """A line for each, and one for all that share a reason where these are many."""
     by_reason: dict[str, list[str]] = {}
-    for one in quarantined:
-        by_reason.setdefault(one.reason, []).append(one.id)
+    for row in quarantined:
+        by_reason.setdefault(row.reason, []).append(row.id)
     lines = []
     for reason, names in by_reason.items():
         many = [f"{names[0]} and {len(names) - 1:,} more"] if len(names) > MAX_LINES_PER_REASON else names
@@ -130,18 +130,18 @@ def _notes_on(examples: Sequence[Example]) -> Iterator[str]:
 
 
 def digest_of_examples(examples: Iterable[Example]) -> str:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for example in examples:
-        whole.update(json.dumps([example.id, example.digest]).encode() + b"\n")
-    return whole.hexdigest()
+        digest.update(json.dumps([example.id, example.digest]).encode() + b"\n")
+    return digest.hexdigest()
 
 
 def read_bytes(location: str, home: str | None = None) -> bytes:
     """Raises Unreadable. Safe to call from several threads. `home`, the host of the data set, need not be public."""
     options = options_for_rows(home)
-    cell = cell_of(location)
-    if cell is not None:
-        return read_cell(*cell, options)
+    if (cell := cell_of(location)) is not None:
+        table, column, row = cell
+        return read_cell(table, column, row, options)
     member = member_of(location)
     archive, start, size = member or (location, 0, MAX_FILE_BYTES + 1)
     with open_binary(archive, options) as file:

@@ -1,22 +1,28 @@
-"""Where the rows of a data set are: which folder, tables or archives its name means, and the truth beside them."""
+"""Where the rows of a data set are: which folder, tables or archives its name means, and the truth beside them.
+
+A name may stand for several files: `part-*.parquet`, `shard-{0000..0012}.tar`, `{train,test}.csv`."""
 
 from __future__ import annotations
 
 import difflib
+import glob
+import json
 import os
+import posixpath
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sources.errors import DatasetError, DatasetMissing, Unreadable
 from sources.files import (
     PrivateAddress,
     absolute,
     child,
-    expanded,
     file_name,
     file_system,
-    is_pattern,
     is_url,
+    open_binary,
     parent,
     reason_of,
 )
@@ -25,10 +31,16 @@ from sources.pictures import AUDIO, is_audio
 from sources.printable import quoted
 from sources.rows import ANY, Columns, Rows, rows_of_tables
 from sources.secrets import with_variables
-from sources.tables import is_table, parts_of_saved, splits_in, without_suffix
+from sources.tables import is_table, without_suffix
 from sources.webdataset import COMPRESSED, SHARD, rows_of_shards
 
 ACCEPTED = "give a folder of images or texts, a CSV, JSON, JSONL or Parquet file, or a zip or tar archive"
+MAX_FILES = 100_000  # for which one name may stand
+_BRACES = re.compile(r"\{([^{},]+)\.\.([^{},]+)\}|\{([^{}]*,[^{}]*)\}")
+_WILD = re.compile(r"[*?\[]")
+# Of data sets as the HuggingFace library keeps them: saved to disk, or on the hub as parts of Parquet files.
+STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+_PART = re.compile(r"(.+?)[-.]\d{3,6}-of-\d{3,6}(?:-[0-9a-f]+)?\.(?:parquet|arrow|jsonl|csv)(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,8 @@ def _resolve(spec: str) -> Place:
             return _of_folder(spec, location)
         if _exists(location):
             return _of_file(spec, location)
-        if is_pattern(location) and (found := expanded(location)):
-            return _of_parts(spec, found)
+        if _is_pattern(location) and (found := _expanded(location)):
+            return _of_files(spec, found)
         raise DatasetMissing(f"there is no data set {quoted(spec)}: {_nearest(location) or ACCEPTED}")
     except DatasetError:
         raise
@@ -133,11 +145,11 @@ def _of_file(spec: str, location: str) -> Place:
     raise DatasetError(f"{quoted(spec)} is not a table: {ACCEPTED}")
 
 
-def _of_parts(spec: str, parts: list[str]) -> Place:
-    if all(is_table(file_name(part)) for part in parts):
-        return Place(tables=tuple(parts))
-    if all(file_name(part).lower().endswith(SHARD) for part in parts):
-        return Place(archives=tuple(parts))
+def _of_files(spec: str, files: list[str]) -> Place:
+    if all(is_table(file_name(file)) for file in files):
+        return Place(tables=tuple(files))
+    if all(file_name(file).lower().endswith(SHARD) for file in files):
+        return Place(archives=tuple(files))
     raise DatasetError(f"{quoted(spec)} matches other files than tables or tar archives: write a narrower pattern")
 
 
@@ -145,7 +157,7 @@ def _of_folder(spec: str, folder: str) -> Place:
     files = list_files(folder)
     if not files:  # such as a disk that is not mounted
         raise DatasetMissing(f"folder {quoted(spec)} is empty: {ACCEPTED}")
-    if saved := parts_of_saved(spec, folder, files):
+    if saved := _parts_of_saved(spec, folder, files):
         return Place(tables=tuple(saved))
     if is_image_folder(files):
         return Place(folder=folder, files=tuple(files))
@@ -153,8 +165,8 @@ def _of_folder(spec: str, folder: str) -> Place:
         return Place(tables=tuple(inside(folder, table) for table in _one_table(spec, tables)))
     if shards := [file for file in files if file.lower().endswith(SHARD) and "/" not in file]:
         return Place(archives=tuple(inside(folder, shard) for shard in shards))
-    if parts := [file for file in files if is_table(file) and os.path.basename(file) != TRUTH and splits_in([file])]:
-        return Place(tables=tuple(inside(folder, table) for table in _one_table(spec, parts)))
+    if tables := [file for file in files if is_table(file) and os.path.basename(file) != TRUTH and _splits_in([file])]:
+        return Place(tables=tuple(inside(folder, table) for table in _one_table(spec, tables)))
     if is_text_folder(files):
         return Place(folder=folder, files=tuple(files))
     if any(map(is_audio, files)):
@@ -164,7 +176,7 @@ def _of_folder(spec: str, folder: str) -> Place:
 
 def _one_table(spec: str, tables: list[str]) -> list[str]:
     """The only table, or all parts of it."""
-    splits = splits_in(tables)
+    splits = _splits_in(tables)
     if len(tables) == 1 or len(splits) == 1:
         return tables
     if splits:
@@ -181,3 +193,79 @@ def _nearest(location: str) -> str:
         return ""
     near = difflib.get_close_matches(os.path.basename(location), os.listdir(folder), n=1)
     return f"did you mean {os.path.join(os.path.relpath(folder), near[0])!r}?" if near else ""
+
+
+def _is_pattern(location: str) -> bool:
+    path = location.partition("?")[0] if location.startswith(("http://", "https://")) else location
+    return bool(_BRACES.search(path) or _WILD.search(path))
+
+
+def _expanded(location: str) -> list[str]:
+    """The files that a pattern stands for, in order: all that braces name, and those there are that `*` matches."""
+    found = []
+    for name in _spelled_out(location):
+        found += _matches(name) if _WILD.search(name) and not name.startswith("http") else [name]
+        if len(found) > MAX_FILES:
+            raise DatasetError(f"{quoted(location)} stands for more than {MAX_FILES:,} files: name fewer")
+    return found
+
+
+def _spelled_out(pattern: str) -> Iterator[str]:
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for word in _words(braces):
+        yield from _spelled_out(pattern[: braces.start()] + word + pattern[braces.end() :])
+
+
+def _words(braces: re.Match[str]) -> Iterator[str]:
+    first, last, listed = braces.groups()
+    if listed is not None:
+        yield from listed.split(",")
+    elif first.isdecimal() and last.isdecimal() and int(last) - int(first) < MAX_FILES:
+        yield from (str(number).zfill(len(first)) for number in range(int(first), int(last) + 1))
+    else:
+        raise DatasetError(f"{braces.group()!r} is no range of file numbers: write {{0000..0012}}")
+
+
+def _matches(pattern: str) -> list[str]:
+    if not is_url(pattern):
+        return sorted(glob.glob(pattern))
+    fs, path = file_system(pattern)
+    scheme = pattern.partition("://")[0]
+    return sorted(f"{scheme}://{name}" for name in fs.glob(path))
+
+
+def _splits_in(files: Sequence[str]) -> list[str]:
+    """The splits of which the files are parts (`train-00000-of-00003.parquet`); none where one is no such part."""
+    matches = [_PART.fullmatch(posixpath.basename(file)) for file in files]
+    return list(dict.fromkeys(match[1] for match in matches if match)) if all(matches) else []
+
+
+def _parts_of_saved(spec: str, folder: str, files: Sequence[str]) -> list[str]:
+    """The Arrow files of a data set that was saved to disk, in their order; none for any other folder."""
+    if SPLITS in files:
+        splits = [name for name in _read_json(child(folder, SPLITS)).get("splits", []) if f"{name}/{STATE}" in files]
+        if len(splits) != 1:
+            named = f"{spec.rstrip('/')}/{splits[0] if splits else 'train'}"
+            raise DatasetError(f"{quoted(spec)} holds the splits {', '.join(splits)}: name one, as in {quoted(named)}")
+        return _data_files(child(folder, splits[0]), [file.removeprefix(f"{splits[0]}/") for file in files])
+    return _data_files(folder, files) if STATE in files and INFO in files else []
+
+
+def _data_files(folder: str, files: Sequence[str]) -> list[str]:
+    listed = [entry.get("filename") for entry in _read_json(child(folder, STATE)).get("_data_files", [])]
+    missing = next((name for name in listed if name not in files), None)
+    if missing is not None or not listed:
+        raise DatasetError(f"{quoted(folder)} lacks its part {missing!r}: save the data set again")
+    return [child(folder, name) for name in listed]
+
+
+def _read_json(location: str) -> dict[str, Any]:
+    try:
+        with open_binary(location) as file:
+            content = json.loads(file.read(2**24))
+    except (ValueError, Unreadable, OSError) as error:
+        raise DatasetError(f"{quoted(location)} cannot be read ({error}): save the data set again") from None
+    return content if isinstance(content, dict) else {}

@@ -50,9 +50,16 @@ def load_dataset(spec: str, columns: Columns = ANY, *, progress: Progress | None
             quarantined.append(found)
     if not examples:
         raise DatasetError(_nothing_readable(spec, quarantined))
-    truth = _truth_of(spec, examples, quarantined)
-    about = (tuple(examples), tuple(quarantined), truth, digest_of_examples(examples))
-    return Dataset(name_of(spec), spec, *about, columns, tuple(remarks))
+    return Dataset(
+        name=name_of(spec),
+        spec=spec,
+        examples=tuple(examples),
+        quarantined=tuple(quarantined),
+        truth=_truth_of(spec, examples, quarantined),
+        digest=digest_of_examples(examples),
+        columns=columns,
+        remarks=tuple(remarks),
+    )
 
 
 def iter_examples(
@@ -114,8 +121,8 @@ def _examine_all(
         for row in filter(lambda row: wanted(row.name), source.rows):
             if row.image is None or row.content is not None or is_url(row.image):
                 start()
-                one = partial(_examine_part, [row], known, source.home)
-                waiting.append(one() if row.image is None else pool.submit(one))
+                examine = partial(_examine_part, [row], known, source.home)
+                waiting.append(examine() if row.image is None else pool.submit(examine))
             else:
                 part.append(row)
                 if len(part) >= together:

@@ -36,7 +36,7 @@ class Columns:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Columns:
         """As the settings of a run name them."""
-        return cls(*(settings.get(f"{kind}_column") for kind in ("id", "text", "image")))
+        return cls(settings.get("id_column"), settings.get("text_column"), settings.get("image_column"))
 
     def among(self, found: Sequence[str], where: str, *, needed: bool = True) -> Columns:
         """As they are called in a table, None for what it does not have. Raises DatasetError."""
@@ -56,7 +56,7 @@ class Columns:
 def _whatever_its_capitals(name: str, found: Sequence[str]) -> str | None:
     if name in found:
         return name
-    return next((one for one in found if one.strip().lower() == name), None)
+    return next((column for column in found if column.strip().lower() == name), None)
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ def _rows(archives: Sequence[str], columns: Columns, remarks: list[str]) -> Iter
 
 def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     while (member := tar.next()) is not None:
-        vars(tar)["members"] = []  # else all that was read stays in memory
+        tar.members = []  # type: ignore[attr-defined]  # else all that was read stays in memory
         yield member
 
 

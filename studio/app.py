@@ -11,9 +11,9 @@ from studio.door_pages import DoorPages
 from studio.live import LivePages, SteerPages, Watched
 from studio.review import SECRET, Gate, ReviewConfig, Signer, create_app
 from studio.roles import Roles
-from studio.runs import CorrectPages, CostPages, ExportPages, Others, PairPages, ReportPages, RunPages, Shelf
-from studio.start import StartPages
-from studio.tables import TablePages
+from studio.runs import CorrectPages, CostPages, Others, PairPages, ReportPages, RunPages, Shelf
+from studio.start_pages import StartPages
+from studio.table_pages import TablePages
 from studio.views import StudioTemplates
 
 
@@ -30,7 +30,6 @@ def create_studio(queue: Queue, review: ReviewConfig, config: StudioConfig) -> F
     app.include_router(TablePages(config, templates, shelf, roles, others).router())
     app.include_router(BrowsePages(config, templates, shelf, roles).router())
     app.include_router(CorrectPages(templates, shelf, roles).router())
-    app.include_router(ExportPages(config, shelf, roles).router())
     watched = Watched(shelf)
     app.include_router(LivePages(config, templates, shelf, watched, roles).router())
     app.include_router(SteerPages(config, templates, watched, roles).router())

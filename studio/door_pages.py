@@ -83,9 +83,9 @@ class DoorPages:
             who=visiting.who,
             csrf=visiting.csrf,
             invitations=[
-                (one.person.name, self._roles.of(one.person))
-                for one in self._queue.people.invitations()
-                if not one.revoked_at
+                (invitation.person.name, self._roles.of(invitation.person))
+                for invitation in self._queue.people.invitations()
+                if not invitation.revoked_at
             ],
             problem=problem,
             invited=invited,

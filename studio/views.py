@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from reports.drawing import ASSETS, FILTERS
@@ -31,6 +32,10 @@ class StudioTemplates:
     def page(self, template: str, status: int = 200, /, **context: Any) -> HTMLResponse:
         text = self._environment.get_template(template).render(context)
         return HTMLResponse(text.encode("utf-8", "replace"), status)
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    return Response(json.dumps(value, separators=(",", ":")), status, media_type="application/json")
 
 
 def static_paths() -> list[Path]:

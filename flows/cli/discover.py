@@ -208,10 +208,9 @@ def _result_lines(summary: RunSummary) -> Iterator[str]:
             f", mean balanced accuracy {accuracy:.3f}" if accuracy is not None else ""
         )
     yield from summary.notices
-    in_all = summary.cost_usd if summary.total_usd is None else summary.total_usd
     yield (
         f"{plural(summary.paid_calls, 'question')} paid, {summary.cached_calls:,} from the store, "
-        f"{in_usd(micro_of(summary.cost_usd))}; this run in all {in_usd(micro_of(in_all))}"
+        f"{in_usd(micro_of(summary.cost_usd))}; this run in all {in_usd(micro_of(summary.total_usd))}"
     )
 
 
@@ -313,8 +312,7 @@ def steer_budget(
 
 def _enter(run: str, output: Output, wish: str, **fields: Any) -> None:
     from flows.serving import enter_wish
-    from reports.live import LiveRun
-    from reports.run import LIVE
+    from reports.run import LIVE, LiveRun
     from sources import Columns, DatasetError, load_dataset
 
     folder = Path(run)

@@ -42,9 +42,8 @@ from models.people import WaitingOracle, recorded_by
 from models.predicted import sentence_closeness
 from reports import Run
 from reports.drawing import plural
-from reports.live import LiveRun
 from reports.page import markdown_of, picture_of
-from reports.run import LIVE, RunSummary, without_paths
+from reports.run import LIVE, LiveRun, RunSummary, without_paths
 from tasks import ProgressArtifact, announce_feature, elicit, label, probed, publish
 
 __all__ = ["Run", "discover", "discover_flow"]

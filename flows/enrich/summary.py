@@ -258,7 +258,7 @@ def complete_history(folder: Path, table: GrowingTable) -> int:
     if written < version:
         last = np.flatnonzero(table.versions[: len(table)] == version)
         cells = [Cells(last, np.arange(len(table.meaning.columns)))]
-        write_history(folder, table, NewVersion(None, cells=cells))
+        write_history(folder, table, NewVersion(run=None, rows=None, cells=cells))
     return version
 
 

@@ -13,8 +13,7 @@ from flows.errors import UsageError
 from flows.serving.process import validated
 from models.prompting import sounds_like_an_instruction
 from reports.curation import append_events, now
-from reports.live import LiveRun
-from reports.run import LIVE, STEER, RunError, RunSummary
+from reports.run import LIVE, STEER, LiveRun, RunError, RunSummary
 
 ONLY_RUNNING = ("stop", "budget")
 ENTERED = "entered: it is heeded after this question"

@@ -27,7 +27,7 @@ from models.oracle import (
     examples_of,
 )
 from models.prompting import Brief
-from sources import Example, without_secrets
+from sources import Example, holds_secret, without_secrets
 from store.review import (
     DATASET,
     EXEMPLARS,
@@ -191,10 +191,10 @@ def _item(queue: str, question: Question, digest: str, brief: Brief, dataset: st
 
 def _stored(example: Example) -> dict[str, str | None]:
     """As the store holds it. The page reads the image later, so its address must be storable."""
-    if example.image is not None and example.image != (kept := without_secrets(example.image)):
+    if example.image is not None and holds_secret(example.image):
         raise OracleError(
-            f"the picture {kept!r} of example {example.id!r} is behind a secret, and the review page would have "
-            "to keep it: download the pictures and give the folder"
+            f"the picture {without_secrets(example.image)!r} of example {example.id!r} is behind a secret, and the "
+            "review page would have to keep it: download the pictures and give the folder"
         )
     home = {} if example.home is None else {"home": example.home}
     return {"id": example.id, "text": example.text, "image": example.image} | home

@@ -60,7 +60,15 @@ def drift_of(names: Sequence[str], before: Sequence[Share], now: Sequence[Share]
 
 def _drift(name: str, before: Share, now: Share) -> Drift:
     a, n, b, m = now.positives, now.examples, before.positives, before.examples
-    drift = Drift(name, before.value, now.value, b, a, m, n)
+    drift = Drift(
+        feature=name,
+        before=before.value,
+        now=now.value,
+        positives_before=b,
+        positives_now=a,
+        examples_before=m,
+        examples_now=n,
+    )
     if not n or not m:
         return drift
     low, high = newcombe(a, n, b, m)

@@ -102,7 +102,17 @@ def _difference(
     if n == 0 or m == 0:
         return None
     low, high = newcombe(a, n, b, m)
-    return Difference(order, name, group, other, a / n, b / m, low, high, fisher(a, n, b, m))
+    return Difference(
+        order,
+        name,
+        group=group,
+        other=other,
+        share=a / n,
+        share_other=b / m,
+        low=low,
+        high=high,
+        p=fisher(a, n, b, m),
+    )
 
 
 def newcombe(a: int, n: int, b: int, m: int) -> tuple[float, float]:
@@ -133,7 +143,7 @@ def holm(p: list[float]) -> list[float]:
 
 
 def _corrected(differences: list[Difference]) -> list[Difference]:
-    values = holm([one.p for one in differences])
+    values = holm([difference.p for difference in differences])
     corrected = [replace(one, corrected=value) for one, value in zip(differences, values, strict=True)]
     return sorted(corrected, key=lambda one: (one.corrected, one.p, -abs(one.difference)))
 

@@ -78,7 +78,7 @@ def ranking_scores(decided: Matrix, targets: Iterable[Target]) -> list[float]:
     from scipy.stats import rankdata
 
     ranks = rankdata(decided, axis=0)
-    return [_r_squared(decided, one) if one.is_number else _mean_area(ranks, one) for one in targets]
+    return [_r_squared(decided, target) if target.is_number else _mean_area(ranks, target) for target in targets]
 
 
 def _r_squared(decided: Matrix, target: Target) -> float:

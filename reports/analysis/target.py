@@ -153,21 +153,21 @@ def _tagged(
 
 def _carriers(x: Matrix, target: Target, names: list[str]) -> list[Carrier]:
     """The features with the largest weights in a fit to all examples, with bootstrap intervals."""
-    whole = fit_linear(x, target)
-    speaks = whole.weights.argmax(axis=1)  # of two classes a feature that speaks against one speaks for the other
+    fit = fit_linear(x, target)
+    speaks = fit.weights.argmax(axis=1)  # of two classes a feature that speaks against one speaks for the other
     rng = np.random.default_rng(SEED)
     draws = [_resampled(target, rng) for _ in range(REFITS)]
-    refits = np.stack([fit_linear(x[rows], target.at(rows), whole.strength).weights for rows in draws])
+    refits = np.stack([fit_linear(x[rows], target.at(rows), fit.strength).weights for rows in draws])
     low, high = np.quantile(refits, [0.025, 0.975], axis=0)
-    weights = whole.weights[np.arange(x.shape[1]), speaks]
+    weights = fit.weights[np.arange(x.shape[1]), speaks]
     return [
         Carrier(
-            int(place) + 1,
-            names[place],
-            target.classes[speaks[place]] if target.classes else "more" if weights[place] > 0 else "less",
-            float(weights[place]),
-            float(low[place, speaks[place]]),
-            float(high[place, speaks[place]]),
+            order=int(place) + 1,
+            name=names[place],
+            toward=target.classes[speaks[place]] if target.classes else "more" if weights[place] > 0 else "less",
+            weight=float(weights[place]),
+            low=float(low[place, speaks[place]]),
+            high=float(high[place, speaks[place]]),
         )
         for place in np.argsort(-np.abs(weights))[:MOST_CARRIERS]
     ]

@@ -11,16 +11,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN
-from reports.browse.choice import BrowseChoice
+from reports.browse.choice import MARKS, OF_A_FEATURE, BrowseChoice
 from reports.browse.columns import BINS, BrowsedColumn, natural_order
-from reports.browse.label_marks import MARKS, NOTHING, OF_A_FEATURE, LabelMarks
-from reports.run import Findings
+from reports.run import Findings, Found
 
 Rows = NDArray[np.bool_]
 Vectors = NDArray[np.float32]
 MOST_VALUES = 12  # of a column that are listed, the most frequent first; others are found by a part of them
 ITSELF = -1
+NOTHING = -1  # in place of a percentage
 Notes = Callable[[int], str]
+
+
+class LabelMarks:
+    """Of one feature, with a row per example. Scores (how much speaks for yes) and doubts are percentages."""
+
+    def __init__(self, found: Found, ids: Sequence[str]) -> None:
+        self.name, self.definition, self.labels = found.name, found.definition, found.labels
+        self.by_name: dict[str, NDArray[np.bool_]] = {
+            "yes": found.labels == 1,
+            "no": found.labels == 0,
+            "unknown": found.labels == UNKNOWN,
+            "doubtful": found.doubtful,
+            "contradicted": found.contradicted(ids),
+            "corrected": found.is_corrected,
+            "predicted": found.predicted & ~found.is_corrected,
+        }
+        self.scores = _scores(found)
+        self.doubts = self._doubts(found)
+
+    def _doubts(self, found: Found) -> NDArray[np.int16]:
+        doubts = np.where(self.scores == NOTHING, NOTHING, 100 - np.abs(2 * self.scores - 100))
+        undecided = self.by_name["unknown"] & (found.tally.votes > 0)
+        doubts[undecided | self.by_name["contradicted"]] = 100
+        doubts[self.by_name["corrected"]] = 0
+        return doubts.astype(np.int16)
+
+
+def _scores(found: Found) -> NDArray[np.int16]:
+    """A person's label; else the probability, the share of yes among the votes, or the label that is known."""
+    yes, cast = found.tally.yes, found.tally.yes + found.tally.no
+    said = np.where(cast > 0, yes / np.maximum(cast, 1), np.where(found.labels == UNKNOWN, np.nan, found.labels))
+    said = np.where(np.isnan(found.probability), said, found.probability)
+    said = np.where(found.is_corrected & (found.labels != UNKNOWN), found.labels, said)
+    return np.where(np.isnan(said), NOTHING, np.round(100 * np.nan_to_num(said))).astype(np.int16)
 
 
 class ExampleCatalogue:
@@ -34,14 +68,22 @@ class ExampleCatalogue:
         vectors: Callable[[], Vectors | None] | None = None,
     ) -> None:
         self.ids, self.texts = findings.ids, texts
-        self.features = [LabelMarks(one, findings.ids) for one in findings.found]
-        self.columns = {one.name: one for one in columns}
+        self.features = [LabelMarks(found, findings.ids) for found in findings.found]
+        self.columns = {column.name: column for column in columns}
         self._matrix, self._vectors = findings.matrix, vectors
-        self._by_name = {one.name: one for one in self.features}
+        self._by_name = {feature.name: feature for feature in self.features}
         none = np.zeros(len(self.ids), np.bool_)
-        self._any = {mark: np.any([none, *(one.by_name[mark] for one in self.features)], axis=0) for mark in MARKS}
+        self._any = {
+            mark: np.any([none, *(feature.by_name[mark] for feature in self.features)], axis=0) for mark in MARKS
+        }
         self._rows = {name: row for row, name in enumerate(self.ids)}
         self._ranks: NDArray[np.intp] | None = None
+
+    def _any_feature(self, mark: str) -> Rows:
+        marked = np.zeros(len(self.ids), np.bool_)
+        for feature in self.features:
+            marked |= feature.by_name[mark]
+        return marked
 
     def row(self, name: str) -> int | None:
         return self._rows.get(name)
@@ -59,7 +101,7 @@ class ExampleCatalogue:
 
         def without(*facets: tuple[str, str]) -> Rows:
             """What matches if these are not chosen."""
-            own = [masks[one] for one in facets if one in masks]
+            own = [masks[facet] for facet in facets if facet in masks]
             left: Rows = fails == np.sum([~mask for mask in own], axis=0) if own else fails == 0
             return left
 
@@ -67,9 +109,9 @@ class ExampleCatalogue:
         return {
             "total": len(self.ids),
             "matching": len(order),
-            "features": [self._feature_counts(one, without) for one in self.features],
+            "features": [self._feature_counts(feature, without) for feature in self.features],
             "any": [int((without(("any", mark)) & self._any[mark]).sum()) for mark in MARKS],
-            "columns": [self._column_counts(one, choice, without) for one in self.columns.values()],
+            "columns": [self._column_counts(column, choice, without) for column in self.columns.values()],
             "places": order[start : start + count].tolist(),
             "notes": [note(row) for row in order[start : start + count].tolist()],
             "ignored": self._ignored(choice),
@@ -111,11 +153,12 @@ class ExampleCatalogue:
             found[row] = all(word in searched for word in words)
         return found
 
-    def _feature_counts(self, one: LabelMarks, without: Callable[..., Rows]) -> list[int]:
+    def _feature_counts(self, feature: LabelMarks, without: Callable[..., Rows]) -> list[int]:
         """Yes, no and unknown take one another's place; the other marks are chosen beside them."""
-        sides = without(("yes", one.name), ("no", one.name), ("unknown", one.name))
-        rest = {mark: sides if mark in ("yes", "no", "unknown") else without((mark, one.name)) for mark in OF_A_FEATURE}
-        return [int(np.count_nonzero(one.by_name[mark] & rest[mark])) for mark in OF_A_FEATURE]
+        name, sides = feature.name, ("yes", "no", "unknown")
+        left = without(*((side, name) for side in sides))
+        rest = {mark: left if mark in sides else without((mark, name)) for mark in OF_A_FEATURE}
+        return [int(np.count_nonzero(feature.by_name[mark] & rest[mark])) for mark in OF_A_FEATURE]
 
     def _column_counts(
         self, column: BrowsedColumn, choice: BrowseChoice, without: Callable[..., Rows]
@@ -156,7 +199,7 @@ class ExampleCatalogue:
             percents = getattr(self._by_name[name], f"{kind}s")
             return _or_nan(percents), lambda row: _percent(int(percents[row]), kind), True
         if kind == "doubt" and not name and self.features:
-            doubts = np.max([one.doubts for one in self.features], axis=0)
+            doubts = np.max([feature.doubts for feature in self.features], axis=0)
             return _or_nan(doubts), lambda row: _percent(int(doubts[row]), kind), True
         if kind == "near" and name in self._rows:
             apart = self._apart(self._rows[name])

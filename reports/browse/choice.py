@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reports.browse.label_marks import MARKS, OF_A_FEATURE
-
+MARKS = ("unknown", "doubtful", "contradicted", "corrected", "predicted")  # of a label, beside yes and no
+OF_A_FEATURE = ("yes", "no", *MARKS)
 MOST_WORDS = 20
 
 

@@ -72,7 +72,7 @@ def browsed_columns(
     table: pd.DataFrame | None, attributes: Sequence[Attribute], ids: Sequence[str]
 ) -> list[BrowsedColumn]:
     """Attributes first. A column without any value is left out; one with the name of an attribute is renamed."""
-    made = [_of_attribute(one) for one in attributes]
+    made = [_of_attribute(attribute) for attribute in attributes]
     taken = {one.name for one in made}
     if table is not None:
         rows = table.reindex(list(ids))
@@ -87,8 +87,8 @@ def browsed_columns(
     return made
 
 
-def _of_attribute(one: Attribute) -> BrowsedColumn:
-    return BrowsedColumn(one.name, tuple(one.categories), one.codes.astype(np.int32))
+def _of_attribute(attribute: Attribute) -> BrowsedColumn:
+    return BrowsedColumn(attribute.name, tuple(attribute.categories), attribute.codes.astype(np.int32))
 
 
 def _of_cells(name: str, texts: list[str]) -> BrowsedColumn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Advice:
             "labels": self.labels,
             "reason": self.reason,
             "notes": list(self.notes),
-            "settings": [one.to_json() for one in self.settings],
+            "settings": [setting.to_json() for setting in self.settings],
         }
 
 
@@ -61,13 +61,13 @@ class _Labels:
 
     def over(self, rows: NDArray[np.bool_]) -> _Labels:
         return _Labels(
-            self.model.over(rows),
-            self.people.over(rows),
-            None if self.doubt is None else self.doubt[rows],
-            None if self.other is None else self.other[rows],
-            self.other_cost,
-            {votes: (right[rows], wrong[rows]) for votes, (right, wrong) in self.after.items()},
-            self.example[rows],
+            model=self.model.over(rows),
+            people=self.people.over(rows),
+            doubt=None if self.doubt is None else self.doubt[rows],
+            other=None if self.other is None else self.other[rows],
+            other_cost=self.other_cost,
+            after={votes: (right[rows], wrong[rows]) for votes, (right, wrong) in self.after.items()},
+            example=self.example[rows],
         )
 
 
@@ -82,17 +82,26 @@ def _advice(study: Study, reference: Reference, model: Contender, people: Conten
     labels = _labels(study, reference, model, people)
     if labels is None:
         reason = "no label has a model's vote, a person's vote and something to be measured against"
-        return Advice(model.name, people.name, [], None, None, study.accuracy, 0, reason)
+        return Advice(
+            model.name,
+            people.name,
+            settings=[],
+            best=None,
+            confirmed=None,
+            wanted=study.accuracy,
+            labels=0,
+            reason=reason,
+        )
     settings = _settings(labels)
     best = cheapest(settings, study.accuracy)
     return Advice(
         model.name,
         people.name,
-        settings,
-        best,
-        _confirmed(study, labels) if best else None,
-        study.accuracy,
-        len(labels.example),
+        settings=settings,
+        best=best,
+        confirmed=_confirmed(study, labels) if best else None,
+        wanted=study.accuracy,
+        labels=len(labels.example),
         notes=_notes(reference, labels, model, people),
     )
 
@@ -105,23 +114,25 @@ def _labels(study: Study, reference: Reference, model: Contender, people: Conten
     if not known.any():
         return None
 
-    def side(one: Contender) -> Side:
-        most = one.sheet.most_votes
+    def side(oracle: Contender) -> Side:
+        most = oracle.sheet.most_votes
         numbers = sorted({votes for votes in VOTE_COUNTS if votes < most} | {most})
-        return Side(one.name, {v: chances_of_right(one, true, v)[known] for v in numbers}, one.usd_per_vote)
+        right = {votes: chances_of_right(oracle, true, votes)[known] for votes in numbers}
+        return Side(oracle.name, right, oracle.usd_per_vote)
 
     chances = model.sheet.chances[known]
     unsaid = np.isnan(chances)  # one vote where there should be more: doubt as large as can be
     doubt = None if unsaid.all() else np.where(unsaid, 1.0, 1 - 2 * np.abs(chances - 0.5))
-    second = next((one for one in study.models if one is not model), None)
-    sides = side(model), side(people)
+    second = next((other for other in study.models if other is not model), None)
+    of_people = side(people)
     return _Labels(
-        *sides,
-        doubt,
-        (second.sheet.labels != model.sheet.labels)[known].astype(np.float64) if second else None,
-        second.usd_per_vote * max(second.sheet.most_votes, 1) if second else 0.0,
-        {votes: _after(people, true, votes, known) for votes in sides[1].right if votes > 1},
-        np.broadcast_to(np.arange(true.shape[1]), true.shape)[known],
+        model=side(model),
+        people=of_people,
+        doubt=doubt,
+        other=(second.sheet.labels != model.sheet.labels)[known].astype(np.float64) if second else None,
+        other_cost=second.usd_per_vote * max(second.sheet.most_votes, 1) if second else 0.0,
+        after={votes: _after(people, true, votes, known) for votes in of_people.right if votes > 1},
+        example=np.broadcast_to(np.arange(true.shape[1]), true.shape)[known],
     )
 
 
@@ -140,17 +151,17 @@ def _settings(labels: _Labels) -> list[Setting]:
         settings += escalated(labels.model, most, labels.people, labels.doubt, "uncertainty")
     if labels.other is not None:
         settings += [
-            _dearer(one, labels.other_cost)
-            for one in escalated(labels.model, most, labels.people, labels.other, "disagreement")
-            if one.escalated < 1
+            _dearer(setting, labels.other_cost)
+            for setting in escalated(labels.model, most, labels.people, labels.other, "disagreement")
+            if setting.escalated < 1
         ]
     settings += [_checked(labels, votes) for votes in labels.after]
     return settings
 
 
-def _dearer(one: Setting, cost: float) -> Setting:
-    who = one.who.replace("where in doubt", "where two models differ")
-    return Setting(who, one.kind, one.model_votes, one.people_votes, one.escalated, None, one.cost + cost, one.accuracy)
+def _dearer(setting: Setting, cost: float) -> Setting:
+    who = setting.who.replace("where in doubt", "where two models differ")
+    return replace(setting, who=who, threshold=None, cost=setting.cost + cost)
 
 
 def _checked(labels: _Labels, votes: int) -> Setting:
@@ -164,7 +175,16 @@ def _checked(labels: _Labels, votes: int) -> Setting:
     share = float(differ.mean())
     cost = most * model.cost_per_vote + (1 + share * (votes - 1)) * people.cost_per_vote
     who = f"{model.name}, one of {people.name} checks, {votes} where the two differ ({share:.0%})"
-    return Setting(who, "disagreement", most, votes, 1.0, None, cost, float(accuracy.mean()))
+    return Setting(
+        who=who,
+        kind="disagreement",
+        model_votes=most,
+        people_votes=votes,
+        escalated=1.0,
+        threshold=None,
+        cost=cost,
+        accuracy=float(accuracy.mean()),
+    )
 
 
 def _confirmed(study: Study, labels: _Labels) -> float | None:
@@ -190,12 +210,12 @@ def _accuracy_of(labels: _Labels, chosen: Setting) -> float | None:
     if chosen.threshold is not None and labels.doubt is not None:
         people, model = labels.people.right[chosen.people_votes], labels.model.right[chosen.model_votes]
         return float(np.where(labels.doubt >= chosen.threshold, people, model).mean())
-    return next((one.accuracy for one in _settings(labels) if _key(one) == _key(chosen)), None)
+    return next((setting.accuracy for setting in _settings(labels) if _key(setting) == _key(chosen)), None)
 
 
-def _key(one: Setting) -> tuple[str, int, int, bool]:
+def _key(setting: Setting) -> tuple[str, int, int, bool]:
     """Identifies a setting on any labels; where two models differ only a part goes to people."""
-    return one.kind, one.model_votes, one.people_votes, one.escalated == 1
+    return setting.kind, setting.model_votes, setting.people_votes, setting.escalated == 1
 
 
 def _notes(reference: Reference, labels: _Labels, model: Contender, people: Contender) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -58,7 +58,7 @@ class Matched:
     order: Estimate
 
     def to_json(self) -> dict[str, Any]:
-        pairs = [[one.a, one.b, one.order_a, one.order_b, one.correlation, one.same_words] for one in self.shared]
+        pairs = [list(astuple(feature)) for feature in self.shared]
         return {
             "a": self.a,
             "b": self.b,
@@ -100,18 +100,24 @@ def same_questions(study: Study) -> list[SameQuestions]:
 
 def _same_questions(study: Study, a: Contender, b: Contender) -> SameQuestions:
     pairs = list(zip(study.asked, a.compared, b.compared, strict=True))
-    both = [(asked, x, y) for asked, x, y in pairs if x.verdict == NAMED == y.verdict]
-    chosen = [(x, y) for asked, x, y in both if not asked.without]  # else the question says which are meant
+    named = [(asked, x, y) for asked, x, y in pairs if x.verdict == NAMED == y.verdict]
+    chosen = [(x, y) for asked, x, y in named if not asked.without]  # else the question says which are meant
     split = sum(set(x.shown) == set(y.shown) for x, y in chosen)
-    words = sum(same_name(x.name, y.name) for _, x, y in both)
+    words = sum(same_name(x.name, y.name) for _, x, y in named)
     reason = "there is no question for which both named something"
-    given = reason if chosen or not both else "the questions say which examples are meant"
-    same = share(split, len(chosen), given), share(words, len(both), reason)
-    return SameQuestions(a.name, b.name, len(pairs), len(both), *same)
+    no_choice = reason if chosen or not named else "the questions say which examples are meant"
+    return SameQuestions(
+        a.name,
+        b.name,
+        triples=len(pairs),
+        both_named=len(named),
+        same_split=share(split, len(chosen), no_choice),
+        same_words=share(words, len(named), reason),
+    )
 
 
 def yields(study: Study) -> list[Yield]:
-    return [_yield(one.name, one.discovered) for one in study.contenders if one.discovered is not None]
+    return [_yield(oracle.name, oracle.discovered) for oracle in study.contenders if oracle.discovered is not None]
 
 
 def _yield(name: str, found: Discovered) -> Yield:
@@ -124,45 +130,47 @@ def _yield(name: str, found: Discovered) -> Yield:
         return Estimate(counting / amount) if amount else Estimate.undefined(reason)
 
     return Yield(
-        name,
-        len(found.names),
-        counting,
-        Estimate(len(found.names) / groups) if groups else Estimate.undefined("it named no feature"),
-        found.g,
-        found.g_curve,
-        per(found.queries, "nothing was asked"),
-        per(found.usd, "its answers cost nothing"),
-        per(found.seconds / 3600, "its answers took no time that was recorded"),
-        found.stopped,
+        name=name,
+        features=len(found.names),
+        counting=counting,
+        names_per_selection=(
+            Estimate(len(found.names) / groups) if groups else Estimate.undefined("it named no feature")
+        ),
+        g=found.g,
+        g_curve=found.g_curve,
+        per_query=per(found.queries, "nothing was asked"),
+        per_dollar=per(found.usd, "its answers cost nothing"),
+        per_hour=per(found.seconds / 3600, "its answers took no time that was recorded"),
+        stopped=found.stopped,
     )
 
 
 def matched(study: Study) -> list[Matched]:
     """Every two oracles that discovered by themselves."""
-    found = [(one.name, one.discovered) for one in study.contenders if one.discovered is not None]
-    return [_matched(*a, *b) for a, b in combinations(found, 2)]
+    found = [(oracle.name, oracle.discovered) for oracle in study.contenders if oracle.discovered is not None]
+    return [_matched(name_a, a, name_b, b) for (name_a, a), (name_b, b) in combinations(found, 2)]
 
 
 def _matched(name_a: str, a: Discovered, name_b: str, b: Discovered) -> Matched:
     matches = best_matches(correlations(a.labels, b.labels)) if a.names and b.names else []
     shared = [
         Shared(
-            a.names[one.a],
-            b.names[one.b],
-            one.a + 1,
-            one.b + 1,
-            one.correlation,
-            same_name(a.names[one.a], b.names[one.b]),
+            a=a.names[match.a],
+            b=b.names[match.b],
+            order_a=match.a + 1,
+            order_b=match.b + 1,
+            correlation=match.correlation,
+            same_words=same_name(a.names[match.a], b.names[match.b]),
         )
-        for one in matches
+        for match in matches
     ]
-    with_a, with_b = {one.a for one in matches}, {one.b for one in matches}
+    with_a, with_b = {match.a for match in matches}, {match.b for match in matches}
     return Matched(
-        name_a,
-        name_b,
-        shared,
-        [name for place, name in enumerate(a.names) if place not in with_a],
-        [name for place, name in enumerate(b.names) if place not in with_b],
-        sum(any(same_name(one, other) for other in b.names) for one in a.names),
-        order_agreement(matches),
+        a=name_a,
+        b=name_b,
+        shared=shared,
+        only_a=[name for place, name in enumerate(a.names) if place not in with_a],
+        only_b=[name for place, name in enumerate(b.names) if place not in with_b],
+        by_name=sum(any(same_name(name, other) for other in b.names) for name in a.names),
+        order=order_agreement(matches),
     )

@@ -10,7 +10,7 @@ from typing import IO, Any
 from discovery import NOBODY, UNKNOWN
 from discovery.statistics import Estimate
 from reports.compare.comparison import OracleComparison
-from reports.compare.summary import ComparisonSummary
+from reports.compare.summary import write_summary
 from reports.run import defuse, replace_file
 from sources import Dataset
 
@@ -30,7 +30,7 @@ def write_comparison(comparison: OracleComparison, folder: Path, dataset: Datase
     _table(folder / "disagreements.csv", _disagreement_columns(comparison), _disagreements(comparison))
     for place in range(len(comparison.study.contenders)):
         _table(folder / f"votes-{place + 1}.csv", VOTES_COLUMNS, _votes(comparison, place))
-    ComparisonSummary.of(comparison, settings).write(folder)
+    write_summary(comparison, folder, settings)
     page = folder / "compare.html"
     replace_file(page, lambda file: file.write(render_comparison(comparison, dataset)))
     return page
@@ -57,9 +57,9 @@ def summary_rows(comparison: OracleComparison) -> list[dict[str, Any]]:
     return rows
 
 
-def share_or_reason(one: Estimate) -> str:
+def share_or_reason(estimate: Estimate) -> str:
     """A share, or that it is not defined and why."""
-    return f"not defined: {one.reason}" if one.value is None else f"{100 * one.value:.1f} %"
+    return f"not defined: {estimate.reason}" if estimate.value is None else f"{100 * estimate.value:.1f} %"
 
 
 def _verdict(test: Any) -> str:
@@ -111,15 +111,15 @@ def _shares(comparison: OracleComparison) -> Iterator[Row]:
 
 
 def _disagreement_columns(comparison: OracleComparison) -> list[str]:
-    per_oracle = [f"{one.name} {what}" for one in comparison.study.contenders for what in ("label", "yes", "no")]
+    per_oracle = [f"{oracle.name} {what}" for oracle in comparison.study.contenders for what in ("label", "yes", "no")]
     return ["feature", "example", "truth", *per_oracle]
 
 
 def _disagreements(comparison: OracleComparison) -> Iterator[Row]:
     study = comparison.study
-    for one in comparison.disagreements:
-        cells: list[Any] = [study.names[one.feature], study.ids[one.row], _label(one.truth)]
-        for label, (yes, no, _) in zip(one.labels, one.votes, strict=True):
+    for disagreement in comparison.disagreements:
+        cells: list[Any] = [study.names[disagreement.feature], study.ids[disagreement.row], _label(disagreement.truth)]
+        for label, (yes, no, _) in zip(disagreement.labels, disagreement.votes, strict=True):
             cells += [_label(label), yes, no]
         yield tuple(cells)
 

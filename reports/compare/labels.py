@@ -50,7 +50,7 @@ class PairAgreement:
     overall: Named
 
     def to_json(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, "overall": _json(self.overall), "features": [_json(one) for one in self.each]}
+        return {"a": self.a, "b": self.b, "overall": _json(self.overall), "features": list(map(_json, self.each))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +72,36 @@ class Quality:
     curve: dict[int, float]  # votes → expected share of right labels
     enough: int | None
 
+    @classmethod
+    def unscored(cls, name: str, *, among: Named, among_each: list[Named], reason: str) -> Quality:
+        """Of an oracle of which nothing says how right it is."""
+        absent = Estimate.undefined(reason)
+        each = [absent] * len(among_each)
+        nothing = dict.fromkeys((statistic.name for statistic in (*OF_CORRECTNESS, BRIER, ERRORS_ALIKE)), absent)
+        return cls(
+            name=name,
+            among=among,
+            among_each=among_each,
+            right=nothing,
+            right_each=[nothing for _ in each],
+            calibration=Calibration((), None, reason),
+            single=absent,
+            single_each=each,
+            majority=absent,
+            majority_each=each,
+            consensus=absent,
+            consensus_each=each,
+            curve={},
+            enough=None,
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "oracle": self.name,
             "own_votes": _json(self.among),
-            "own_votes_features": [_json(one) for one in self.among_each],
+            "own_votes_features": list(map(_json, self.among_each)),
             "against_reference": _json(self.right),
-            "against_reference_features": [_json(one) for one in self.right_each],
+            "against_reference_features": list(map(_json, self.right_each)),
             "calibration": self.calibration.to_json(),
             "single_vote": self.single.to_json(),
             "majority": self.majority.to_json(),
@@ -100,60 +123,67 @@ def agreements(study: Study) -> list[PairAgreement]:
 
 def all_together(study: Study) -> Named:
     """Fleiss' kappa and alpha with every oracle as one rater; meant for three and more."""
-    labels = np.stack([one.sheet.labels for one in study.contenders], axis=-1)
+    labels = np.stack([oracle.sheet.labels for oracle in study.contenders], axis=-1)
     return estimates(OF_VOTES, np.moveaxis(vote_columns(labels), 0, 1), study.resamples)[1]
 
 
 def qualities(study: Study, reference: Reference) -> list[Quality]:
-    return [_quality(study, reference, one) for one in study.contenders]
+    return [_quality(study, reference, oracle) for oracle in study.contenders]
 
 
-def _quality(study: Study, reference: Reference, one: Contender) -> Quality:
-    own = np.moveaxis(vote_columns(one.sheet.said), 0, 1)
-    among_each, among = estimates(OF_VOTES, own, study.resamples)
-    reason = _why_no_score(reference, one)
+def _quality(study: Study, reference: Reference, oracle: Contender) -> Quality:
+    sheet = oracle.sheet
+    among_each, among = estimates(OF_VOTES, np.moveaxis(vote_columns(sheet.said), 0, 1), study.resamples)
+    reason = _why_no_score(reference, oracle)
     if reason or reference.labels is None:
-        absent = Estimate.undefined(reason)
-        each = [absent] * len(study.features)
-        nothing = dict.fromkeys((statistic.name for statistic in (*OF_CORRECTNESS, BRIER, ERRORS_ALIKE)), absent)
-        empty = Calibration((), None, reason)
-        right_of = nothing, [nothing for _ in each], empty
-        return Quality(one.name, among, among_each, *right_of, absent, each, absent, each, absent, each, {}, None)
-    columns = np.moveaxis(pair_columns(one.sheet.labels, reference.labels), 0, 1)
+        return Quality.unscored(oracle.name, among=among, among_each=among_each, reason=reason)
+    columns = np.moveaxis(pair_columns(sheet.labels, reference.labels), 0, 1)
     right_each, right = estimates(OF_CORRECTNESS, columns, study.resamples)
-    chances = np.moveaxis(brier_columns(one.sheet.chances, reference.labels), 0, 1)
+    chances = np.moveaxis(brier_columns(sheet.chances, reference.labels), 0, 1)
     brier_each, brier = estimates([BRIER], chances, study.resamples)
-    pairs = np.moveaxis(error_columns(one.sheet.said, reference.labels), 0, 1)
+    pairs = np.moveaxis(error_columns(sheet.said, reference.labels), 0, 1)
     alike_each, alike = estimates([ERRORS_ALIKE], pairs, study.resamples)
-    curve = votes_curve(one, reference.labels)
-    single_each, single = _accuracy(study, chances_of_right(one, reference.labels, 1))
-    majority_each, majority = _accuracy(study, chances_of_right(one, reference.labels, max(curve, default=1)))
-    consensus_each, consensus = _consensus(study, one, reference.labels)
-    both = [a | b | c for a, b, c in zip(right_each, brier_each, alike_each, strict=True)]
-    calibrated = calibration(one.sheet.chances.ravel(), reference.labels.ravel())
-    scores = single, single_each, majority, majority_each, consensus, consensus_each
-    return Quality(one.name, among, among_each, right | brier | alike, both, calibrated, *scores, curve, enough(curve))
+    curve = votes_curve(oracle, reference.labels)
+    single_each, single = _accuracy(study, chances_of_right(oracle, reference.labels, 1))
+    majority_each, majority = _accuracy(study, chances_of_right(oracle, reference.labels, max(curve, default=1)))
+    consensus_each, consensus = _consensus(study, oracle, reference.labels)
+    return Quality(
+        name=oracle.name,
+        among=among,
+        among_each=among_each,
+        right=right | brier | alike,
+        right_each=[a | b | c for a, b, c in zip(right_each, brier_each, alike_each, strict=True)],
+        calibration=calibration(sheet.chances.ravel(), reference.labels.ravel()),
+        single=single,
+        single_each=single_each,
+        majority=majority,
+        majority_each=majority_each,
+        consensus=consensus,
+        consensus_each=consensus_each,
+        curve=curve,
+        enough=enough(curve),
+    )
 
 
-def _why_no_score(reference: Reference, one: Contender) -> str:
+def _why_no_score(reference: Reference, oracle: Contender) -> str:
     if reference.labels is None:
         return "neither truth nor people's labels are known"
-    return IS_REFERENCE if reference.kind == "people" and one.people else ""
+    return IS_REFERENCE if reference.kind == "people" and oracle.people else ""
 
 
-def chances_of_right(one: Contender, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
+def chances_of_right(oracle: Contender, true: NDArray[np.int8], votes: int) -> NDArray[np.float64]:
     """Features × examples: how probable it is that the majority of so many of its votes is right; a tie is half."""
     chances = np.full(true.shape, np.nan)
-    for place, said in enumerate(one.sheet.said):
+    for place, said in enumerate(oracle.sheet.said):
         chances[place] = chance_of_right(said, true[place], votes)
     return chances
 
 
-def votes_curve(one: Contender, true: NDArray[np.int8]) -> dict[int, float]:
+def votes_curve(oracle: Contender, true: NDArray[np.int8]) -> dict[int, float]:
     """How often labels would be right with 1, 3, 5 … votes; the labels of all features together."""
     curve = {}
-    for votes in odd_numbers(one.sheet.most_votes):
-        chances = chances_of_right(one, true, votes)
+    for votes in odd_numbers(oracle.sheet.most_votes):
+        chances = chances_of_right(oracle, true, votes)
         if (~np.isnan(chances)).any():
             curve[votes] = float(np.nanmean(chances))
     return curve
@@ -165,16 +195,16 @@ def _accuracy(study: Study, chances: NDArray[np.float64]) -> tuple[list[Estimate
     right = np.where(known, chances, 0.0)
     columns = np.stack([right, known - right, np.zeros_like(right), np.zeros_like(right)], axis=-1)
     each, overall = estimates([RAW], np.moveaxis(columns, 0, 1), study.resamples)
-    return [one[RAW.name] for one in each], overall[RAW.name]
+    return [named[RAW.name] for named in each], overall[RAW.name]
 
 
-def _consensus(study: Study, one: Contender, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
+def _consensus(study: Study, oracle: Contender, true: NDArray[np.int8]) -> tuple[list[Estimate], Estimate]:
     """Dawid-Skene, feature by feature: a worker may be good at one and bad at another."""
-    votes = [one.sheet.by_worker(feature) for feature in range(len(true))]
+    votes = [oracle.sheet.by_worker(feature) for feature in range(len(true))]
     reasons = [why_not(cast) for cast in votes]
     if not len(reasons) or all(reasons):
         reason = reasons[0] if reasons else "there is nothing to compare"
-        return [Estimate.undefined(one) for one in reasons], Estimate.undefined(reason)
+        return [Estimate.undefined(each) for each in reasons], Estimate.undefined(reason)
 
     def fit(rows: NDArray[np.intp], tolerance: float = ENOUGH_TO_LABEL) -> NDArray[np.float64]:
         right = np.full(len(votes), np.nan)
@@ -195,4 +225,4 @@ def _consensus(study: Study, one: Contender, true: NDArray[np.int8]) -> tuple[li
 
 
 def _json(named: Named) -> dict[str, Any]:
-    return {name: one.to_json() for name, one in named.items()}
+    return {name: estimate.to_json() for name, estimate in named.items()}

@@ -50,7 +50,7 @@ def render_comparison(comparison: OracleComparison, dataset: Dataset) -> str:
 def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[str, Any]:
     study = comparison.study
     carried = carried_disagreements(comparison.disagreements, len(study.features))
-    rows = sorted({one.row for one in carried})
+    rows = sorted({disagreement.row for disagreement in carried})
     by_id = {example.id: example for example in dataset.examples}
     examples = [by_id.get(study.ids[row]) for row in rows]
     pictures = thumbnails(examples)
@@ -72,11 +72,11 @@ def comparison_context(comparison: OracleComparison, dataset: Dataset) -> dict[s
             )
             for quality in comparison.qualities
         ],
-        "advice": [(one, advice_plot(one), settings_in_words(one)) for one in comparison.advice],
-        "shares": [(one, _share_rows(comparison, one)) for one in comparison.versus],
+        "advice": [(advised, advice_plot(advised), settings_in_words(advised)) for advised in comparison.advice],
+        "shares": [(against, _share_rows(comparison, against)) for against in comparison.versus],
         "g_plot": g_plot(comparison),
         "triples": _triples(comparison),
-        "answered": [_answered(one) for one in study.contenders if one.compared],
+        "answered": [_answered(oracle) for oracle in study.contenders if oracle.compared],
         "carried": len(carried),
         "truth_known": study.truth is not None,
         "pictured": any(pictures),
@@ -109,38 +109,44 @@ def _data(
         "ids": [study.ids[row] for row in rows],
         "texts": texts if any(texts) else None,
         "features": study.names,
-        "oracles": [one.name for one in study.contenders],
+        "oracles": [oracle.name for oracle in study.contenders],
         "mime": MIME,
         "cards": [
-            [one.feature, place_of[one.row], list(one.labels), [list(votes) for votes in one.votes], one.truth]
-            for one in carried
+            [
+                disagreement.feature,
+                place_of[disagreement.row],
+                list(disagreement.labels),
+                [list(votes) for votes in disagreement.votes],
+                disagreement.truth,
+            ]
+            for disagreement in carried
         ],
     }
 
 
 def _table(comparison: OracleComparison, a: str, b: str) -> dict[str, Any]:
     pair = comparison.pair(a, b)
-    versus = next((one for one in comparison.versus if {one.model, one.people} == {a, b}), None)
-    names = [one.name for one in comparison.study.contenders]
+    versus = next((against for against in comparison.versus if {against.model, against.people} == {a, b}), None)
+    names = [oracle.name for oracle in comparison.study.contenders]
     first, second = names.index(a), names.index(b)
     counts: dict[int, int] = {}
-    for one in comparison.disagreements:
-        if {one.labels[first], one.labels[second]} == {0, 1}:
-            counts[one.feature] = counts.get(one.feature, 0) + 1
+    for disagreement in comparison.disagreements:
+        if {disagreement.labels[first], disagreement.labels[second]} == {0, 1}:
+            counts[disagreement.feature] = counts.get(disagreement.feature, 0) + 1
     rows = []
     for place, (name, definition) in enumerate(comparison.study.features):
         test = versus.test_each[place] if versus else None
         verdict, style, winning = _replaces(test)
         rows.append(
             FeatureRow(
-                place,
-                name,
-                definition,
-                _cells(pair.each[place], comparison, (a, b), place),
-                verdict,
-                style,
-                winning,
-                counts.get(place, 0),
+                place=place,
+                name=name,
+                definition=definition,
+                cells=_cells(pair.each[place], comparison, (a, b), place),
+                verdict=verdict,
+                verdict_style=style,
+                winning=winning,
+                disagreements=counts.get(place, 0),
             )
         )
     overall = _cells(pair.overall, comparison, (a, b), None)
@@ -223,11 +229,11 @@ def _share_rows(comparison: OracleComparison, versus: Versus) -> list[dict[str, 
     ]
 
 
-def _answered(one: Contender) -> str:
+def _answered(oracle: Contender) -> str:
     """How many of the questions it answered by a feature, by NONE, and not in a way that can be used."""
-    verdicts = [said.verdict for said in one.compared]
+    verdicts = [said.verdict for said in oracle.compared]
     named, none = verdicts.count("feature"), verdicts.count("none")
-    return f"{one.name}: {named} named, {none} found nothing, {len(verdicts) - named - none} unusable"
+    return f"{oracle.name}: {named} named, {none} found nothing, {len(verdicts) - named - none} unusable"
 
 
 def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
@@ -237,7 +243,7 @@ def _triples(comparison: OracleComparison) -> list[dict[str, Any]]:
         {
             "examples": [study.ids[row] for row in asked.examples],
             "without": [study.ids[row] for row in asked.without],
-            "said": [one.compared[number].name or one.compared[number].verdict for one in study.contenders],
+            "said": [oracle.compared[number].name or oracle.compared[number].verdict for oracle in study.contenders],
         }
         for number, asked in enumerate(study.asked[:MAX_LISTED_TRIPLES])
         if all(one.compared for one in study.contenders)

@@ -39,12 +39,12 @@ def shares_plot(title: str, x_label: str, lines: Sequence[ShareCurve], wanted: f
         return across, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y) / ((1 - bottom) or 1.0)
 
     y_ticks = [1 - number * step for number in range(round((1 - bottom) / step) + 1)]
-    parts = [grid(place, nice_ticks(x_max), y_ticks, percent=True)]
+    drawn = [grid(place, nice_ticks(x_max), y_ticks, percent=True)]
     if wanted is not None:
         _, down = place(0, wanted)
-        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down, y2=down, class_="wanted"))
-    parts += [_drawn(line, [place(*point) for point in line.points]) for line in lines]
-    return framed(title, x_label, parts)
+        drawn.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down, y2=down, class_="wanted"))
+    drawn += [_drawn(line, [place(*point) for point in line.points]) for line in lines]
+    return framed(title, x_label, drawn)
 
 
 def calibration_plot(title: str, found: Calibration) -> Markup:
@@ -55,16 +55,16 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
         return LEFT + side * x, TOP + side * (1 - y)
 
     (x1, y1), (x2, y2) = place(0, 0), place(1, 1)
-    parts = [
+    drawn = [
         element("rect", x=x1, y=y2, width=x2 - x1, height=y1 - y2, class_="frame"),
         element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="grid"),
     ]
     for share in (0.0, 0.5, 1.0):
         x, y = place(share, share)
-        parts.append(
+        drawn.append(
             element("text", unbroken(f"{100 * share:g} %"), x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end")
         )
-        parts.append(
+        drawn.append(
             element("text", unbroken(f"{100 * share:g} %"), x=x, y=y1 + 17, class_="tick", text_anchor="middle")
         )
     most = max((one.examples for one in found.bins), default=1)
@@ -72,19 +72,19 @@ def calibration_plot(title: str, found: Calibration) -> Markup:
         x, y = place(one.said, one.true)
         label = f"said {one.said:.0%}, true {one.true:.0%} of {one.examples}"
         radius = 2.5 + 6 * (one.examples / most) ** 0.5
-        parts.append(element("circle", element("title", label), cx=x, cy=y, r=radius, class_="dot"))
-    return framed(title, "said", parts, width=LEFT + side + 20, style="curve square")
+        drawn.append(element("circle", element("title", label), cx=x, cy=y, r=radius, class_="dot"))
+    return framed(title, "said", drawn, width=LEFT + side + 20, style="curve square")
 
 
 def _drawn(line: ShareCurve, points: Sequence[tuple[float, float]]) -> Markup:
-    parts = []
+    drawn = []
     if line.joined and len(points) > 1:
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-        parts.append(element("path", element("title", line.name), d=path, class_=f"line {line.style}"))
+        drawn.append(element("path", element("title", line.name), d=path, class_=f"line {line.style}"))
     for (x, y), (cost, share) in zip(points, line.points, strict=True):
         label = f"{line.name}: {share:.1%} at {cost:g}"
-        parts.append(element("circle", element("title", label), cx=x, cy=y, r=3.0, class_=f"dot {line.style}"))
-    return element("g", *parts)
+        drawn.append(element("circle", element("title", label), cx=x, cy=y, r=3.0, class_=f"dot {line.style}"))
+    return element("g", *drawn)
 
 
 STYLES = ("main", "no", "soft", "bad")  # of the oracles, in their order
@@ -114,23 +114,23 @@ def votes_plot(qualities: list[Quality]) -> Markup | str:
     return shares_plot("How often labels are right, by votes", "votes per label", lines) if lines else ""
 
 
-def advice_plot(one: Advice) -> Markup | str:
-    if not one.settings:
+def advice_plot(advice: Advice) -> Markup | str:
+    if not advice.settings:
         return ""
     lines = []
     for kind, style in PLOT_STYLES.items():
-        chosen = [setting for setting in one.settings if setting.kind == kind]
+        chosen = [setting for setting in advice.settings if setting.kind == kind]
         if kind in ("uncertainty", "disagreement"):
             chosen = frontier(chosen)
         points = sorted((1000 * setting.cost, setting.accuracy) for setting in chosen)
         if points:
             lines.append(ShareCurve(KINDS[kind], points, style))
-    return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, one.wanted)
+    return shares_plot("How often labels are right, by cost", "USD per 1,000 labels", lines, advice.wanted)
 
 
-def settings_in_words(one: Advice) -> dict[str, Any]:
-    kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in one.settings)]
-    return {"frontier": [(setting, _in_words(setting)) for setting in one.frontier], "kinds": kinds}
+def settings_in_words(advice: Advice) -> dict[str, Any]:
+    kinds = [KINDS[kind] for kind in PLOT_STYLES if any(setting.kind == kind for setting in advice.settings)]
+    return {"frontier": [(setting, _in_words(setting)) for setting in advice.frontier], "kinds": kinds}
 
 
 def _in_words(setting: Setting) -> str:

@@ -106,21 +106,21 @@ class Study:
 
     def called(self, name: str) -> str:
         """An oracle's name, with the word that its answers are computed where they are."""
-        found = next((one for one in self.contenders if one.name == name), None)
+        found = next((oracle for oracle in self.contenders if oracle.name == name), None)
         return f"{name} (a simulated crowd)" if found is not None and found.simulated else name
 
     @property
     def people(self) -> Contender | None:
-        return next((one for one in self.contenders if one.people), None)
+        return next((oracle for oracle in self.contenders if oracle.people), None)
 
     @property
     def models(self) -> list[Contender]:
-        return [one for one in self.contenders if not one.people]
+        return [oracle for oracle in self.contenders if not oracle.people]
 
     @property
     def partial(self) -> bool:
         """An oracle was not asked all that was wanted."""
-        return any(one.stopped for one in self.contenders)
+        return any(oracle.stopped for oracle in self.contenders)
 
     @cached_property
     def resamples(self) -> Resamples:
@@ -162,7 +162,7 @@ class Reference:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 

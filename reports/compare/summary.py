@@ -10,109 +10,64 @@ from typing import Any
 from discovery.statistics import EPSILON
 from reports.compare.comparison import OracleComparison
 from reports.compare.study import Contender
-from reports.run import JsonPart, Number, RunError, replace_file
+from reports.run import RunError, replace_file
 
 NAME = "comparison.json"
-Parts = list[dict[str, Any]]
 
 
-class OracleFigures(JsonPart):
-    name: str
-    people: bool
-    identity: dict[str, Any]
-    votes_wanted: int
-    votes: int
-    refused: int
-    voters: int
-    cost_usd: Number
-    paid_usd: Number
-    seconds: Number
-    stopped: str
-    warning: str = ""
-
-    @classmethod
-    def of(cls, one: Contender) -> OracleFigures:
-        return cls(
-            name=one.name,
-            people=one.people,
-            identity=one.identity,
-            votes_wanted=one.wanted,
-            votes=one.votes,
-            refused=int(one.sheet.refused.sum()),
-            voters=len(one.sheet.workers),
-            cost_usd=one.usd,
-            paid_usd=one.paid_usd,
-            seconds=one.seconds,
-            stopped=one.stopped,
-            **({"warning": one.warning} if one.warning else {}),
-        )
+def write_summary(comparison: OracleComparison, folder: Path, settings: dict[str, Any]) -> None:
+    text = json.dumps(comparison_json(comparison, settings), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(folder / NAME, lambda file: file.write(text))
 
 
-class ComparisonSummary(JsonPart):
-    """Fields are in the order of the file."""
+def comparison_json(comparison: OracleComparison, settings: dict[str, Any]) -> dict[str, Any]:
+    """In the order of the file."""
+    study = comparison.study
+    return {
+        "settings": settings,
+        "dataset": {"name": study.dataset, "digest": study.digest, "examples": study.total},
+        "partial": study.partial,
+        "sample": len(study.ids),
+        "features": [{"name": name, "definition": definition} for name, definition in study.features],
+        "features_from": study.origin,
+        "reference": comparison.reference.words,
+        "annotators": study.annotators,
+        "epsilon": EPSILON[study.annotators],
+        "wanted_accuracy": study.accuracy,
+        "seed": study.seed,
+        "draws": study.draws,
+        "oracles": [_oracle(oracle) for oracle in study.contenders],
+        "agreement": [pair.to_json() for pair in comparison.pairs],
+        "agreement_of_all": {name: estimate.to_json() for name, estimate in comparison.together.items()},
+        "quality": [quality.to_json() for quality in comparison.qualities],
+        "model_against_people": [versus.to_json() for versus in comparison.versus],
+        "advice": [advice.to_json() for advice in comparison.advice],
+        "same_comparisons": [same.to_json() for same in comparison.same_questions],
+        "own_discoveries": [found.to_json() for found in comparison.yields],
+        "matched_features": [matched.to_json() for matched in comparison.matched],
+        "disagreements": len(comparison.disagreements),
+        "methods": comparison.methods,
+        "versions": study.versions,
+        "command": study.command,
+        "finished_at": study.finished_at,
+    }
 
-    settings: dict[str, Any]
-    dataset: dict[str, Any]
-    partial: bool
-    sample: int
-    features: list[dict[str, str]]
-    features_from: str
-    reference: str
-    annotators: str
-    epsilon: Number
-    wanted_accuracy: Number
-    seed: int
-    draws: int
-    oracles: list[OracleFigures]
-    agreement: Parts
-    agreement_of_all: dict[str, dict[str, Any]]
-    quality: Parts
-    model_against_people: Parts
-    advice: Parts
-    same_comparisons: Parts
-    own_discoveries: Parts
-    matched_features: Parts
-    disagreements: int
-    methods: str
-    versions: dict[str, str]
-    command: str
-    finished_at: str
 
-    @classmethod
-    def of(cls, comparison: OracleComparison, settings: dict[str, Any]) -> ComparisonSummary:
-        study = comparison.study
-        return cls(
-            settings=settings,
-            dataset={"name": study.dataset, "digest": study.digest, "examples": study.total},
-            partial=study.partial,
-            sample=len(study.ids),
-            features=[{"name": name, "definition": definition} for name, definition in study.features],
-            features_from=study.origin,
-            reference=comparison.reference.words,
-            annotators=study.annotators,
-            epsilon=EPSILON[study.annotators],
-            wanted_accuracy=study.accuracy,
-            seed=study.seed,
-            draws=study.draws,
-            oracles=[OracleFigures.of(one) for one in study.contenders],
-            agreement=[one.to_json() for one in comparison.pairs],
-            agreement_of_all={name: one.to_json() for name, one in comparison.together.items()},
-            quality=[one.to_json() for one in comparison.qualities],
-            model_against_people=[one.to_json() for one in comparison.versus],
-            advice=[one.to_json() for one in comparison.advice],
-            same_comparisons=[one.to_json() for one in comparison.same_questions],
-            own_discoveries=[one.to_json() for one in comparison.yields],
-            matched_features=[one.to_json() for one in comparison.matched],
-            disagreements=len(comparison.disagreements),
-            methods=comparison.methods,
-            versions=study.versions,
-            command=study.command,
-            finished_at=study.finished_at,
-        )
-
-    def write(self, folder: Path) -> None:
-        text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        replace_file(folder / NAME, lambda file: file.write(text))
+def _oracle(oracle: Contender) -> dict[str, Any]:
+    return {
+        "name": oracle.name,
+        "people": oracle.people,
+        "identity": oracle.identity,
+        "votes_wanted": oracle.wanted,
+        "votes": oracle.votes,
+        "refused": int(oracle.sheet.refused.sum()),
+        "voters": len(oracle.sheet.workers),
+        "cost_usd": oracle.usd,
+        "paid_usd": oracle.paid_usd,
+        "seconds": oracle.seconds,
+        "stopped": oracle.stopped,
+        **({"warning": oracle.warning} if oracle.warning else {}),
+    }
 
 
 @dataclass(frozen=True)
@@ -133,13 +88,13 @@ def read_listed(folder: Path) -> ListedComparison:
     try:
         content = json.loads((folder / NAME).read_bytes())
         return ListedComparison(
-            str(content["dataset"]["name"]),
-            int(content["sample"]),
-            [str(one["name"]) for one in content["oracles"]],
-            len(content["features"]),
-            sum(float(one["paid_usd"]) for one in content["oracles"]),
-            bool(content["partial"]),
-            str(content["finished_at"]),
+            dataset=str(content["dataset"]["name"]),
+            examples=int(content["sample"]),
+            oracles=[str(oracle["name"]) for oracle in content["oracles"]],
+            features=len(content["features"]),
+            usd=sum(float(oracle["paid_usd"]) for oracle in content["oracles"]),
+            partial=bool(content["partial"]),
+            finished_at=str(content["finished_at"]),
         )
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise RunError(f"{folder / NAME} cannot be read: compare again") from None

@@ -44,7 +44,8 @@ def side_by_side(a: Findings, keys_a: Sequence[str], b: Findings, keys_b: Sequen
     labels_a, labels_b = a.matrix[:, of_a], b.matrix[:, of_b]
     matches = best_matches(correlations(labels_a, labels_b)) if of_a else []
     pairs = [
-        _paired(a.found[one.a], b.found[one.b], labels_a[one.a], labels_b[one.b], one.correlation) for one in matches
+        _paired(a.found[match.a], b.found[match.b], labels_a[match.a], labels_b[match.b], match.correlation)
+        for match in matches
     ]
     left_a = [place for place in range(len(a.found)) if place not in {one.a for one in matches}]
     left_b = [place for place in range(len(b.found)) if place not in {one.b for one in matches}]
@@ -54,10 +55,10 @@ def side_by_side(a: Findings, keys_a: Sequence[str], b: Findings, keys_b: Sequen
             pairs.append(_paired(a.found[place], b.found[other], labels_a[place], labels_b[other], None))
             left_a.remove(place)
             left_b.remove(other)
-    order = {id(one): place for place, one in enumerate(a.found)}
+    order = {id(feature): place for place, feature in enumerate(a.found)}
     return SideBySide(
         len(of_a),
-        sorted(pairs, key=lambda one: order[id(one.a)]),
+        sorted(pairs, key=lambda pair: order[id(pair.a)]),
         [a.found[place] for place in left_a],
         [b.found[place] for place in left_b],
     )
@@ -67,4 +68,11 @@ def _paired(a: Found, b: Found, labels_a: Labels, labels_b: Labels, correlation:
     known = (labels_a != UNKNOWN) & (labels_b != UNKNOWN)
     same, complement = int((labels_a == labels_b)[known].sum()), correlation is not None and correlation < 0
     total = int(np.count_nonzero(known))
-    return PairedFeature(a, b, total, total - same if complement else same, complement, correlation is not None)
+    return PairedFeature(
+        a,
+        b,
+        examples=total,
+        agreeing=total - same if complement else same,
+        complement=complement,
+        by_labels=correlation is not None,
+    )

@@ -15,9 +15,9 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
     """One sentence each about agreement, who is right, whether a model may replace a person, and whom to ask."""
     called = comparison.study.called
     sentences = [
-        f"Partial: {one.name} gave {one.votes:,} of {plural(one.wanted, 'vote')}: {one.stopped}."
-        for one in comparison.study.contenders
-        if one.stopped
+        f"Partial: {oracle.name} gave {oracle.votes:,} of {plural(oracle.wanted, 'vote')}: {oracle.stopped}."
+        for oracle in comparison.study.contenders
+        if oracle.stopped
     ]
     for pair in comparison.pairs:
         agreement, kappa = pair.overall["raw agreement"], pair.overall["Cohen's kappa"]
@@ -32,8 +32,8 @@ def verdict_of(comparison: OracleComparison) -> list[str]:
                 f"{comparison.reference.words}{_no_better(quality.majority, comparison.reference)}."
             )
     sentences += [said for one in comparison.study.contenders if (said := _never_varies(one, comparison.reference))]
-    sentences += [_replacement(one, called(one.people)) for one in comparison.versus]
-    sentences += [_advised(one) for one in comparison.advice]
+    sentences += [_replacement(against, called(against.people)) for against in comparison.versus]
+    sentences += [_advised(advised) for advised in comparison.advice]
     return sentences
 
 
@@ -43,18 +43,20 @@ def _beyond_chance(kappa: Estimate) -> str:
     return f"beyond chance they agree by a kappa of {_number(kappa)}."
 
 
-def _never_varies(one: Contender, reference: Reference) -> str:
+def _never_varies(oracle: Contender, reference: Reference) -> str:
     """Features to which it gives one label throughout, though not all examples are alike."""
     same = [
         set(known.tolist())
-        for known, share in zip((row[row != UNKNOWN] for row in one.sheet.labels), reference.shares, strict=False)
+        for known, share in zip((row[row != UNKNOWN] for row in oracle.sheet.labels), reference.shares, strict=False)
         if len(known) > 1 and share not in (None, 0.0, 1.0)
     ]
     alike = [next(iter(labels)) for labels in same if len(labels) == 1]
     if not alike:
         return ""
     said = " and ".join(word for value, word in ((1, "yes"), (0, "no")) if value in alike)
-    return f"{one.name} gives every example the same label, {said}, for {len(alike)} of {plural(len(same), 'feature')}."
+    return (
+        f"{oracle.name} gives every example the same label, {said}, for {len(alike)} of {plural(len(same), 'feature')}."
+    )
 
 
 def _no_better(right: Estimate, reference: Reference) -> str:
@@ -66,43 +68,51 @@ def _no_better(right: Estimate, reference: Reference) -> str:
     return f": no better than {never_looks}, which is right in {percent(blind)}"
 
 
-def _replacement(one: Versus, people: str) -> str:
-    test = one.test
+def _replacement(versus: Versus, people: str) -> str:
+    test = versus.test
     if test.passes is None:
-        return f"Whether {one.model} may replace one of {people} is not defined: {test.reason}."
+        return f"Whether {versus.model} may replace one of {people} is not defined: {test.reason}."
     wins = sum(against.won for against in test.against)
     verb = "may replace" if test.passes else "may not replace"
-    features = f"feature by feature, it may for {one.may_replace} of {one.tested}" if one.tested else ""
+    features = f"feature by feature, it may for {versus.may_replace} of {versus.tested}" if versus.tested else ""
     return (
-        f"{one.model} {verb} one of {people}: it holds its own against {wins} of {len(test.against)} people"
+        f"{versus.model} {verb} one of {people}: it holds its own against {wins} of {len(test.against)} people"
         f"{'; ' + features if features else ''} (alternative annotator test, ε = {test.epsilon:g})."
     )
 
 
-def _advised(one: Advice) -> str:
-    wanted = percent(one.wanted)
-    if one.reason:
-        return f"Whom to ask is not defined: {one.reason}."
-    if one.best is None:
-        best = max(one.settings, key=lambda setting: setting.accuracy)
+def _advised(advice: Advice) -> str:
+    wanted = percent(advice.wanted)
+    if advice.reason:
+        return f"Whom to ask is not defined: {advice.reason}."
+    if advice.best is None:
+        best = max(advice.settings, key=lambda setting: setting.accuracy)
         return f"Nothing reaches {wanted} right labels; the best is {best.who} with {percent(best.accuracy)}."
-    price = f"{usd(1000 * one.best.cost)} per 1,000 labels"
-    share = f", {percent(one.best.escalated)} of the labels going to people" if 0 < one.best.escalated < 1 else ""
+    price = f"{usd(1000 * advice.best.cost)} per 1,000 labels"
+    share = f", {percent(advice.best.escalated)} of the labels going to people" if 0 < advice.best.escalated < 1 else ""
     checked = (
-        f"; chosen on one half of the examples and counted on the other it gives {percent(one.confirmed)}"
-        if one.confirmed is not None
+        f"; chosen on one half of the examples and counted on the other it gives {percent(advice.confirmed)}"
+        if advice.confirmed is not None
         else ""
     )
-    return f"The cheapest way to {wanted} right labels: {one.best.who}{share}, {price}{checked}."
+    return f"The cheapest way to {wanted} right labels: {advice.best.who}{share}, {price}{checked}."
 
 
-def _share(one: Estimate) -> str:
-    if one.value is None:
-        return f"a share that is not defined ({one.reason})"
-    interval = f" ({percent(one.low)} to {percent(one.high)})" if one.low is not None and one.high is not None else ""
-    return f"{percent(one.value)}{interval}"
+def _share(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return f"a share that is not defined ({estimate.reason})"
+    interval = (
+        f" ({percent(estimate.low)} to {percent(estimate.high)})"
+        if estimate.low is not None and estimate.high is not None
+        else ""
+    )
+    return f"{percent(estimate.value)}{interval}"
 
 
-def _number(one: Estimate) -> str:
-    interval = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
-    return f"{one.value:.2f}{interval}"
+def _number(estimate: Estimate) -> str:
+    interval = (
+        f" ({estimate.low:.2f} to {estimate.high:.2f})"
+        if estimate.low is not None and estimate.high is not None
+        else ""
+    )
+    return f"{estimate.value:.2f}{interval}"

@@ -28,11 +28,11 @@ class Versus:
     @property
     def may_replace(self) -> int:
         """Of how many features the test says so."""
-        return sum(one.passes is True for one in self.test_each)
+        return sum(test.passes is True for test in self.test_each)
 
     @property
     def tested(self) -> int:
-        return sum(one.passes is not None for one in self.test_each)
+        return sum(test.passes is not None for test in self.test_each)
 
     @property
     def saved(self) -> Estimate:
@@ -51,7 +51,7 @@ class Versus:
             "model": self.model,
             "people": self.people,
             "alt_test": self.test.to_json(),
-            "alt_test_features": [one.to_json() for one in self.test_each],
+            "alt_test_features": [test.to_json() for test in self.test_each],
             "shares": [one.to_json() for one in self.shares],
             "held_back": self.held_back,
             "known": [one.to_json() for one in self.known],
@@ -76,13 +76,13 @@ def _versus(study: Study, model: Contender, people: Contender) -> Versus:
     judged, held_back = _judged(study, people.sheet.labels)
     known = [share(int((row == 1).sum()), int((row != UNKNOWN).sum())) for row in people.sheet.labels]
     return Versus(
-        model.name,
-        people.name,
-        together,
-        each,
-        [corrected_share(row, said) for row, said in zip(judged, labels, strict=True)],
-        held_back,
-        known if held_back else [],
+        model=model.name,
+        people=people.name,
+        test=together,
+        test_each=each,
+        shares=[corrected_share(row, said) for row, said in zip(judged, labels, strict=True)],
+        held_back=held_back,
+        known=known if held_back else [],
     )
 
 

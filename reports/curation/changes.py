@@ -35,7 +35,7 @@ class Change:
 
     def explained(self) -> list[str]:
         """Line by line: what is kept, what must be asked again, what goes."""
-        of_them = {one.name: _of_them(one) for one in self.after.found}
+        of_them = {feature.name: _of_them(feature) for feature in self.after.found}
         lines = [
             f"keeps {plural(count, 'label')} of {name!r}{of_them.get(name, '')}" for name, count in self.kept.items()
         ]
@@ -109,35 +109,35 @@ def merged_definition(definition: str, others: Sequence[str]) -> str:
 
 def _split(findings: Findings, arguments: dict[str, Any]) -> Change:
     place = place_of(findings, arguments["name"])
-    old, parts = findings.found[place], list(arguments["into"])
-    if len(set(parts)) < 2:
+    old, names = findings.found[place], list(arguments["into"])
+    if len(set(names)) < 2:
         raise RunError(f"split takes two or more new names for {old.name!r}: give them after it")
-    definitions = [*arguments.get("definitions", []), *[""] * len(parts)]
+    definitions = [*arguments.get("definitions", []), *[""] * len(names)]
     asked = (old.labels == 1) | ((old.labels == UNKNOWN) & (old.tally.votes > 0))
     new = [
         (
             replace(
                 old,
-                name=part if part == old.name else _free(findings, part),
+                name=name if name == old.name else _free(findings, name),
                 definition=definition,
                 asked=None,
                 consistent=True,
                 made=f"split from “{old.name}”",
                 certificate=None,
-                origins=tuple((*one, part) for one in old.origins),
+                origins=tuple((*origin, name) for origin in old.origins),
                 labels=old.uncorrected,
                 corrected={},
             ),
             asked,
         )
-        for part, definition in zip(parts, definitions, strict=False)
+        for name, definition in zip(names, definitions, strict=False)
     ]
-    return _asking("split", arguments, findings, {place: new}, [] if old.name in parts else [old.name])
+    return _asking("split", arguments, findings, {place: new}, [] if old.name in names else [old.name])
 
 
 def _label(findings: Findings, arguments: dict[str, Any]) -> Change:
     """Ask what was left out after a look: of the working set, and where other features are labelled too."""
-    others = [one.labels != UNKNOWN for one in findings.found if not one.look]
+    others = [feature.labels != UNKNOWN for feature in findings.found if not feature.look]
     labelled = np.any([findings.working, *others], axis=0)
     new: dict[int, list[tuple[Found, NDArray[np.bool_]]]] = {}
     for name in arguments["names"]:
@@ -162,8 +162,8 @@ def _duplicates(findings: Findings, arguments: dict[str, Any]) -> Change:
         for one in joined:
             labels = np.where(labels == UNKNOWN, one.uncorrected, labels)
         made = f"merged with {', '.join(f'“{name}”' for name in others)}"
-        whole = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
-        new[place_of(findings, first)] = [whole]
+        merged = replace(base, labels=labels, made=made, origins=_origins([base, *joined]), corrected={})
+        new[place_of(findings, first)] = [merged]
     kept = {feature.name: _known(feature) for features in new.values() for feature in features}
     return Change("duplicates", {"into": into}, _with(findings, new), kept, [], gone)
 
@@ -188,7 +188,9 @@ def _attributes(findings: Findings, arguments: dict[str, Any]) -> Change:
             if value.feature:
                 place_of(findings, value.feature)
     names = {one.name for one in made}
-    after = replace(findings, attributes=(*(one for one in findings.attributes if one.name not in names), *made))
+    after = replace(
+        findings, attributes=(*(attribute for attribute in findings.attributes if attribute.name not in names), *made)
+    )
     return Change("attributes", arguments, after, {}, [], [])
 
 

@@ -69,11 +69,13 @@ def corrected(findings: Findings, log: Sequence[Correction]) -> Findings:
         return findings
     rows = {name: row for row, name in enumerate(findings.ids)}
     by_origins: dict[tuple[Origin, ...], list[tuple[int, Correction]]] = {}
-    for place, one in enumerate(log):
-        by_origins.setdefault(one.origins, []).append((place, one))
+    for place, correction in enumerate(log):
+        by_origins.setdefault(correction.origins, []).append((place, correction))
     found = [_corrected(feature, by_origins.values(), rows) for feature in findings.found]
     by_name = {one.name: one for one in found}
-    return replace(findings, found=found, attributes=tuple(_revalued(one, by_name) for one in findings.attributes))
+    return replace(
+        findings, found=found, attributes=tuple(_revalued(attribute, by_name) for attribute in findings.attributes)
+    )
 
 
 def record_corrections(
@@ -95,16 +97,23 @@ def record_corrections(
             raise RunError(f"the run has no example {edit.example!r}: labels.csv lists those there are")
         feature = findings.found[place_of(findings, edit.feature)]
         digest = (digests or {}).get(edit.example, "")
-        one = Correction(at, by, edit.example, feature.name, feature.origins, edit.label, digest)
-        wanted[edit.example, feature.name] = one
+        wanted[edit.example, feature.name] = Correction(
+            at=at,
+            by=by,
+            example=edit.example,
+            feature=feature.name,
+            origins=feature.origins,
+            label=edit.label,
+            digest=digest,
+        )
     made: list[Correction] = []
 
     def check(events: list[Event]) -> list[Event]:
         log = _corrections(run.folder, events)
         if seen is not None and (newer := _same_labels(log[seen:], wanted, findings)):
             raise StaleEdit([str(one) for one in newer])
-        there = {one.name: one for one in corrected(findings, log).found}
-        known = {one.example: one.digest for one in log if one.digest}
+        there = {feature.name: feature for feature in corrected(findings, log).found}
+        known = {correction.example: correction.digest for correction in log if correction.digest}
         made.extend(
             replace(one, digest=one.digest or known.get(one.example, ""))
             for one in wanted.values()
@@ -119,7 +128,11 @@ def record_corrections(
 def unused_corrections(findings: Findings, log: Sequence[Correction]) -> list[Correction]:
     """Those in the log that concern no feature or no example of the run, as after a drop or a smaller data set."""
     ids = set(findings.ids)
-    return [one for one in log if one.example not in ids or not any(one.effect_on(f)[0] for f in findings.found)]
+    return [
+        correction
+        for correction in log
+        if correction.example not in ids or not any(correction.effect_on(f)[0] for f in findings.found)
+    ]
 
 
 @dataclass(frozen=True)
@@ -153,10 +166,15 @@ class CheckedByPeople:
 
 
 def checked_by_people(found: Iterable[Found]) -> CheckedByPeople:
-    all_of_them = [one for feature in found for one in feature.corrected.values()]
-    known = [one for one in all_of_them if one.before != UNKNOWN]
-    same = sum(one.label == one.before for one in known)
-    return CheckedByPeople(len({one.by for one in all_of_them}), len(all_of_them), same, len(known) - same)
+    corrections = [correction for feature in found for correction in feature.corrected.values()]
+    known = [correction for correction in corrections if correction.before != UNKNOWN]
+    same = sum(correction.label == correction.before for correction in known)
+    return CheckedByPeople(
+        people=len({correction.by for correction in corrections}),
+        labels=len(corrections),
+        confirmed=same,
+        turned=len(known) - same,
+    )
 
 
 def _corrected(feature: Found, groups: Iterable[list[tuple[int, Correction]]], rows: Mapping[str, int]) -> Found:
@@ -213,19 +231,23 @@ def _consistent(feature: Found, rows: Mapping[str, int]) -> bool:
     return not without and ones == ONES.get(asked.kind, len(asked.examples))
 
 
-def _changes_anything(one: Correction, feature: Found, row: int) -> bool:
+def _changes_anything(correction: Correction, feature: Found, row: int) -> bool:
     there = feature.corrected.get(row)
-    return there is not None if one.label is None else there is None or (there.label, there.by) != (one.label, one.by)
+    return (
+        there is not None
+        if correction.label is None
+        else there is None or (there.label, there.by) != (correction.label, correction.by)
+    )
 
 
 def _same_labels(
     newer: Iterable[Correction], wanted: Mapping[tuple[str, str], Correction], findings: Findings
 ) -> list[Correction]:
     return [
-        one
-        for one in newer
+        correction
+        for correction in newer
         for example, name in wanted
-        if one.example == example and one.effect_on(findings.found[place_of(findings, name)])[0]
+        if correction.example == example and correction.effect_on(findings.found[place_of(findings, name)])[0]
     ]
 
 

@@ -44,14 +44,14 @@ def append_events(path: Path, make: Callable[[list[Event]], list[Event]]) -> lis
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         try:
-            before, whole = _parsed(file.read())
+            before, finished = _parsed(file.read())
         except (ValueError, RecursionError) as error:
             raise _unreadable(path, error) from None
         if new := make(before):
             file.seek(0)
-            file.truncate(len(whole))
+            file.truncate(len(finished))
             file.seek(0, os.SEEK_END)
-            file.write((b"\n" if whole and not whole.endswith(b"\n") else b"") + b"".join(map(_line, new)))
+            file.write((b"\n" if finished and not finished.endswith(b"\n") else b"") + b"".join(map(_line, new)))
             file.flush()
             os.fsync(file.fileno())
         return new
@@ -68,16 +68,16 @@ def now() -> str:
 
 def _parsed(content: bytes) -> tuple[list[Event], bytes]:
     """The events, and the part of the file that holds them."""
-    whole, end, rest = content.rpartition(b"\n")
-    events = [json.loads(line) for line in whole.split(b"\n") if line.strip()]
-    whole += end
+    finished, end, rest = content.rpartition(b"\n")
+    events = [json.loads(line) for line in finished.split(b"\n") if line.strip()]
+    finished += end
     if rest.strip():
         with suppress(ValueError):  # written by hand without an end of line; else unfinished
             events.append(json.loads(rest))
-            whole = content
-    if not all(isinstance(one, dict) for one in events):
+            finished = content
+    if not all(isinstance(event, dict) for event in events):
         raise ValueError("a line is not an object")
-    return events, whole
+    return events, finished
 
 
 def _unreadable(path: Path, error: Exception) -> RunError:

@@ -53,7 +53,10 @@ class Entry:
 
 @dataclass(frozen=True, repr=False)
 class CuratedRun(RunFolder):
-    """A run with the changes of its log and the corrections of its labels applied."""
+    """A run with the changes of its log and the corrections of its labels applied. `unedited` is the same run as it was
+    read before: what was discovered is not read again."""
+
+    unedited: CuratedRun | None = field(default=None, compare=False)
 
     @cached_property
     def features(self) -> pd.DataFrame:
@@ -85,7 +88,7 @@ class CuratedRun(RunFolder):
     @cached_property
     def discovered(self) -> Findings:
         """The features as discovered, before any change or correction."""
-        return read_findings(self)
+        return read_findings(self) if self.unedited is None else self.unedited.discovered
 
     @cached_property
     def corrections(self) -> list[Correction]:
@@ -105,7 +108,7 @@ def plan_change(run: CuratedRun, action: str, arguments: dict[str, Any]) -> Chan
     change = plan(run.findings, action, arguments)
     after = corrected(change.after, run.corrections)
     rows = {name: row for row, name in enumerate(after.ids)}
-    labels_of = {one.name: one for one in after.found}
+    labels_of = {feature.name: feature for feature in after.found}
     asks = [
         replace(ask, ids=[name for name in ask.ids if rows[name] not in labels_of[ask.feature].corrected])
         for ask in change.asks
@@ -127,7 +130,15 @@ def record_change(
     """Append the change to the log and return the changed run. Labels without votes in `asked` stay unknown. Raises
     StaleEdit if the log holds more than the `seen` entries that the change was planned on."""
     votes = {feature: dict(rows) for feature, rows in (asked or {}).items()}
-    entry = Entry(now(), change.action, change.arguments, votes, cost_usd, values or {}, by)
+    entry = Entry(
+        at=now(),
+        action=change.action,
+        arguments=change.arguments,
+        asked=votes,
+        cost_usd=cost_usd,
+        values=values or {},
+        by=by,
+    )
     _append(run.folder, lambda _: entry, seen)
     return replace(run)
 
@@ -194,7 +205,7 @@ def _applied(findings: Findings, changes: list[Entry], corrections: list[Correct
 
 def _noted(found: list[Found], before: Findings, entry: Entry) -> list[Found]:
     """Those that the change has made something else, with who has made it and when."""
-    same = {id(one) for one in before.found}
+    same = {id(feature) for feature in before.found}
     by = f" by {entry.by}" if entry.by else ""
     return [
         one if id(one) in same else replace(one, changes=(*one.changes, f"{one.made}{by}, {entry.at[:16]}"))

@@ -17,8 +17,8 @@ def percent(share: float | None) -> str:
     """Whole percents, with a digit more where the whole would hide something."""
     if share is None:
         return "–"
-    whole = 100 * share
-    return f"{whole:.1f} %" if 0 < whole < 1 or 99 < whole < 100 else f"{whole:.0f} %"
+    percents = 100 * share
+    return f"{percents:.1f} %" if 0 < percents < 1 or 99 < percents < 100 else f"{percents:.0f} %"
 
 
 def duration(seconds: float | None) -> str:

@@ -7,7 +7,20 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from reports.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, Place, Series, element, framed, grid, nice_ticks
+from reports.drawing.svg import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    Place,
+    Series,
+    element,
+    framed,
+    grid,
+    nice_ticks,
+    steps,
+)
 
 WIDE = 900
 DATES = 6  # along the axis, at most
@@ -24,7 +37,7 @@ def steps_over_time(title: str, series: Sequence[Series]) -> Markup:
         [
             grid(place, [], ticks, False, width=WIDE),
             _dates(place, start, end),
-            *(_steps(place, one, end) for one in series if len(one.x)),
+            *(steps(place, line, (line.x[0], 0.0), end) for line in series if len(line.x)),
         ],
         width=WIDE,
     )
@@ -37,15 +50,15 @@ def stems_over_time(title: str, series: Sequence[Series]) -> Markup:
     stems = [
         element(
             "line",
-            element("title", one.name),
+            element("title", line.name),
             x1=at[0],
             x2=at[0],
             y1=place(start, 0)[1],
             y2=at[1],
-            class_=f"stem {one.style}",
+            class_=f"stem {line.style}",
         )
-        for one in series
-        for x, y in zip(one.x, one.y, strict=True)
+        for line in series
+        for x, y in zip(line.x, line.y, strict=True)
         for at in [place(x, y)]
     ]
     return framed(title, "", [grid(place, [], ticks, False, width=WIDE), _dates(place, start, end), *stems], width=WIDE)
@@ -53,29 +66,19 @@ def stems_over_time(title: str, series: Sequence[Series]) -> Markup:
 
 def _span(series: Sequence[Series]) -> tuple[float, float]:
     """A single moment gets some room on both sides."""
-    every = [x for one in series for x in one.x] or [0.0]
+    every = [x for line in series for x in line.x] or [0.0]
     start, end = min(every), max(every)
     return (start, end) if end - start > 1 else (start - DAY / 2, end + DAY / 2)
 
 
 def _scale(series: Sequence[Series], start: float, end: float) -> tuple[Place, list[float]]:
-    ticks = nice_ticks(max([value for one in series for value in one.y], default=0.0) or 1.0, beyond=True)
+    ticks = nice_ticks(max([value for line in series for value in line.y], default=0.0) or 1.0, beyond=True)
 
     def place(x: float, y: float) -> tuple[float, float]:
         along = (x - start) / (end - start)
         return (LEFT + (WIDE - LEFT - RIGHT) * along, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / ticks[-1]))
 
     return place, ticks
-
-
-def _steps(place: Place, one: Series, end: float) -> Markup:
-    points, before = [place(one.x[0], 0.0)], 0.0
-    for x, y in zip(one.x, one.y, strict=True):
-        points += [place(x, before), place(x, y)]
-        before = y
-    points.append(place(end, before))
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return element("path", element("title", one.name), d=path, class_=f"line {one.style}")
 
 
 def _dates(place: Place, start: float, end: float) -> Markup:

@@ -35,15 +35,15 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
 
 def curve(title: str, x_label: str, series: Sequence[Series], *, percent: bool = False, start: float = 0.0) -> Markup:
     """Steps over questions or dollars; the axis of values begins at 0. `start` is the value before the first step."""
-    x_max = max((max(one.x, default=0.0) for one in series), default=0.0) or 1.0
-    y_max = max([start, *(value for one in series for value in one.y)]) or 1.0
+    x_max = max((max(line.x, default=0.0) for line in series), default=0.0) or 1.0
+    y_max = max([start, *(value for line in series for value in line.y)]) or 1.0
     y_ticks, x_ticks = nice_ticks(y_max, beyond=True), nice_ticks(x_max)
     y_top = y_ticks[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
         return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_max, TOP + (HEIGHT - TOP - BOTTOM) * (1 - y / y_top))
 
-    drawn = [grid(place, x_ticks, y_ticks, percent), *(_steps(place, one, start) for one in series)]
+    drawn = [grid(place, x_ticks, y_ticks, percent), *(steps(place, line, (0.0, start)) for line in series)]
     return framed(title, x_label, drawn)
 
 
@@ -65,17 +65,17 @@ def nice_ticks(top: float, *, beyond: bool = False) -> list[float]:
 def share_bar(yes: int, no: int, unknown: int) -> Markup:
     """Of all examples, those that have a feature, those that lack it, and those whose label is unknown."""
     total = max(yes + no + unknown, 1)
-    parts, x = [], 0.0
+    drawn, x = [], 0.0
     for count, style in ((yes, "yes"), (no, "no"), (unknown, "unknown")):
         width = 100 * count / total
         if count:
-            parts.append(element("rect", x=x, y=0, width=width, height=6, class_=style))
+            drawn.append(element("rect", x=x, y=0, width=width, height=6, class_=style))
         x += width
     label = f"{yes} have it, {no} lack it" + (f", {unknown} unknown" if unknown else "")
     return element(
         "svg",
         element("title", label),
-        *parts,
+        *drawn,
         viewBox="0 0 100 6",
         preserveAspectRatio="none",
         role="img",
@@ -90,12 +90,12 @@ def interval_bar(low: float, middle: float, high: float, *, least: float, most: 
     def at(value: float) -> float:
         return 100 * (min(max(value, least), most) - least) / span
 
-    parts = [element("rect", x=at(low), y=3.5, width=max(at(high) - at(low), 0.5), height=1, class_="range")]
+    drawn = [element("rect", x=at(low), y=3.5, width=max(at(high) - at(low), 0.5), height=1, class_="range")]
     if least < 0 < most:
-        parts.insert(0, element("rect", x=at(0) - 0.15, y=0, width=0.3, height=8, class_="zero"))
-    parts.append(element("rect", x=at(middle) - 0.8, y=1.5, width=1.6, height=5, class_="middle"))
+        drawn.insert(0, element("rect", x=at(0) - 0.15, y=0, width=0.3, height=8, class_="zero"))
+    drawn.append(element("rect", x=at(middle) - 0.8, y=1.5, width=1.6, height=5, class_="middle"))
     return element(
-        "svg", *parts, viewBox="0 0 100 8", preserveAspectRatio="none", class_="interval", aria_hidden="true"
+        "svg", *drawn, viewBox="0 0 100 8", preserveAspectRatio="none", class_="interval", aria_hidden="true"
     )
 
 
@@ -103,25 +103,27 @@ def grid(
     place: Place, x_ticks: Sequence[float], y_ticks: Sequence[float], percent: bool, *, width: float = WIDTH
 ) -> Markup:
     """Lines and labels of both axes."""
-    parts = []
+    drawn = []
     for value in y_ticks:
         _, y = place(0, value)
-        parts.append(element("line", x1=LEFT, x2=width - RIGHT, y1=y, y2=y, class_="grid"))
+        drawn.append(element("line", x1=LEFT, x2=width - RIGHT, y1=y, y2=y, class_="grid"))
         text = f"{100 * value:g}\N{NO-BREAK SPACE}%" if percent else _number(value)
-        parts.append(element("text", text, x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
+        drawn.append(element("text", text, x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
     for value in x_ticks:
         x, _ = place(value, 0)
-        parts.append(element("text", _number(value), x=x, y=HEIGHT - BOTTOM + 17, class_="tick", text_anchor="middle"))
-    return element("g", *parts)
+        drawn.append(element("text", _number(value), x=x, y=HEIGHT - BOTTOM + 17, class_="tick", text_anchor="middle"))
+    return element("g", *drawn)
 
 
-def _steps(place: Place, one: Series, start: float) -> Markup:
-    points, before = [place(0, start)], start
-    for x, y in zip(one.x, one.y, strict=True):
+def steps(place: Place, line: Series, start: tuple[float, float], end: float | None = None) -> Markup:
+    """From `start` on each value holds until the next, and the last one until `end`."""
+    points, before = [place(*start)], start[1]
+    for x, y in zip(line.x, line.y, strict=True):
         points += [place(x, before), place(x, y)]
         before = y
+    points += [] if end is None else [place(end, before)]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return element("path", element("title", one.name), d=path, class_=f"line {one.style}")
+    return element("path", element("title", line.name), d=path, class_=f"line {line.style}")
 
 
 def _number(value: float) -> str:
@@ -145,7 +147,7 @@ def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
         placed.append(element("text", title, x=number * step + LEFT, y=17, class_="caption"))
         placed.append(element("svg", drawing, x=number * step, y=head, width=WIDTH, height=HEIGHT))
     width, height = len(drawings) * step, HEIGHT + head
-    whole = element(
+    picture = element(
         "svg",
         element("style", style),
         element("rect", width=width, height=height, fill="#fff"),
@@ -155,4 +157,4 @@ def data_url(drawings: Sequence[tuple[str, Markup]]) -> str:
         width=width,
         height=height,
     )
-    return "data:image/svg+xml;base64," + base64.b64encode(whole.encode()).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(picture.encode()).decode()

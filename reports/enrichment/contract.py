@@ -113,31 +113,31 @@ class Contract(_Part):
 
     def _of_columns(self, table: GrowingTable) -> Iterator[str]:
         features = dict(zip(column_names(table.meaning.names), table.meaning.columns, strict=True))
-        for one in self.columns:
-            feature = features.get(one.name)
-            if feature is None and one.name not in OWN_TYPES:
-                yield f"{one.name}: there is no such column"
+        for column in self.columns:
+            feature = features.get(column.name)
+            if feature is None and column.name not in OWN_TYPES:
+                yield f"{column.name}: there is no such column"
                 continue
-            types = LABEL_TYPES if feature is not None else (OWN_TYPES[one.name],)
-            if one.type is not None and one.type not in types:
-                yield f"{one.name}: {one.type} is expected, and it is {types[0]}"
-            if feature is not None and one.definition is not None and feature.definition != one.definition:
-                yield f"{one.name}: it is defined otherwise: {feature.definition!r}"
+            types = LABEL_TYPES if feature is not None else (OWN_TYPES[column.name],)
+            if column.type is not None and column.type not in types:
+                yield f"{column.name}: {column.type} is expected, and it is {types[0]}"
+            if feature is not None and column.definition is not None and feature.definition != column.definition:
+                yield f"{column.name}: it is defined otherwise: {feature.definition!r}"
         if not self.other_columns:
             known = {one.name for one in self.columns}
             yield from (f"{name}: no such column is expected" for name in features if name not in known)
 
     def _of_labels(self, table: GrowingTable, new: np.ndarray[Any, np.dtype[np.intp]]) -> Iterator[str]:
         names = column_names(table.meaning.names)
-        for one in self.columns:
-            if one.name not in names:
+        for column in self.columns:
+            if column.name not in names:
                 continue
-            labels = table.labels[: len(table), names.index(one.name)]
-            if not one.nullable and (labels < 0).any():
-                yield f"{one.name}: {int((labels < 0).sum()):,} labels are missing, and none may be"
-            yield from _violated(one.name, "rows", one, labels, exact=True)
-            if one.new is not None:
-                yield from _violated(one.name, "new rows", one.new, labels[new], exact=False)
+            labels = table.labels[: len(table), names.index(column.name)]
+            if not column.nullable and (labels < 0).any():
+                yield f"{column.name}: {int((labels < 0).sum()):,} labels are missing, and none may be"
+            yield from _violated(column.name, "rows", column, labels, exact=True)
+            if column.new is not None:
+                yield from _violated(column.name, "new rows", column.new, labels[new], exact=False)
 
 
 def _violated(name: str, what: str, wanted: ExpectedLabels, labels: Labels, *, exact: bool) -> Iterator[str]:

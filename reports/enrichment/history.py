@@ -43,11 +43,11 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class NewVersion:
-    """What a version has changed. Without `rows` and `cells` it is not known, and all are written."""
+    """What a version has changed. Without `rows` it has changed all of them."""
 
     run: str | None
-    rows: Sequence[int] | None = None
-    cells: Sequence[Cells] | None = None
+    rows: Sequence[int] | None
+    cells: Sequence[Cells]
     gone: Sequence[tuple[str, str]] = ()  # id and digest
     predicted_by: str | None = None
 
@@ -90,7 +90,7 @@ def _write_rows(file: Any, table: GrowingTable, new: NewVersion) -> None:
             arrays += [pa.array(column == 1, mask=column == UNKNOWN) for column in table.labels[part].T]
             writer.write_batch(pa.record_batch(arrays, schema=schema), row_group_size=GROUP_ROWS)
         if new.gone:
-            ids, digests = ([one[place] for one in new.gone] for place in (0, 1))
+            ids, digests = zip(*new.gone, strict=True)
             empty = [pa.nulls(len(ids), pa.bool_()) for _ in table.meaning.columns]
             arrays = [pa.array(ids), pa.array(digests), pa.array([True] * len(ids)), *empty]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
@@ -112,11 +112,9 @@ def _write_cells(file: Any, table: GrowingTable, new: NewVersion) -> None:
     types = dict.fromkeys(texts, text) | {"label": pa.bool_(), "probability": pa.float32()}
     order = ("id", "digest", "feature", "label", "source", "by", "probability", "run")
     schema = pa.schema([(name, types[name]) for name in order])
-    everything = [Cells(np.arange(len(table)), np.arange(len(table.meaning.columns)))]
-    given = everything if new.cells is None else new.cells
     # Without Arrow's own schema every reader sees texts; that they are kept as dictionaries is the file's affair.
     with pq.ParquetWriter(file, schema, compression="zstd", store_schema=False) as writer:
-        for cells in given:
+        for cells in new.cells:
             for arrays in _parts(table, new, cells):
                 writer.write_batch(pa.record_batch([arrays[name] for name in order], schema=schema))
         writer.write_batch(pa.record_batch([_corrected(table, new)[name] for name in order], schema=schema))
@@ -134,9 +132,8 @@ def _parts(table: GrowingTable, new: NewVersion, cells: Cells) -> Iterator[dict[
             chances = np.where(since > 0, chances, cells.chances[start : start + CELL_ROWS])
         else:
             chances = np.where(since > 0, chances, np.float16(np.nan))
-        known = labels != UNKNOWN
-        if new.cells is not None:  # a predicted label that the oracle did not replace is of an earlier version
-            known &= (since == 0) | (since == table.meaning.version)
+        # A predicted label that the oracle did not replace was given by the version that predicted it.
+        known = (labels != UNKNOWN) & ((since == 0) | (since == table.meaning.version))
         for row, column, _ in table.corrections(set(part.tolist())):  # these are told apart
             known[part == row, cells.columns == column] = False
         at, of = (places.astype(np.int32) for places in np.nonzero(known))

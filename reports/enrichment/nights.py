@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class ListedTable(JsonPart):
     corrected_labels: int = 0
     stopped_because: str
     message: str = ""
-    finished_at: str = "unknown"
+    finished_at: str
     warnings: list[str] = Field(default_factory=list)
     violations: list[str] = Field(default_factory=list)
 
@@ -47,7 +47,7 @@ class ListedTable(JsonPart):
 
     def drift_of(self, feature: str) -> dict[str, Any] | None:
         """As the last night has measured it."""
-        return next((one for one in self.drift if one.get("feature") == feature), None)
+        return next((drift for drift in self.drift if drift.get("feature") == feature), None)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Night:
 
     @property
     def moved(self) -> list[Drift]:
-        return [one for one in self.drift if one.moved]
+        return [drift for drift in self.drift if drift.moved]
 
 
 def column_figures(folder: Path) -> list[ColumnFigures]:
@@ -97,7 +97,7 @@ def column_figures(folder: Path) -> list[ColumnFigures]:
     try:
         with pq.ParquetFile(folder / TABLE) as file:
             there = set(file.schema_arrow.names)
-            wanted = [column_name(one.name) + end for one in meaning.columns for end in ("", VERSION, CORRECTOR)]
+            wanted = [column_name(column.name) + end for column in meaning.columns for end in ("", VERSION, CORRECTOR)]
             table = file.read([name for name in wanted if name in there])
             rows = file.metadata.num_rows
     except (OSError, pa.ArrowException) as error:
@@ -107,10 +107,12 @@ def column_figures(folder: Path) -> list[ColumnFigures]:
         return rows - table[name].null_count if name in table.column_names else 0
 
     found = []
-    for one in meaning.columns:
-        name = column_name(one.name)
+    for column in meaning.columns:
+        name = column_name(column.name)
         share = Share(int(pc.sum(table[name]).as_py() or 0), known(name))
-        found.append(ColumnFigures(one, share, rows, known(name + VERSION), known(name + CORRECTOR)))
+        found.append(
+            ColumnFigures(column, share, rows, predicted=known(name + VERSION), corrected=known(name + CORRECTOR))
+        )
     return found
 
 
@@ -128,7 +130,7 @@ def nights_of(folder: Path, known: dict[Path, Night] | None = None) -> list[Nigh
             name for name in night.shares if before.get(name, Share(0, 0)).examples and night.shares[name].examples
         ]
         drift = drift_of(names, [before[name] for name in names], [night.shares[name] for name in names])
-        nights.append(Night(**(vars(night) | {"drift": tuple(drift)})))
+        nights.append(replace(night, drift=tuple(drift)))
         for name, share in night.shares.items():
             before[name] = before.get(name, Share(0, 0)) + share
     return nights
@@ -155,12 +157,12 @@ def _night(folder: Path, version: int, path: Path) -> Night:
             table = file.read(["gone", *names])
         labels, run = _sources(folder / CELLS[0] / path.parent.name / CELLS[1])
     except (OSError, KeyError, pa.ArrowException):
-        return Night(version, written, 0, 0, None)
+        return Night(version, written, rows=0, gone=0, run=None)
     gone = int(pc.sum(table["gone"]).as_py() or 0)
     shares = {
         name: Share(int(pc.sum(table[name]).as_py() or 0), table.num_rows - table[name].null_count) for name in names
     }
-    return Night(version, written, table.num_rows - gone, gone, run, labels, shares)
+    return Night(version, written, rows=table.num_rows - gone, gone=gone, run=run, labels=labels, shares=shares)
 
 
 def _sources(path: Path) -> tuple[dict[str, int], str | None]:
@@ -169,6 +171,6 @@ def _sources(path: Path) -> tuple[dict[str, int], str | None]:
 
     with pq.ParquetFile(path, read_dictionary=["source", "run"]) as file:
         cells = file.read(["source", "run"])
-    counted = {one["values"]: one["counts"] for one in cells["source"].value_counts().to_pylist()}
-    runs = [one for one in cells["run"].unique().to_pylist() if one is not None]
+    counted = {count["values"]: count["counts"] for count in cells["source"].value_counts().to_pylist()}
+    runs = [run for run in cells["run"].unique().to_pylist() if run is not None]
     return {name: counted.get(name, 0) for name in SOURCES}, runs[0] if runs else None

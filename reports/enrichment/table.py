@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discovery import UNKNOWN, Labels
-
-if TYPE_CHECKING:
-    pass
 
 PREDICTED = np.dtype([("version", np.int32), ("chance", np.float16)])  # version 0: not predicted
 
@@ -136,7 +133,7 @@ class GrowingTable:
     def correct(self, cells: Iterable[CorrectedCell]) -> None:
         """Take over corrections, the latest of a label last; where one is taken back the label is unknown."""
         final = {(cell.feature, cell.digest): cell for cell in cells}
-        kept = {(one.feature, one.digest): one for one in self.meaning.corrections}
+        kept = {(correction.feature, correction.digest): correction for correction in self.meaning.corrections}
         taken_back = [one for key, one in kept.items() if key in final and final[key].label is None]
         kept = {key: one for key, one in (kept | final).items() if one.label is not None}
         undone = _by_digest(replace(self.meaning, corrections=tuple(taken_back)))

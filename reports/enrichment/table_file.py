@@ -64,21 +64,20 @@ def read_file(path: Path) -> GrowingTable:
     try:
         with pq.ParquetFile(path) as file:
             meaning = _meaning((file.schema_arrow.metadata or {})[NOTE])
-            table = GrowingTable(meaning)
-            parts = [_part(batch, meaning) for batch in file.iter_batches(GROUP_ROWS)]
+            groups = [_part(batch, meaning) for batch in file.iter_batches(GROUP_ROWS)]
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise RunError(
             f"{path} is not a table that enrich wrote ({reason}): move it away, or restore {PREVIOUS}"
         ) from None
-    ids = [name for part in parts for name in part[0]]
+    ids = [name for group in groups for name in group[0]]
     table = GrowingTable(meaning, ids)
-    if parts:
-        table.digests = np.concatenate([part[1] for part in parts])
-        table.versions = np.concatenate([part[2] for part in parts])
-        table.labels = np.concatenate([part[3] for part in parts])
-        if any(part[4] is not None for part in parts):
-            marks = [np.zeros(part[3].shape, PREDICTED) if part[4] is None else part[4] for part in parts]
+    if groups:
+        table.digests = np.concatenate([group[1] for group in groups])
+        table.versions = np.concatenate([group[2] for group in groups])
+        table.labels = np.concatenate([group[3] for group in groups])
+        if any(group[4] is not None for group in groups):
+            marks = [np.zeros(group[3].shape, PREDICTED) if group[4] is None else group[4] for group in groups]
             table.use_marks(np.concatenate(marks))
     return table
 

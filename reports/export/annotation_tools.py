@@ -48,7 +48,7 @@ def write_label_studio(content: ExportContent, folder: Path) -> Path:
 
 
 def _prediction(content: ExportContent, row: int) -> dict[str, Any]:
-    having = [one.name for one in content.findings.found if one.labels[row] == 1]
+    having = [feature.name for feature in content.findings.found if feature.labels[row] == 1]
     result = {"from_name": CONTROL, "to_name": ITEM, "type": "choices", "value": {"choices": having}}
     return {"model_version": content.name, "result": [result] if having else []}
 
@@ -59,8 +59,8 @@ def _config(content: ExportContent, pictured: bool) -> str:
     if pictured and texts:
         shown.append('<Text name="words" value="$text"/>')
     choices = [
-        f"    <Choice value={_attribute(one.name)} hint={_attribute(one.definition)}/>"
-        for one in content.findings.found
+        f"    <Choice value={_attribute(feature.name)} hint={_attribute(feature.definition)}/>"
+        for feature in content.findings.found
     ]
     lines = [f'  <Choices name="{CONTROL}" toName="{ITEM}" choice="multiple">', *choices, "  </Choices>"]
     return "\n".join(["<View>", *(f"  {line}" for line in shown), *lines, "</View>"]) + "\n"
@@ -83,7 +83,7 @@ def write_fiftyone(content: ExportContent, folder: Path) -> Path:
             found = content.findings.found
             having = [one.name + PREDICTED_MARK * int(one.predicted[row]) for one in found if one.labels[row] == 1]
             labels[Path(file).stem] = having + [one.name + UNKNOWN_MARK for one in found if one.labels[row] == UNKNOWN]
-        names = [one.name for one in content.findings.found]
+        names = [feature.name for feature in content.findings.found]
         classes = names + [name + UNKNOWN_MARK for name in names]
         classes += [name + PREDICTED_MARK for name in content.probability_columns]
         _mark_sources(content, building)

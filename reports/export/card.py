@@ -32,7 +32,7 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         **(header or {}),
     }
     yaml = "\n".join(f"{key}: {json.dumps(value)}" for key, value in head.items())  # JSON is YAML
-    parts = [
+    sections = [
         f"---\n{yaml}\n---",
         f"# {plain(name)} with discovered features",
         f"{plural(len(findings.found), 'feature')} of {plural(len(findings.ids), 'example')}. Each was named by an "
@@ -50,12 +50,12 @@ def card_of(content: ExportContent, header: Mapping[str, Any] | None = None) -> 
         "## Limits",
         _limits(run, findings),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def _predicted(findings: Findings) -> list[str]:
     """What is to be known of labels that are not the oracle's."""
-    marked = [one for one in findings.found if one.predicted.any()]
+    marked = [feature for feature in findings.found if feature.predicted.any()]
     if not marked:
         return []
     predicted, known = sum(int(one.predicted.sum()) for one in marked), sum(one.labelled for one in findings.found)
@@ -91,9 +91,9 @@ def _features(findings: Findings) -> str:
 def _attributes(findings: Findings) -> str:
     """Columns of categories, made of features that are values of one attribute."""
     lines = ["| attribute | definition | values | unknown |", "|---|---|---|---|"]
-    for one in findings.attributes:
-        values = ", ".join(f"{plain(name)} ({count:,})" for name, count in one.counts)
-        lines.append(f"| {plain(one.name)} | {plain(one.definition)} | {values} | {one.unknown:,} |")
+    for attribute in findings.attributes:
+        values = ", ".join(f"{plain(name)} ({count:,})" for name, count in attribute.counts)
+        lines.append(f"| {plain(attribute.name)} | {plain(attribute.definition)} | {values} | {attribute.unknown:,} |")
     return "\n".join(lines)
 
 
@@ -121,9 +121,9 @@ def _provenance(run: Run) -> str:
 def _steered(run: Run) -> str:
     """What people wanted of the discovery, in the order in which it heeded that."""
     return "\n".join(
-        f"- {one.at[:10]} after {plural(one.after, 'question')}: {plain(f'{one.by} {one.words}')}"
-        + (f" (in vain: {plain(one.in_vain)})" if one.in_vain else "")
-        for one in run.summary.steered
+        f"- {command.at[:10]} after {plural(command.after, 'question')}: {plain(f'{command.by} {command.words}')}"
+        + (f" (in vain: {plain(command.in_vain)})" if command.in_vain else "")
+        for command in run.summary.steered
     )
 
 
@@ -137,9 +137,9 @@ def _curation(run: Run) -> str:
 
 def _corrected(findings: Findings) -> str:
     lines = checked_by_people(findings.found).sentences()
-    for one in findings.found:
-        if people := sorted({correction.by for correction in one.corrected.values()}):
-            lines.append(f"{plain(one.name)}: {len(one.corrected):,}, by {plain(', '.join(people))}")
+    for feature in findings.found:
+        if people := sorted({correction.by for correction in feature.corrected.values()}):
+            lines.append(f"{plain(feature.name)}: {len(feature.corrected):,}, by {plain(', '.join(people))}")
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -162,7 +162,7 @@ def _limits(run: Run, findings: Findings) -> str:
     labelled = int(findings.labelled.sum())
     lines = [
         "Labels that are not predicted are the oracle's answers; no person checked them unless it says so above."
-        if any(one.predicted.any() for one in findings.found)
+        if any(feature.predicted.any() for feature in findings.found)
         else "Labels are the oracle's answers; no person checked them unless it says so above.",
         _doubt(findings),
         "The features are those that came up while telling examples apart. Nothing says that they are complete, and a "

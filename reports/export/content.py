@@ -59,14 +59,18 @@ class ExportContent:
     def probability_columns(self) -> dict[str, str]:
         """By feature with predicted labels: the column that marks them, with the probability of yes there only."""
         taken = {*RESERVED, "label", *self.own.columns, *self.columns.values()}
-        marked = {one.name: f"{one.name} (probability)" for one in self.findings.found if one.predicted.any()}
+        marked = {
+            feature.name: f"{feature.name} (probability)" for feature in self.findings.found if feature.predicted.any()
+        }
         return {name: untaken(column, taken) for name, column in marked.items()}
 
     @cached_property
     def corrector_columns(self) -> dict[str, str]:
         """By feature with corrected labels: the column that says who corrected them."""
         taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *self.probability_columns.values()}
-        marked = {one.name: f"{one.name} (corrected by)" for one in self.findings.found if one.corrected}
+        marked = {
+            feature.name: f"{feature.name} (corrected by)" for feature in self.findings.found if feature.corrected
+        }
         return {name: untaken(column, taken) for name, column in marked.items()}
 
     @cached_property
@@ -75,33 +79,38 @@ class ExportContent:
         marks = (*self.probability_columns.values(), *self.corrector_columns.values())
         taken = {*RESERVED, "label", *self.own.columns, *self.columns.values(), *marks}
         columns: dict[str, str] = {}
-        for one in self.findings.attributes:
-            column = one.name
+        for attribute in self.findings.attributes:
+            column = attribute.name
             while column in taken:
                 column += " (attribute)"
             taken.add(column)
-            columns[one.name] = column
+            columns[attribute.name] = column
         return columns
 
     @cached_property
     def fingerprint(self) -> str:
         """Of all that the export holds: libraries that cache by names take another export for another data set."""
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         summary = self.run.summary
         features = [[one.name, one.definition] for one in self.findings.found]
-        about = [summary.run_id, summary.dataset.digest, self.findings.ids, features, self.own.to_json(orient="split")]
-        whole.update(json.dumps(about).encode())
-        whole.update(self.findings.matrix.tobytes())
-        for one in self.findings.found:
-            if one.chances is not None:
-                whole.update(one.chances.tobytes())
-            if one.corrected:
-                whole.update(
-                    json.dumps([one.name, [[row, *astuple(of)] for row, of in one.corrected.items()]]).encode()
-                )
+        identity = [
+            summary.run_id,
+            summary.dataset.digest,
+            self.findings.ids,
+            features,
+            self.own.to_json(orient="split"),
+        ]
+        digest.update(json.dumps(identity).encode())
+        digest.update(self.findings.matrix.tobytes())
+        for feature in self.findings.found:
+            if feature.chances is not None:
+                digest.update(feature.chances.tobytes())
+            if feature.corrected:
+                corrections = [[row, *astuple(correction)] for row, correction in feature.corrected.items()]
+                digest.update(json.dumps([feature.name, corrections]).encode())
         for attribute in self.findings.attributes:
-            whole.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
-        return whole.hexdigest()[:FINGERPRINT_DIGITS]
+            digest.update(json.dumps([attribute.to_json(), attribute.codes.tolist()]).encode())
+        return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,9 @@ from reports.export.annotation_tools import write_fiftyone, write_label_studio
 from reports.export.card import card_of
 from reports.export.content import ExportContent
 from reports.export.huggingface import write_imagefolder, write_parquet_with_content
-from reports.export.selection import selected
 from reports.export.tables import doubtful_table, json_rows, tidy_table, wide_table
 from reports.finished_run import Run
-from reports.run import RunError, check_replaceable, check_writable, replace_file, write_csv
+from reports.run import SAME, Findings, RunError, check_replaceable, check_writable, replace_file, write_csv
 from sources import Dataset, read_metadata
 
 if TYPE_CHECKING:
@@ -91,6 +90,7 @@ FORMATS: dict[str, Callable[[Export], Path]] = {
     "doubtful": _csv("doubtful.csv", lambda e: doubtful_table(e.content.findings, e.content.examples)),
 }
 
+ONLY, WITHOUT = ("interesting", "distinct"), ("doubtful", "duplicates")  # marks by which features are chosen
 FILES = tuple(name for name in FORMATS if name not in FOLDERS)
 
 
@@ -121,7 +121,7 @@ def export_run(
         raise RunError(f"{min(FOLDERS.keys() & set(wanted))} needs the data set, which cannot be read: give --dataset")
     examples = {example.id: example for example in dataset.examples} if dataset else {}
     content = ExportContent(
-        run, selected(run.findings, only, without), examples, read_metadata(dataset) if dataset else None
+        run, _selected(run.findings, only, without), examples, read_metadata(dataset) if dataset else None
     )
     export = Export(content, folder or run.folder / "export")
     if not export.of_images and not everything and NEED_IMAGES & set(wanted):
@@ -133,3 +133,27 @@ def export_run(
         check_replaceable(export.folder / name)
     check_writable(export.folder)
     return [FORMATS[name](export) for name in fit]
+
+
+def _selected(findings: Findings, only: Sequence[str], without: Sequence[str]) -> Findings:
+    """With the features that have all marks of `only` and none of `without`, judged among all of the run."""
+    wanted, unwanted = _marks_named(only, "--only", ONLY), _marks_named(without, "--without", WITHOUT)
+    chosen = []
+    for feature, (interesting, distinct) in zip(findings.found, findings.marks, strict=True):
+        has = {
+            "interesting": interesting,
+            "distinct": distinct,
+            "doubtful": feature.is_doubtful,
+            "duplicates": feature.twin.startswith(SAME),
+        }
+        if all(has[mark] for mark in wanted) and not any(has[mark] for mark in unwanted):
+            chosen.append(feature)
+    return replace(findings, found=chosen)
+
+
+def _marks_named(texts: Sequence[str], option: str, marks: Sequence[str]) -> list[str]:
+    named = [name.strip() for text in texts for name in text.split(",")]
+    for name in named:
+        if name not in marks:
+            raise RunError(f"{option} {name!r} is no mark of features: choose among {', '.join(marks)}")
+    return named

@@ -24,10 +24,6 @@ ROWS_AT_A_TIME = 100  # row groups small enough to be streamed
 
 def write_imagefolder(content: ExportContent, folder: Path, *, metadata: str) -> Path:
     """`images/` and `metadata.csv` or `metadata.parquet`, never both: the library refuses two tables."""
-    import pyarrow as pa
-
-    from reports.export.croissant import write_croissant
-
     table = wide_table(content)
     pictures = f"images/{content.fingerprint}"
     with replaced_folder(folder) as building:
@@ -45,7 +41,6 @@ def write_imagefolder(content: ExportContent, folder: Path, *, metadata: str) ->
             table.to_parquet(building / "metadata.parquet", index=False)
         files = [f"metadata.{metadata}", f"{pictures}/**"]
         (building / "README.md").write_text(card_of(content, _configuration(content, files)), encoding="utf-8")
-        write_croissant(content, building, f"metadata.{metadata}", pa.Schema.from_pandas(table, preserve_index=False))
     return folder
 
 
@@ -56,15 +51,13 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from reports.export.croissant import write_croissant
-
     findings = content.findings
     shown = [content.example(name) for name in findings.ids]
-    contents = [kind for kind in ("image", "text") if any(getattr(one, kind) is not None for one in shown)]
+    contents = [kind for kind in ("image", "text") if any(getattr(question, kind) is not None for question in shown)]
     own = pa.Table.from_pandas(content.own, preserve_index=False)
     marked = {column: name for name, column in content.probability_columns.items()}
     valued = {content.corrector_columns[one.name]: correctors(one) for one in findings.found if one.corrected}
-    valued |= {content.attribute_columns[one.name]: one.texts() for one in findings.attributes}
+    valued |= {content.attribute_columns[attribute.name]: attribute.texts() for attribute in findings.attributes}
     schema = _schema(contents, own.schema, list(content.columns.values()), list(marked), list(valued))
     chances = {one.name: marked_probability(one) for one in findings.found if one.name in marked.values()}
     split = f"data/train-00000-of-00001-{content.fingerprint}.parquet"
@@ -86,7 +79,6 @@ def write_parquet_with_content(content: ExportContent, folder: Path) -> Path:
                     values[column] = pa.array(chances[name][rows.start : rows.stop], from_pandas=True)
                 writer.write_table(pa.table(values, schema=schema))
         (building / "README.md").write_text(card_of(content, _configuration(content, [split])), encoding="utf-8")
-        write_croissant(content, building, split, schema)
     return folder
 
 
@@ -108,7 +100,7 @@ def _schema(
     fields += [pa.field(name, pa.int8()) for name in features]
     fields += [pa.field(name, pa.float64()) for name in marked]
     fields += [pa.field(name, pa.string()) for name in valued]
-    kinds = {one.name: _kind(one.type) for one in fields}
+    kinds = {field.name: _kind(field.type) for field in fields}
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": kinds}})})
 
 

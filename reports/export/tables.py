@@ -28,12 +28,12 @@ def wide_table(content: ExportContent) -> pd.DataFrame:
     import pandas as pd
 
     labels = content.findings.label_table().rename(columns=content.columns)
-    for one in content.findings.found:
-        place = list(labels.columns).index(content.columns[one.name]) + 1
-        if column := content.corrector_columns.get(one.name):
-            labels.insert(place, column, pd.Series(correctors(one), index=labels.index, dtype="string"))
-        if column := content.probability_columns.get(one.name):
-            labels.insert(place, column, pd.Series(marked_probability(one), index=labels.index))
+    for feature in content.findings.found:
+        place = list(labels.columns).index(content.columns[feature.name]) + 1
+        if column := content.corrector_columns.get(feature.name):
+            labels.insert(place, column, pd.Series(correctors(feature), index=labels.index, dtype="string"))
+        if column := content.probability_columns.get(feature.name):
+            labels.insert(place, column, pd.Series(marked_probability(feature), index=labels.index))
     for attribute in content.findings.attributes:
         labels[content.attribute_columns[attribute.name]] = attribute.column(labels.index)
     return content.own.join(labels).reset_index()
@@ -50,10 +50,10 @@ def tidy_table(findings: Findings) -> pd.DataFrame:
     """One row per label, unknown ones included, with the votes behind it, and who corrected it if somebody did."""
     import pandas as pd
 
-    parts = [_label_rows(findings.ids, feature) for feature in findings.found]
-    if not parts:
+    tables = [_label_rows(findings.ids, feature) for feature in findings.found]
+    if not tables:
         return pd.DataFrame(columns=[*LABEL_COLUMNS])
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     if any(feature.corrected for feature in findings.found):
         made = findings.corrected_table().drop(columns="label")
         table = table.merge(made, on=["id", "feature"], how="left", validate="one_to_one")
@@ -95,18 +95,18 @@ def json_rows(content: ExportContent) -> list[dict[str, Any]]:
 
 def attributes_of(content: ExportContent, row: int) -> dict[str, str | None]:
     """Of an example its value of each attribute."""
-    return {one.name: one.text(row) for one in content.findings.attributes}
+    return {attribute.name: attribute.text(row) for attribute in content.findings.attributes}
 
 
 def predicted_of(content: ExportContent, row: int) -> dict[str, float]:
     """Of an example's predicted labels how probable yes was, by feature; its other labels are the oracle's."""
-    marked = [one for one in content.findings.found if one.predicted[row]]
+    marked = [feature for feature in content.findings.found if feature.predicted[row]]
     return {one.name: round(float(one.probability[row]), 4) for one in marked}
 
 
 def corrected_of(content: ExportContent, row: int) -> dict[str, dict[str, Any]]:
     """Of an example's corrected labels who corrected them, when, and what they were before, by feature."""
-    marked = {one.name: one.corrected[row] for one in content.findings.found if row in one.corrected}
+    marked = {feature.name: feature.corrected[row] for feature in content.findings.found if row in feature.corrected}
     return {
         name: {"by": one.by, "at": one.at, "before": None if one.before == UNKNOWN else one.before}
         for name, one in marked.items()

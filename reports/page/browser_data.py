@@ -78,14 +78,14 @@ def browser_data(
         "labels": ["".join(SPELLED[feature.labels[rows]]) for feature in findings.found],
         "votes": votes,
         "tallies": {code: list(one) for one, code in codes.items()},
-        "scores": [_coded(one.scores[rows].tolist(), percents) for one in marks],
+        "scores": [_coded(mark.scores[rows].tolist(), percents) for mark in marks],
         "doubts": [_coded(one.doubts[rows].tolist(), percents) for one in marks],
         "percents": percents,
         "doubtful": [np.flatnonzero(one.by_name["doubtful"][rows]).tolist() for one in marks],
         "contradicted": [np.flatnonzero(one.by_name["contradicted"][rows]).tolist() for one in marks],
         "corrected": [_correctors(feature, rows) for feature in findings.found],
         "predicted": [_percents(feature, rows) for feature in findings.found],
-        "columns": [_column(one.among(rows)) for one in catalogue.columns.values()],
+        "columns": [_column(column.among(rows)) for column in catalogue.columns.values()],
         "mime": MIME,
         "pictured": any(pictures),
     }
@@ -106,7 +106,7 @@ def _column(column: BrowsedColumn) -> dict[str, Any]:
 
 def carried_columns(columns: Sequence[BrowsedColumn]) -> tuple[list[BrowsedColumn], list[str]]:
     """Those that the page can hold, and the names of those that are too large."""
-    small = [sum(map(len, one.values)) <= COLUMN_LIMIT for one in columns]
+    small = [sum(map(len, column.values)) <= COLUMN_LIMIT for column in columns]
     kept = [one for one, fits in zip(columns, small, strict=True) if fits]
     return kept, [one.name for one, fits in zip(columns, small, strict=True) if not fits]
 

@@ -54,24 +54,24 @@ def heat_map(table: NDArray[np.float64], names: Sequence[str]) -> Markup:
     order = ordered(table)
     label = 8 + min(max((len(name) for name in names), default=0), 26) * 6.2
     size = CELL * len(order)
-    parts: list[Markup] = []
+    drawn: list[Markup] = []
     shown = [escape(name) for name in names]
     for row, a in enumerate(order):
         y = 18 + CELL * row
         text = names[a] if len(names[a]) <= 26 else names[a][:25] + "…"
-        parts.append(element("text", text, x=label - 6, y=y + 11.5, class_="tick", text_anchor="end"))
-        parts.append(
+        drawn.append(element("text", text, x=label - 6, y=y + 11.5, class_="tick", text_anchor="end"))
+        drawn.append(
             element(
                 "text", str(a + 1), x=label + CELL * row + CELL / 2, y=12, class_="tick place", text_anchor="middle"
             )
         )
-        parts += _cells(table[a].tolist(), a, order, shown, label, y)
+        drawn += _cells(table[a].tolist(), a, order, shown, label, y)
     box = element("rect", x=label, y=18, width=size, height=size, class_="frame")
     return element(
         "svg",
         element("title", "Correlation between features"),
         box,
-        *parts,
+        *drawn,
         viewBox=f"0 0 {label + size + 4:.0f} {size + 24}",
         width=f"{label + size + 4:.0f}",
         role="img",

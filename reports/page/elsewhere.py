@@ -18,18 +18,20 @@ def markdown_of(findings: Findings, dataset: Dataset, lines: Iterable[str], curv
     """`curves` is the data URL of a drawing. No text of an example is in it: other people may read the page."""
     by_id = {example.id: example for example in dataset.examples}
     shown = findings.found[:MOST_FEATURES]
-    examples = [[by_id.get(findings.ids[row]) for row in np.flatnonzero(one.labels == 1)[:PICTURES]] for one in shown]
-    parts = [*(f"- {_plain(line)}" for line in lines), ""]
-    parts += [f"![how they were found]({curves})", ""] if curves else []
-    parts += ["| feature | definition | has it | examples |", "|---|---|---|---|"]
-    parts += [_row(one, those) for one, those in zip(shown, examples, strict=True)]
+    examples = [
+        [by_id.get(findings.ids[row]) for row in np.flatnonzero(feature.labels == 1)[:PICTURES]] for feature in shown
+    ]
+    written = [*(f"- {_plain(line)}" for line in lines), ""]
+    written += [f"![how they were found]({curves})", ""] if curves else []
+    written += ["| feature | definition | has it | examples |", "|---|---|---|---|"]
+    written += [_row(feature, pictured) for feature, pictured in zip(shown, examples, strict=True)]
     if len(findings.found) > MOST_FEATURES:
-        parts.append(f"\nand {len(findings.found) - MOST_FEATURES} more")
-    return "\n".join(parts)
+        written.append(f"\nand {len(findings.found) - MOST_FEATURES} more")
+    return "\n".join(written)
 
 
 def _row(found: Found, examples: list[Example | None]) -> str:
-    pictures = [f"![]({_data_url(one)})" for one in thumbnails(examples, SIDE) if one] if examples else []
+    pictures = [f"![]({_data_url(picture)})" for picture in thumbnails(examples, SIDE) if picture] if examples else []
     share = f"{found.positives:,} of {found.labelled:,}"
     return f"| {_plain(found.name)} | {_plain(found.definition)} | {share} | {' '.join(pictures)} |"
 

@@ -131,10 +131,6 @@ class Exhibit:
         return self.found.cost / MICRO
 
 
-def _has_picture(example: Example | None) -> bool:
-    return example is not None and example.image is not None
-
-
 class Gallery:
     """Places the examples that the page carries; an example that it does not carry has place -1."""
 
@@ -150,12 +146,12 @@ class Gallery:
         example = self._examples[row]
         text = (example.text if example else None) or ""
         return CardExample(
-            self._place.get(row, -1),
-            self._names[row],
-            text,
-            not text or _has_picture(example),
-            contradicted,
-            float(of.probability[row]) if of.predicted[row] else None,
+            place=self._place.get(row, -1),
+            name=self._names[row],
+            text=text,
+            pictured=not text or (example is not None and example.image is not None),
+            contradicted=contradicted,
+            predicted=float(of.probability[row]) if of.predicted[row] else None,
         )
 
     def carries(self, row: int) -> bool:
@@ -172,7 +168,10 @@ class Exhibition:
     truth: AgainstTruth | None
 
     def all(self) -> list[Exhibit]:
-        return [self._exhibit(number, *marks) for number, marks in enumerate(self.findings.marks)]
+        return [
+            self._exhibit(number, interesting, distinct)
+            for number, (interesting, distinct) in enumerate(self.findings.marks)
+        ]
 
     @cached_property
     def _labelled(self) -> NDArray[np.bool_]:

@@ -1,20 +1,23 @@
-"""How a discovery went, question by question: features, g and money, and what one more feature would take."""
+"""How a discovery went, question by question: features, g and money, what one more feature would take, and how well the
+features predict a target."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 from reports.drawing import Series, curve, data_url
-from reports.run import GIVEN, MICRO, Findings, RunError, RunFolder, RunSummary
+from reports.run import GIVEN, MICRO, Findings, RunError, RunFolder, RunSummary, TargetScore
 
 Number = TypeVar("Number", int, float)
 
 ROUNDING = 0.0000005  # half a micro-dollar
+UNGUIDED = "unguided"  # the folder, in that of the run, of a run of the same length that did not heed the target
 RECENT_QUESTIONS = 10  # from which the present rate is estimated
 
 
@@ -44,13 +47,12 @@ class Outlook:
 
 def history_of(run: RunFolder, findings: Findings) -> RunHistory:
     table = run.found_features
-    both = table["interesting"].astype(bool) & table["distinct"].astype(bool)  # earlier versions: distinct meant both
-    found = table["question"] != GIVEN
-    counts = dict(zip(table["name"][found], both[found], strict=True))
+    found = table[table["question"] != GIVEN]
+    counts = dict(zip(found["name"], found["interesting"].astype(bool) & found["distinct"].astype(bool), strict=True))
     seen: set[str] = set()
     new, counting, costs = [], [], []
     for asked in findings.comparisons:
-        named = [one.feature for one in asked.each if one.feature is not None]
+        named = [answer.feature for answer in asked.each if answer.feature is not None]
         first = [name for name in named if name in counts and name not in seen]
         seen.update(first)
         new.append(len(first))
@@ -66,7 +68,7 @@ def history_of(run: RunFolder, findings: Findings) -> RunHistory:
         g=[float(value) for value in curve[: len(new)]],
         usd=[total / MICRO for total in accumulate(costs)],
         g_start=float(run.summary.given.g) if run.summary.given else 1.0,
-        unusable=list(accumulate(one.feature is None and one.verdict != "none" for one in findings.comparisons)),
+        unusable=list(accumulate(asked.feature is None and asked.verdict != "none" for asked in findings.comparisons)),
     )
 
 
@@ -80,12 +82,10 @@ class RunCost:
 
 
 def cost_of(summary: RunSummary, history: RunHistory) -> RunCost:
-    """Of runs of earlier versions only what the answers cost is known."""
-    worth, paid = history.usd[-1] if history.usd else 0.0, float(summary.cost_usd)
-    if summary.total_usd is None:
-        return RunCost(max(worth, paid), paid + ROUNDING < worth, 0.0)
-    total = float(summary.total_usd)
-    return RunCost(total, paid + ROUNDING < total, worth - total if worth > total + ROUNDING else 0.0)
+    worth, paid, total = history.usd[-1] if history.usd else 0.0, summary.cost_usd, summary.total_usd
+    return RunCost(
+        total=total, earlier=paid + ROUNDING < total, reused=worth - total if worth > total + ROUNDING else 0.0
+    )
 
 
 def outlook_of(history: RunHistory, recent: int = RECENT_QUESTIONS) -> Outlook | None:
@@ -112,7 +112,7 @@ def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:
     if not asked:
         return []
 
-    def both(x: list[Any], label: str) -> list[tuple[str, Markup]]:
+    def curves(x: list[Any], label: str) -> list[tuple[str, Markup]]:
         lines = [Series("all features", x, history.features, "faint")]
         lines.append(Series("interesting and distinct", x, history.counting))
         return [
@@ -123,7 +123,7 @@ def curves_of(history: RunHistory) -> list[tuple[str, Markup]]:
             ),
         ]
 
-    return both(asked, "questions") + (both(history.usd, "US dollars") if history.usd[-1] > 0 else [])
+    return curves(asked, "questions") + (curves(history.usd, "US dollars") if history.usd[-1] > 0 else [])
 
 
 def picture_of(run: RunFolder, findings: Findings) -> str:
@@ -134,3 +134,50 @@ def picture_of(run: RunFolder, findings: Findings) -> str:
 
 def _gain(totals: Sequence[Number], last: int) -> Number:
     return totals[-1] - (totals[-last - 1] if last < len(totals) else 0)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """How well the features predict the target, question by question."""
+
+    score: TargetScore
+    unguided: TargetScore | None
+    drawing: Markup
+
+
+def aim_of(folder: Path, summary: RunSummary) -> Aim | None:
+    """None where the run had no target."""
+    score = summary.target
+    if score is None or not score.curve:
+        return None
+    unguided = _unguided(folder, score)
+    lines = [
+        Series("random features", _questions(score.random), score.random, "faint"),
+        Series("shuffled target", _questions(score.shuffled), score.shuffled, "faint"),
+    ]
+    if unguided is not None:
+        lines.append(Series("unguided strategy", _questions(unguided.curve), unguided.curve, "other"))
+    lines.append(Series("these features", _questions(score.curve), score.curve))
+    title = f"{score.measure} on held-out examples against questions"
+    return Aim(score, unguided, curve(title, "questions", lines, start=0.5 if score.classes else 0.0))
+
+
+def lacks_unguided(folder: Path, summary: RunSummary, column: str) -> bool:
+    """Whether the run looked for what predicts the column, and has no control of that length which did not."""
+    score = summary.target
+    if score is None or score.column != column or summary.settings.get("unguided"):
+        return False
+    unguided = _unguided(folder, score)
+    return unguided is None or len(unguided.curve) < len(score.curve)
+
+
+def _questions(values: list[float]) -> list[int]:
+    return list(range(1, len(values) + 1))
+
+
+def _unguided(folder: Path, score: TargetScore) -> TargetScore | None:
+    try:
+        other = RunSummary.read(folder / UNGUIDED).target
+    except RunError:
+        return None
+    return other if other is not None and other.column == score.column else None

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import html
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from discovery import UNKNOWN
 from reports.analysis import GroupsResult, TargetResult, compare_groups, compare_runs, predict_target
 from reports.browse import BrowsedColumn, ExampleCatalogue, browsed_columns
 from reports.curation import CuratedRun, checked_by_people, effective, read_log
 from reports.drawing import render_template
-from reports.page.aim import aim_of
 from reports.page.browser_data import browser_data, carried_columns, script_json, thumbnails
 from reports.page.correlations import heat_map, related, strongest
 from reports.page.feature_cards import Exhibition, Gallery, kinds_asked
-from reports.page.history import cost_of, curves_of, history_of, outlook_of
-from reports.page.problems import problems_of
-from reports.page.sections import Sections, check_tagging
+from reports.page.history import aim_of, cost_of, curves_of, history_of, outlook_of
 from reports.page.truth import AgainstTruth, against_truth
 from reports.run import (
+    AnsweredComparison,
     Findings,
+    JsonPart,
     Rationale,
     RunError,
+    RunFolder,
+    SkippedExample,
     names_of,
     public_source,
     read_reasons,
@@ -54,6 +57,7 @@ STOPPED = {
 }
 # The browser's own, which the studio serves too.
 BROWSER_SCRIPTS = ("elements.js", "pictures.js", "choice.js", "facets.js", "tiles.js", "example.js", "browse.js")
+SECTIONS = "report.json"
 MOST_EXAMPLES = 2_000  # more are not carried: the page is then a sample and says so
 
 
@@ -106,6 +110,49 @@ def write_page(
     if plain or sections != kept:
         sections.write(run.folder)
     return Page(written, context["target"], context["groups"])
+
+
+class Sections(JsonPart):
+    """Those that were asked for with a report: kept beside the run, so that a report written again has them too."""
+
+    target: str | None = None
+    tagging: str | None = None  # run folder of the control, with `target`
+    by: str | None = None
+    against: str | None = None  # run folder
+
+    @classmethod
+    def read(cls, folder: Path) -> Sections:
+        """None of them where the file is missing or not what was written."""
+        try:
+            return cls.model_validate_json((folder / SECTIONS).read_bytes())
+        except (OSError, ValidationError):
+            return cls()
+
+    def write(self, folder: Path) -> None:
+        text = json.dumps({name: value for name, value in self.to_json().items() if value is not None}, indent=2)
+        replace_file(folder / SECTIONS, lambda file: file.write(text + "\n"))
+
+    def over(self, kept: Sections) -> Sections:
+        """These, and of those kept before what they do not replace."""
+        other_groups = self.by is not None or self.against is not None
+        return Sections(
+            target=self.target or kept.target,
+            tagging=self.tagging or (kept.tagging if self.target in (None, kept.target) else None),
+            by=self.by if other_groups else kept.by,
+            against=self.against if other_groups else kept.against,
+        )
+
+
+def check_tagging(run: CuratedRun, tagging: CuratedRun) -> None:
+    """Raises RunError where the control is no tagging run, or one of other examples."""
+    strategy, folder = tagging.summary.settings["strategy"], tagging.folder
+    if strategy != "tagging":
+        raise RunError(f"--tagging {folder} is a run with --strategy {strategy}: give one made with --strategy tagging")
+    if tagging.summary.dataset.digest != run.summary.dataset.digest:
+        raise RunError(
+            f"--tagging {folder} is about other examples (of {tagging.summary.dataset.name}): give a tagging run of "
+            f"the same data set as {run.folder}"
+        )
 
 
 def _path(run: CuratedRun | None) -> str | None:
@@ -289,6 +336,60 @@ def _notices(
 def _reasons(folder: Path) -> dict[str, list[Rationale]]:
     """By the name of the feature."""
     by_name: dict[str, list[Rationale]] = {}
-    for one in read_reasons(folder):
-        by_name.setdefault(one.feature, []).append(one)
+    for reason in read_reasons(folder):
+        by_name.setdefault(reason.feature, []).append(reason)
     return by_name
+
+
+@dataclass(frozen=True)
+class FeatureProblems:
+    feature: str
+    order: int
+    refused: int
+    unreadable: int
+    unknown: int  # labels that stay empty
+    reasons: list[tuple[str, int]]  # most frequent first
+
+
+@dataclass(frozen=True)
+class RunProblems:
+    """What did not go as it should: refusals, unreadable replies, questions without an answer, skipped rows."""
+
+    unusable: list[tuple[int, AnsweredComparison]]  # comparisons refused or unreadable, with their number
+    none: list[tuple[int, AnsweredComparison]]  # answered: nothing of the kind
+    repeated: list[tuple[int, AnsweredComparison]]  # answered with a feature that was known already
+    features: list[FeatureProblems]
+    left_out: list[SkippedExample]
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.unusable or self.none or self.repeated or self.features or self.left_out)
+
+
+def problems_of(run: RunFolder, findings: Findings) -> RunProblems:
+    names = set(run.found_features["name"])
+    seen: set[str] = set()
+    unusable, none, repeated = [], [], []
+    for number, asked in enumerate(findings.comparisons, start=1):
+        if asked.verdict == "none":
+            none.append((number, asked))
+        elif asked.feature is None:
+            unusable.append((number, asked))
+        for answer in asked.each:
+            if answer.feature is not None and (answer.feature in seen or answer.feature not in names):
+                repeated.append((number, answer))
+            elif answer.feature is not None:
+                seen.add(answer.feature)
+    return RunProblems(unusable, none, repeated, _feature_problems(findings), run.summary.dataset.left_out)
+
+
+def _feature_problems(findings: Findings) -> list[FeatureProblems]:
+    compared = findings.labelled
+    affected = []
+    for order, found in enumerate(findings.found, start=1):
+        refused, unreadable = (int(found.tally.cast[side].sum()) for side in (2, 3))
+        unknown = 0 if found.look else int((found.labels[compared] == UNKNOWN).sum())
+        if refused or unreadable or unknown:
+            reasons = sorted(found.tally.notes.items(), key=lambda reason: -reason[1])
+            affected.append(FeatureProblems(found.name, order, refused, unreadable, unknown, reasons[:5]))
+    return affected

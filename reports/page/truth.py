@@ -66,10 +66,10 @@ def against_truth(names: Sequence[str], matrix: LabelMatrix, truth: Truth) -> Ag
 def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelMatrix) -> MatchedAttribute | None:
     comparable = (known >= 0) & (labels >= 0)
     said, true = (labels == 1) & comparable, (known == 1) & comparable
-    both = (said & true).sum(axis=1)
+    common = (said & true).sum(axis=1)
     said_sum, true_sum, rows = said.sum(axis=1), true.sum(axis=1), comparable.sum(axis=1)
     spread = np.sqrt(said_sum * (rows - said_sum) * true_sum * (rows - true_sum))
-    phi = np.divide(rows * both - said_sum * true_sum, spread, out=np.zeros(len(known)), where=spread > 0)
+    phi = np.divide(rows * common - said_sum * true_sum, spread, out=np.zeros(len(known)), where=spread > 0)
     if not (spread > 0).any():
         return None
     of_that_name = np.array([column.casefold() == name.casefold() for column in columns])
@@ -81,5 +81,5 @@ def _best_match(name: str, labels: Labels, columns: Sequence[str], known: LabelM
     return MatchedAttribute(columns[best], complement, _ratio(hits, said[best]), _ratio(hits, wanted), accuracy)
 
 
-def _ratio(part: int, whole: NDArray[np.bool_]) -> float | None:
-    return part / int(whole.sum()) if whole.any() else None
+def _ratio(hits: int, rows: NDArray[np.bool_]) -> float | None:
+    return hits / int(rows.sum()) if rows.any() else None

@@ -3,12 +3,23 @@
 from reports.run.answers import AnsweredComparison, Tally
 from reports.run.attributes import Attribute, Value, relinked
 from reports.run.csv_cells import defuse, quoting_of, restore, write_csv
-from reports.run.facts import public_source, without_paths
 from reports.run.files import RunError, TableBusy, check_replaceable, check_writable, replace_file, replaced_folder
-from reports.run.findings import GIVEN, MICRO, CorrectedLabel, Findings, Found, Origin, names_of, read_findings
-from reports.run.folder import CURATION, LIVE, STEER, RunFolder, write_run
-from reports.run.json_parts import JsonPart, Number
-from reports.run.predictions import PREDICTED
+from reports.run.findings import (
+    COMPLEMENT,
+    GIVEN,
+    MICRO,
+    SAME,
+    CorrectedLabel,
+    Findings,
+    Found,
+    Origin,
+    names_of,
+    read_findings,
+    twins_of,
+)
+from reports.run.folder import CURATION, LIVE, PREDICTED, STEER, RunFolder, write_run
+from reports.run.json_parts import JsonPart
+from reports.run.live import LiveRun
 from reports.run.reasons import Rationale, read_reasons, write_reasons
 from reports.run.summary import NAME as RUN_JSON
 from reports.run.summary import (
@@ -23,6 +34,7 @@ from reports.run.summary import (
     SteeredBy,
     TargetScore,
     TruthScore,
+    public_source,
+    without_paths,
 )
-from reports.run.twins import COMPLEMENT, SAME, twins_of
 from reports.run.unusable import COMPARISON, LABEL, UnusableAnswers, UnusableTally

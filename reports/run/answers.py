@@ -41,7 +41,7 @@ class AnsweredComparison:
     @property
     def each(self) -> tuple[AnsweredComparison, ...]:
         """One by one for the features of the answer, each with its part of the cost."""
-        return (replace(self, cost=self.cost - sum(one.cost for one in self.more), more=()), *self.more)
+        return (replace(self, cost=self.cost - sum(answer.cost for answer in self.more), more=()), *self.more)
 
     @property
     def having(self) -> list[str]:
@@ -84,8 +84,8 @@ class Tally:
 
     @property
     def abstained(self) -> Counts:
-        both: Counts = self.cast[2] + self.cast[3]
-        return both
+        unusable: Counts = self.cast[2] + self.cast[3]
+        return unusable
 
     @property
     def votes(self) -> Counts:

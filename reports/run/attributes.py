@@ -91,7 +91,7 @@ class Attribute:
         return {
             "name": self.name,
             "definition": self.definition,
-            "values": [[one.name, one.definition, one.feature] for one in self.values],
+            "values": [[value.name, value.definition, value.feature] for value in self.values],
             "ordered": self.ordered,
             "scale": self.scale,
             "error": round(self.error, 6),
@@ -100,11 +100,11 @@ class Attribute:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], by_id: Mapping[str, int], ids: Sequence[str]) -> Attribute:
-        values = tuple(Value(*words) for words in data["values"])
+        values = tuple(Value(name, definition, feature) for name, definition, feature in data["values"])
         codes = np.array([by_id.get(name, UNKNOWN) for name in ids], np.int64)
         codes[(codes < 0) | (codes > len(values))] = UNKNOWN
-        rest = {key: data[key] for key in ("ordered", "scale", "error", "asked") if key in data}
-        return cls(data["name"], data["definition"], values, codes, **rest)
+        terms = {key: data[key] for key in ("ordered", "scale", "error", "asked") if key in data}
+        return cls(data["name"], data["definition"], values, codes, **terms)
 
 
 def relinked(
@@ -112,7 +112,7 @@ def relinked(
 ) -> tuple[Attribute, ...]:
     """The attributes after features were renamed or taken out: a value stays without its feature."""
     return tuple(
-        replace(one, values=tuple(_linked(value, features, renamed) for value in one.values)) for one in attributes
+        replace(made, values=tuple(_linked(value, features, renamed) for value in made.values)) for made in attributes
     )
 
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 UNFINISHED = ".twothirds"  # suffix of the hidden names
 EXPORTED = re.compile(
-    r"README\.md|croissant\.json|metadata\.(csv|parquet)|tasks\.json|config\.xml|labels\.json|(predicted|corrected)\.csv"
+    r"README\.md|metadata\.(csv|parquet)|tasks\.json|config\.xml|labels\.json|(predicted|corrected)\.csv"
     r"|(images|data)/([\w-]+/)*\d{6,}\.[a-z]+|data/train-\d{5}-of-\d{5}(-[0-9a-f]+)?\.parquet"
 )
 CARD_TAG = b'"twothirds"'  # in the head of an exported folder's card

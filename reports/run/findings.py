@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, interest_and_distinctness
+from discovery import UNKNOWN, FeatureTree, Labels, feature_tree, find_twin, interest_and_distinctness
 from reports.run.answers import AnsweredComparison, Tally, read_answers
 from reports.run.attributes import Attribute
 from reports.run.files import RunError
-from reports.run.folder import FEATURE_COLUMNS, RunFolder
-from reports.run.predictions import COLUMNS as PREDICTED_COLUMNS
-from reports.run.predictions import Chances, certificates_of, read_chances
-from reports.run.twins import SAME
+from reports.run.folder import (
+    FEATURE_COLUMNS,
+    PREDICTED_COLUMNS,
+    Chances,
+    RunFolder,
+    certificates_of,
+    read_chances,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MICRO = 1_000_000
+SAME, COMPLEMENT = "same as ", "complement of "  # in the column `twin`, before the name of the other feature
 GIVEN = "given"  # in place of the question, of a feature that the run started with
 UNSURE_SHARE = 1 / 3  # of the votes on one label against it, from which it is doubtful
 UNSURE_PROBABILITY = (0.35, 0.65)
@@ -74,8 +79,8 @@ class Found:
     def uncorrected(self) -> Labels:
         """The labels as they were before any correction."""
         labels = self.labels.copy()
-        for row, one in self.corrected.items():
-            labels[row] = one.before
+        for row, correction in self.corrected.items():
+            labels[row] = correction.before
         return labels
 
     @property
@@ -164,7 +169,7 @@ class Findings:
     @property
     def marks(self) -> list[tuple[bool, bool]]:
         """Of each feature whether it is interesting, and whether distinct, on the examples that were compared."""
-        repeats = [one.repeats and one.twin.startswith(SAME) for one in self.found]
+        repeats = [feature.repeats and feature.twin.startswith(SAME) for feature in self.found]
         return interest_and_distinctness(self.matrix[:, self.working], repeats=repeats)
 
     def exemplars(self, feature: Found) -> tuple[list[str], list[str]]:
@@ -177,7 +182,7 @@ class Findings:
         latest = sorted(feature.corrected.items(), key=lambda item: item[1].at, reverse=True)
         sides = []
         for claimed, value in ((claims[0], 1), (claims[1], 0)):
-            corrected = [self.ids[row] for row, one in latest if one.label == value]
+            corrected = [self.ids[row] for row, correction in latest if correction.label == value]
             found_by = [name for name in claimed if name not in said[1 - value]]
             sides.append([*corrected, *found_by, *(name for name in reviewed if name in said[value])])
         having, lacking = (list(dict.fromkeys(side)) for side in sides)
@@ -235,7 +240,7 @@ class Findings:
         import pandas as pd
 
         index = pd.Index(self.ids, name="id")
-        return pd.DataFrame({one.name: one.column(index) for one in self.attributes}, index=index)
+        return pd.DataFrame({made.name: made.column(index) for made in self.attributes}, index=index)
 
     def corrected_table(self) -> pd.DataFrame:
         """The columns of corrected.csv: one row per label that a person has put right or confirmed."""
@@ -254,9 +259,9 @@ class Findings:
         import pandas as pd
 
         rows = [
-            (self.ids[row], one.name, int(one.labels[row]), round(float(one.probability[row]), 4))
-            for one in self.found
-            for row in np.flatnonzero(one.predicted).tolist()
+            (self.ids[row], feature.name, int(feature.labels[row]), round(float(feature.probability[row]), 4))
+            for feature in self.found
+            for row in np.flatnonzero(feature.predicted).tolist()
         ]
         return pd.DataFrame(rows, columns=list(PREDICTED_COLUMNS))
 
@@ -276,9 +281,9 @@ def _read_findings(run: RunFolder) -> Findings:
     answers = read_answers(Path(run.folder), ids)
     first: dict[str, AnsweredComparison] = {}
     for asked in answers.comparisons:
-        for one in asked.each:
-            if one.feature is not None:
-                first.setdefault(one.feature, one)
+        for named in asked.each:
+            if named.feature is not None:
+                first.setdefault(named.feature, named)
     chances, certificates = read_chances(run.folder, run.summary, ids), certificates_of(run.summary)
     found = [
         Found(
@@ -308,6 +313,20 @@ def _read_findings(run: RunFolder) -> Findings:
 
 def names_of(found: Sequence[Found]) -> list[str]:
     return [feature.name for feature in found]
+
+
+def twins_of(names: Sequence[str], labels: Sequence[Labels], judged: Sequence[bool] = ()) -> list[str]:
+    """The column `twin` of features.csv, by words and labels alone: discover also knows which words are close, and may
+    have asked. Of two features that are `judged` neither becomes the twin of the other."""
+    return [_twin_of(n, names, labels, judged or [False] * len(names)) for n in range(len(names))]
+
+
+def _twin_of(n: int, names: Sequence[str], labels: Sequence[Labels], judged: Sequence[bool]) -> str:
+    others = [other for other in range(n) if not (judged[n] and judged[other])]
+    twin = find_twin(names[n], labels[n], [names[other] for other in others], [labels[other] for other in others])
+    if twin is None:
+        return ""
+    return (SAME if twin.kind == "same" else COMPLEMENT) + names[others[twin.other]]
 
 
 def _plain(column: pd.Series[int]) -> Labels:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discovery import UNKNOWN
 from reports.run.csv_cells import restored, write_csv
 from reports.run.files import RunError, replace_file
-from reports.run.predictions import COLUMNS as PREDICTED_COLUMNS
-from reports.run.predictions import PREDICTED
 from reports.run.summary import RunSummary
-from reports.run.twins import twins_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +27,9 @@ CURATION = "curation.jsonl"
 LIVE = "live.jsonl"  # what a discovery does, while it does it
 STEER = "steer.jsonl"  # what people who watch it want
 FEATURE_ID = "id (feature)"
+PREDICTED = "predicted.csv"  # the labels that were predicted and not asked, and how probable yes was
+PREDICTED_COLUMNS = ("id", "feature", "label", "probability")
+Chances = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,28 +51,11 @@ class RunFolder:
 
         def read(path: Path) -> pd.DataFrame:
             table = pd.read_csv(path, keep_default_na=False, dtype=kinds)
-            if missing := kinds.keys() - table.columns:
+            if missing := set(FEATURE_COLUMNS) - set(table.columns):
                 raise KeyError(f"no column {min(missing)}")
-            return self._completed(restored(table))
+            return restored(table)
 
         return self._read("features.csv", read)
-
-    def _completed(self, table: pd.DataFrame) -> pd.DataFrame:
-        """With the columns that earlier versions did not write."""
-        if "labelled" not in table.columns:
-            known = self.found_labels.notna().sum()
-            place = list(table.columns).index("positives") + 1
-            table.insert(place, "labelled", [int(known[name]) for name in table["name"]])
-        if "twin" not in table.columns:
-            compared, names = self.summary.dataset.compared_ids, [str(name) for name in table["name"]]
-            labels = self.found_labels if compared is None else self.found_labels.loc[compared]
-            twins = twins_of(names, [np.asarray(labels[name].fillna(UNKNOWN), np.int8) for name in names])
-            table.insert(len(table.columns) - 1, "twin", twins)
-        if "look" not in table.columns:
-            table.insert(len(table.columns) - 1, "look", "")
-        if "given_by" not in table.columns:
-            table.insert(len(table.columns) - 1, "given_by", "")
-        return table
 
     @cached_property
     def found_labels(self) -> pd.DataFrame:
@@ -139,3 +121,38 @@ def _nullable(values: NDArray[np.int8]) -> pd.arrays.IntegerArray:
 def _write_lines(file: IO[Any], rows: Iterable[dict[str, Any]]) -> None:
     for row in rows:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_chances(folder: Path, summary: RunSummary, ids: list[str]) -> dict[str, Chances]:
+    """Of yes, by feature: NaN where the label was asked. Raises RunError where the file lacks what run.json counts, so
+    that no predicted label passes for the oracle's."""
+    wanted = int((summary.predicted or {}).get("predicted_labels", 0))
+    if not wanted:
+        return {}
+    path = folder / PREDICTED
+    try:
+        chances, count = _read_predicted(path, {name: row for row, name in enumerate(ids)})
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise RunError(f"{path} cannot be read ({reason}): run discover again") from None
+    if count != wanted:
+        raise RunError(f"{path} marks {count:,} labels and run.json counts {wanted:,}: run discover again")
+    return chances
+
+
+def _read_predicted(path: Path, rows: Mapping[str, int]) -> tuple[dict[str, Chances], int]:
+    import pandas as pd
+
+    kinds: dict[str, Any] = {"id": str, "feature": str, "label": "int8", "probability": "float64"}
+    table = restored(pd.read_csv(path, keep_default_na=False, dtype=kinds))
+    chances: dict[str, Chances] = {}
+    for feature, part in table.groupby("feature", sort=False):
+        of_feature = chances[str(feature)] = np.full(len(rows), np.nan)
+        of_feature[[rows[str(name)] for name in part["id"]]] = part["probability"]
+    return chances, sum(int((~np.isnan(of_feature)).sum()) for of_feature in chances.values())
+
+
+def certificates_of(summary: RunSummary) -> dict[str, dict[str, Any]]:
+    """By feature; none of a feature that was asked in full."""
+    listed = (summary.predicted or {}).get("certificates", [])
+    return {entry["feature"]: entry["certificate"] for entry in listed if entry["certificate"]}

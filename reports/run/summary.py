@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from pydantic import AfterValidator, Field, ValidationError
 from reports.run.files import RunError, replace_file
 from reports.run.json_parts import JsonPart, Number
 from reports.run.unusable import UnusableAnswers
+from sources import without_secrets
 
 NAME = "run.json"
+LOCAL = re.compile(r"(?:file://)?(?:/|~|[A-Za-z]:\\)[^\s,;'\"]*")  # a path of the machine on which a run was made
 LEVEL = 0.05  # of the test whether a target is predicted
 SETTINGS = {"dataset": str, "strategy": str, "votes": int, "seed": int}  # those that a report needs
 
@@ -137,17 +140,17 @@ class SameFeatures(JsonPart):
 
 
 class RunSummary(JsonPart):
-    """Fields are in the order of the file. Those with a default are missing from older or from some runs."""
+    """Fields are in the order of the file. Those with a default only some runs have."""
 
     settings: Annotated[dict[str, Any], AfterValidator(_settings)]
     dataset: DatasetSummary
     oracle: OracleSummary
     run_id: str
-    scope: str = ""
+    scope: str
     queries: int
     features: int
     interesting_distinct: int
-    repeated_names: int = 0
+    repeated_names: int
     g: Number
     g_curve: list[Number]
     unresolved: Number
@@ -155,10 +158,10 @@ class RunSummary(JsonPart):
     cost_usd: Number  # paid by this call; `total_usd` by all calls of this run together
     paid_calls: int
     cached_calls: int
-    total_usd: Number | None = None
-    total_paid_calls: int | None = None
-    seconds: Number | None = None
-    finished_at: str = "unknown"
+    total_usd: Number
+    total_paid_calls: int
+    seconds: Number
+    finished_at: str
     unknown_usd: float | None = None  # at most what requests of unknown cost come to, in addition
     versions: dict[str, Any]
     given: GivenFeatures | None = None
@@ -207,3 +210,15 @@ class RunSummary(JsonPart):
     def write(self, folder: Path) -> None:
         text = json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
         replace_file(folder / NAME, lambda file: file.write(text))
+
+
+def public_source(summary: RunSummary) -> str:
+    """The data set's address if others can reach it, else its name."""
+    spec = str(summary.settings["dataset"])
+    reachable = "://" in spec and not spec.startswith(("file:", "local:"))
+    return without_secrets(spec) if reachable and not LOCAL.search(spec.partition("://")[0]) else summary.dataset.name
+
+
+def without_paths(text: str) -> str:
+    """Each local path in a text by its last part."""
+    return LOCAL.sub(lambda found: re.split(r"[/\\]", found.group().rstrip("/\\"))[-1] or "…", text)

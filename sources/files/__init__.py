@@ -15,6 +15,5 @@ from sources.files.location import (
     parent,
     reason_of,
 )
-from sources.files.patterns import expanded, is_pattern
 from sources.files.private_hosts import PrivateAddress, home_of, options_for_rows
 from sources.files.remote import RemoteFolder

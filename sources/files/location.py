@@ -63,11 +63,11 @@ def file_name(location: str) -> str:
 
 def _split_chain(url: str) -> tuple[str, str, str]:
     """Before, the part with the path of the file itself, after: `simplecache::`, `zip://a/b.csv`, `::file:///c.zip`."""
-    parts = url.split("::")
-    at = next(i for i, part in enumerate(parts) if "://" in part)
-    head = "".join(part + "::" for part in parts[:at])
-    tail = "".join("::" + part for part in parts[at + 1 :])
-    return head, parts[at], tail
+    links = url.split("::")
+    at = next(i for i, link in enumerate(links) if "://" in link)
+    head = "".join(link + "::" for link in links[:at])
+    tail = "".join("::" + link for link in links[at + 1 :])
+    return head, links[at], tail
 
 
 def _split_query(path: str) -> tuple[str, str]:
@@ -105,7 +105,7 @@ def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any
     if key not in archives:
         archives.clear()
         archives[key], _ = _file_system(url, options)
-    return archives[key], archives[key]._strip_protocol(inner)
+    return archives[key], inner.partition("://")[2].strip("/")
 
 
 def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
@@ -122,7 +122,7 @@ def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
         raise DatasetError(f"reading {quoted(url)} needs a package that is not installed: {remedy}") from None
     except Exception as error:  # every file system has its own exceptions for an address it cannot use
         raise Unreadable(reason_of(error)) from None
-    return fs, fs._strip_protocol(path)
+    return fs, path
 
 
 def _missing_package(message: str) -> str:

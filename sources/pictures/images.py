@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sources.errors import DatasetError
-from sources.pictures.audio import AUDIO, is_recording
 from sources.pictures.film import SUFFIXES as FILM_SUFFIXES
 from sources.pictures.film import FilmError, first_frame, is_film, is_heic
 from sources.pictures.limits import (
@@ -37,6 +36,12 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff", ".avif")
 # Files that people take for pictures: each is read, and reported where its content is in none of FORMATS.
 OTHER_SUFFIXES = (".svg", ".svgz", ".heic", ".heif", ".jxl", ".jp2", ".ico", ".psd", ".tga", ".ppm", ".eps")
+# Audio is out of scope: it is recognised for the sake of the message, and never read.
+AUDIO = "twothirds reads pictures, films and texts, not audio: give a transcript"
+AUDIO_SUFFIXES = (
+    *(".mp3", ".wav", ".flac", ".ogg", ".oga", ".opus", ".m4a", ".aac", ".wma", ".aif", ".aiff", ".mid", ".midi"),
+)
+_AUDIO_STARTS = (b"ID3", b"fLaC", b"OggS", b"FORM", b"MThd", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xf1")
 LARGE_PIXELS = 16_000_000
 BAND_PIXELS = 4_000_000  # of grey values that are converted at a time
 
@@ -54,13 +59,24 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(SUFFIXES + OTHER_SUFFIXES + FILM_SUFFIXES)
 
 
+def is_audio(name: str) -> bool:
+    return name.lower().endswith(AUDIO_SUFFIXES)
+
+
+def _is_recording(content: bytes) -> bool:
+    """Judged by the first bytes."""
+    if content[:4] == b"RIFF":
+        return content[8:12] == b"WAVE"
+    return content.startswith(_AUDIO_STARTS) or (content[4:8] == b"ftyp" and content[8:11] in (b"M4A", b"M4B"))
+
+
 def problem_of(content: bytes) -> str | None:
     """Why these bytes are not a usable picture or film, or None. The picture, or the first frame of a film, is really
     decoded; the suffix does not matter."""
     if not content:
         return "empty file"
     try:
-        if is_recording(content):
+        if _is_recording(content):
             return f"audio: {AUDIO}"
         if is_film(content):
             first_frame(content)
@@ -155,7 +171,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     if not (image.mode.startswith("I") or image.mode == "F"):
         return image
     extremes = [(values.min(), values.max()) for _, values in _bands(image)]
-    low, high = min(one for one, _ in extremes), max(one for _, one in extremes)
+    low, high = min(lowest for lowest, _ in extremes), max(highest for _, highest in extremes)
     grey = np.empty((image.height, image.width), np.uint8)
     for top, values in _bands(image):
         if image.mode.startswith("I") and low >= 0 and high < 2**16:

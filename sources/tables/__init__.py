@@ -4,4 +4,3 @@ from sources.tables.encoding import decoded
 from sources.tables.frames import keep_frame
 from sources.tables.parquet import cell_location, cell_of, read_cell
 from sources.tables.records import Record, Table, is_empty, is_table, open_table, without_suffix
-from sources.tables.saved import parts_of_saved, splits_in

@@ -48,7 +48,7 @@ def is_table(name: str) -> bool:
 
 def without_suffix(name: str) -> str:
     """A table's file name without `.csv`, `.jsonl.gz` and the like."""
-    suffix = next((one for one in sorted(SUFFIXES, key=len, reverse=True) if name.lower().endswith(one)), "")
+    suffix = max((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), key=len, default="")
     return name[: len(name) - len(suffix)]
 
 

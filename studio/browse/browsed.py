@@ -13,8 +13,7 @@ from cachetools import LRUCache
 
 from reports import Run
 from reports.browse import ExampleCatalogue, Vectors, browsed_columns
-from reports.live import LiveRun
-from reports.run import LIVE, Findings, RunError
+from reports.run import LIVE, Findings, LiveRun, RunError
 from sources import Columns, Dataset, DatasetError, Example, load_dataset, read_metadata, without_secrets
 from studio.config import VectorsOf
 from studio.runs import OpenRun, Shelf
@@ -41,11 +40,11 @@ class BrowsedRun:
 
     @property
     def pictured(self) -> bool:
-        return any(one is not None and one.image is not None for one in self.examples)
+        return any(example is not None and example.image is not None for example in self.examples)
 
     @property
     def textual(self) -> bool:
-        return any(one is not None and one.text is not None for one in self.examples)
+        return any(example is not None and example.text is not None for example in self.examples)
 
     @property
     def media(self) -> str:
@@ -86,7 +85,15 @@ class BrowsedRuns:
             return before
         same = before is not None and before.dataset is opened.dataset
         own = before.own if before is not None and same else _own_columns(opened.dataset)
-        return self._made(key, opened, opened.run.findings, opened.examples, opened.dataset, own, opened.run)
+        return self._made(
+            key,
+            source=opened,
+            findings=opened.run.findings,
+            examples=opened.examples,
+            dataset=opened.dataset,
+            own=own,
+            run=opened.run,
+        )
 
     def _under_way(self, key: str, settings: dict[str, Any], before: BrowsedRun | None) -> BrowsedRun:
         source = json.dumps(settings, sort_keys=True)
@@ -96,13 +103,22 @@ class BrowsedRuns:
             dataset = load_dataset(str(settings["dataset"]), Columns.of(settings))
         except (DatasetError, KeyError) as error:
             raise RunError(f"the data set of the discovery cannot be read: {error}") from None
-        ids = [one.id for one in dataset.examples]
-        findings = Findings(ids, [], [], {}, np.ones(len(ids), np.bool_))
-        return self._made(key, source, findings, dataset.examples, dataset, _own_columns(dataset), None)
+        ids = [example.id for example in dataset.examples]
+        working = np.ones(len(ids), np.bool_)
+        return self._made(
+            key,
+            source=source,
+            findings=Findings(ids, found=[], comparisons=[], label_costs={}, working=working),
+            examples=dataset.examples,
+            dataset=dataset,
+            own=_own_columns(dataset),
+            run=None,
+        )
 
     def _made(
         self,
         key: str,
+        *,
         source: object,
         findings: Findings,
         examples: Sequence[Example | None],
@@ -110,9 +126,9 @@ class BrowsedRuns:
         own: pd.DataFrame | None,
         run: Run | None,
     ) -> BrowsedRun:
-        texts = [one.text if one else None for one in examples]
+        texts = [example.text if example else None for example in examples]
         columns = browsed_columns(own, findings.attributes, findings.ids)
-        digests = [one.digest if one else "" for one in examples]
+        digests = [example.digest if example else "" for example in examples]
 
         def vectors() -> Vectors | None:
             with self._reading_vectors:
@@ -122,7 +138,16 @@ class BrowsedRuns:
 
         embedded = self._vectors_of(digests[:SAMPLED]) is not None
         catalogue = ExampleCatalogue(findings, texts, columns, vectors if embedded else None)
-        return BrowsedRun(key, source, findings, examples, dataset, own, catalogue, run)
+        return BrowsedRun(
+            key=key,
+            source=source,
+            findings=findings,
+            examples=examples,
+            dataset=dataset,
+            own=own,
+            catalogue=catalogue,
+            run=run,
+        )
 
 
 def _settings(live: LiveRun) -> dict[str, Any]:

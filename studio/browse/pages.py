@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-from typing import Any
 from urllib.parse import parse_qsl, quote
 
 import numpy as np
@@ -15,15 +13,14 @@ from starlette.exceptions import HTTPException
 
 from reports.browse import BrowseChoice
 from reports.export import selection_as_parquet
-from reports.live import LiveRun
-from reports.run import LIVE, RunError
+from reports.run import LIVE, LiveRun, RunError
 from studio.browse.browsed import BrowsedRun, BrowsedRuns
 from studio.browse.views import about_of, example_of, tiles_of
 from studio.config import StudioConfig
 from studio.review import BrowserPictures, Visiting
 from studio.roles import Roles, for_staff
 from studio.runs import Key, Shelf
-from studio.views import StudioTemplates
+from studio.views import StudioTemplates, json_response
 
 MOST_AT_ONCE = 500  # tiles of one answer
 MOST_FIELDS = 1_000  # of a question
@@ -71,7 +68,7 @@ class BrowsePages:
     def about(self, visiting: Visiting, key: Key) -> Response:
         del visiting
         browsed = self._run(key)
-        return _json(about_of(browsed))
+        return json_response(about_of(browsed))
 
     @for_staff
     def found(self, visiting: Visiting, key: Key, request: Request) -> Response:
@@ -79,10 +76,10 @@ class BrowsePages:
         del visiting
         browsed, asked = self._run(key), _asked(request)
         choice, plain = BrowseChoice.of(asked), dict(asked)
-        start, count = (_whole(plain.get(name, "")) or 0 for name in ("start", "count"))
+        start, count = (_number(plain.get(name, "")) or 0 for name in ("start", "count"))
         answer = browsed.catalogue.find(choice, start, min(count, MOST_AT_ONCE))
         answer["tiles"] = tiles_of(browsed, choice, answer.pop("places"), answer.pop("notes"))
-        return _json(answer | {"live": self._runs.live(key)})
+        return json_response(answer | {"live": self._runs.live(key)})
 
     @for_staff
     def all(self, visiting: Visiting, key: Key, request: Request) -> Response:
@@ -95,17 +92,17 @@ class BrowsePages:
         else:
             rows = browsed.catalogue.matching(BrowseChoice.of(asked))
         ids = [browsed.findings.ids[row] for row in rows] if len(rows) <= MOST_NAMED else None
-        return _json({"places": rows, "ids": ids})
+        return json_response({"places": rows, "ids": ids})
 
     @for_staff
     def example(self, visiting: Visiting, key: Key, row: str = "", id: str | None = None) -> Response:
         """By its place or by its id; null where there is none."""
         del visiting
         browsed = self._run(key)
-        place = browsed.catalogue.row(id) if id is not None else _whole(row)
+        place = browsed.catalogue.row(id) if id is not None else _number(row)
         if place is None or place >= len(browsed.findings.ids):
-            return _json(None)
-        return _json(example_of(browsed, place, self._pictures))
+            return json_response(None)
+        return json_response(example_of(browsed, place, self._pictures))
 
     @for_staff
     def export(self, visiting: Visiting, key: Key) -> Response:
@@ -154,12 +151,8 @@ def _asked(request: Request) -> list[tuple[str, str]]:
         raise HTTPException(422, "Too much is chosen at once.") from None
 
 
-def _whole(text: str) -> int | None:
+def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _json(value: Any) -> Response:
-    return Response(json.dumps(value, separators=(",", ":")), media_type="application/json")
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:

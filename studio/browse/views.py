@@ -10,6 +10,7 @@ from reports.browse import BrowseChoice, BrowsedColumn
 from reports.run import Found
 from studio.browse.browsed import BrowsedRun
 from studio.review import BrowserPictures, film_kind
+from studio.runs import votes_on
 
 TILE_LETTERS = 2_000
 WORDS = {1: "yes", 0: "no", UNKNOWN: "unknown"}
@@ -28,7 +29,7 @@ def about_of(browsed: BrowsedRun) -> dict[str, Any]:
             for one, counts in zip(catalogue.features, everything["features"], strict=True)
         ],
         "any": everything["any"],
-        "columns": [_column(one) for one in catalogue.columns.values()],
+        "columns": [_column(column) for column in catalogue.columns.values()],
         "media": browsed.media,
         "finished": browsed.run is not None,
     }
@@ -47,7 +48,7 @@ def tiles_of(
     """Predicted is what was chosen by a predicted label."""
     catalogue = browsed.catalogue
     chosen = {name for mark, name in choice.features if mark in ("yes", "no")}
-    predicted = [one.by_name["predicted"] for one in catalogue.features if one.name in chosen]
+    predicted = [feature.by_name["predicted"] for feature in catalogue.features if feature.name in chosen]
     return [
         {
             "place": row,
@@ -80,7 +81,7 @@ def example_of(browsed: BrowsedRun, row: int, pictures: BrowserPictures) -> dict
             }
             for found, marks in zip(browsed.findings.found, catalogue.features, strict=True)
         ],
-        "columns": [[one.name, one.text(row)] for one in catalogue.columns.values()],
+        "columns": [[column.name, column.text(row)] for column in catalogue.columns.values()],
     }
 
 
@@ -88,8 +89,4 @@ def words_on(found: Found, row: int) -> str:
     """Where a label comes from."""
     if (corrected := found.corrected.get(row)) is not None:
         return f"corrected by {corrected.by}"
-    if found.predicted[row]:
-        return f"predicted, {100 * found.probability[row]:.0f}\N{NO-BREAK SPACE}% yes"
-    tally = found.tally
-    counts = ((tally.yes[row], "yes"), (tally.no[row], "no"), (tally.abstained[row], "abstained"))
-    return ", ".join(f"{count} {word}" for count, word in counts if count) or "no votes"
+    return votes_on(found, row)

@@ -1,5 +1,4 @@
 """A discovery as it happens, and what people want of it."""
 
-from studio.live.pages import LivePages
+from studio.live.pages import LivePages, Watched
 from studio.live.steer_pages import SteerPages
-from studio.live.watched import Watched

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from cachetools import LRUCache
 from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
+from starlette.exceptions import HTTPException
 
-from reports.live import LiveRun
-from reports.run import LIVE, RunError, RunSummary
+from reports.run import LIVE, LiveRun, RunError, RunSummary
+from sources import Columns, Dataset, DatasetError, Example, load_dataset
 from studio.config import StudioConfig
-from studio.live.watched import Watched
 from studio.review import BrowserPictures, Size, Visiting
 from studio.roles import OWNER, Roles, for_staff
 from studio.runs import Key, Row, Shelf, picture_response
@@ -25,7 +27,37 @@ from studio.views import StudioTemplates
 LOOK_SECONDS = 0.5
 KEEP_ALIVE_LOOKS = 30  # after which a line is sent that says nothing, so that proxies keep the connection
 STARTED = "start.json"  # the studio has started it
+OPEN_DATASETS = 4
+SOURCE_SETTINGS = ("dataset", "id_column", "text_column", "image_column")
 After = Annotated[int, Query(ge=0, le=10**9)]
+
+
+class Watched:
+    """The discoveries that can be watched, with the examples that they show."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._datasets: LRUCache[str, Dataset | None] = LRUCache(OPEN_DATASETS)
+        self._lock = threading.Lock()
+
+    def live(self, key: str) -> LiveRun:
+        folder = self._shelf.folder(key)
+        if folder is None or not (folder / LIVE).is_file():
+            raise HTTPException(404)
+        return LiveRun(folder / LIVE)
+
+    def examples(self, begun: dict[str, Any]) -> Sequence[Example] | None:
+        """None where the data set cannot be read: pages do without pictures then."""
+        settings = {name: begun.get("settings", {}).get(name) for name in SOURCE_SETTINGS}
+        name = json.dumps(settings, sort_keys=True)
+        with self._lock:
+            if name not in self._datasets:
+                try:
+                    self._datasets[name] = load_dataset(str(settings["dataset"]), Columns.of(settings))
+                except DatasetError:
+                    self._datasets[name] = None
+            found: Dataset | None = self._datasets[name]
+        return found.examples if found else None
 
 
 class LivePages:
@@ -53,7 +85,7 @@ class LivePages:
         live = self._watched.live(key)
         begun, goes_on = live.begun, live.goes_on
         examples = self._watched.examples(begun) or ()
-        pictured = any(one.image is not None for one in examples)
+        pictured = any(example.image is not None for example in examples)
         return self._templates.page(
             "live.html",
             who=visiting.who,
@@ -73,17 +105,17 @@ class LivePages:
         del visiting
         live = self._watched.live(key)
         examples = self._watched.examples(live.begun) or ()
-        rows = {one.id: row for row, one in enumerate(examples)}
-        texts = {one.id: one.text[:400] for one in examples if one.text}
+        rows = {example.id: row for row, example in enumerate(examples)}
+        texts = {example.id: example.text[:400] for example in examples if example.text}
 
         def shown(event: dict[str, Any]) -> dict[str, Any]:
             named = [*event.get("examples", []), *event.get("without", [])]
-            named += [one for asked in event.get("questions", ()) for one in (*asked["examples"], *asked["without"])]
+            named += [name for asked in event.get("questions", ()) for name in (*asked["examples"], *asked["without"])]
             for private in ("settings", "compared_ids"):
                 event.pop(private, None)
             return event | {
-                "rows": {one: rows[one] for one in named if one in rows},
-                "texts": {one: texts[one] for one in named if one in texts},
+                "rows": {name: rows[name] for name in named if name in rows},
+                "texts": {name: texts[name] for name in named if name in texts},
             }
 
         async def stream() -> AsyncIterator[str]:
@@ -120,8 +152,8 @@ def _has_results(live: LiveRun) -> bool:
         return False
 
 
-def _is_newer(one: Path, other: Path) -> bool:
+def _is_newer(path: Path, other: Path) -> bool:
     try:
-        return one.stat().st_mtime > other.stat().st_mtime
+        return path.stat().st_mtime > other.stat().st_mtime
     except FileNotFoundError:
-        return one.is_file()
+        return path.is_file()

@@ -3,27 +3,25 @@ which a question is put together; and a discovery that goes on with another budg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import RedirectResponse, Response
 
-from reports.live import LiveRun
+from reports.run import LiveRun
 from sources import Example
 from studio.config import EditRefused, StartPlan, StudioConfig
-from studio.live.watched import Watched
+from studio.live.pages import After, Watched
 from studio.review import Visit, Visiting, for_role
 from studio.roles import OWNER, Roles, for_staff
 from studio.runs import Key
-from studio.views import StudioTemplates
+from studio.views import StudioTemplates, json_response
 
 FIELDS = ("name", "definition", "usd")  # of wishes, beside examples
 SPENDS = "budget"  # the wish of the owner alone
 PER_PAGE = 60
 MAX_TEXT = 400
-After = Annotated[int, Query(ge=0, le=10**9)]
 Words = Annotated[str, Query(max_length=200)]
 
 
@@ -50,7 +48,7 @@ class SteerPages:
 
         def ids() -> set[str] | None:
             examples = self._watched.examples(live.begun)
-            return {one.id for one in examples} if examples is not None else None
+            return {example.id for example in examples} if examples is not None else None
 
         try:
             if fields["action"] == SPENDS and self.roles.of(visiting.who) != OWNER:
@@ -59,7 +57,7 @@ class SteerPages:
         except EditRefused as refused:
             said, status = {"problem": str(refused), "field": refused.field}, 409 if refused.stale else 422
         if form.one("json") == "1" or status != 200:
-            return _json(said, status)
+            return json_response(said, status)
         return RedirectResponse(f"/live/{key}", 303)
 
     @for_staff
@@ -70,13 +68,15 @@ class SteerPages:
         examples, compared = self._watched.examples(begun) or (), begun.get("compared_ids")
         chosen = None if compared is None else set(compared)
         found = [
-            (row, one)
-            for row, one in enumerate(examples)
-            if (chosen is None or one.id in chosen) and _matches(one, q.casefold().split())
+            (row, example)
+            for row, example in enumerate(examples)
+            if (chosen is None or example.id in chosen) and _matches(example, q.casefold().split())
         ]
         page = found[after : after + PER_PAGE]
-        listed = [{"id": one.id, "row": row, "text": one.text and one.text[:MAX_TEXT]} for row, one in page]
-        return _json({"examples": listed, "total": len(found)}, 200)
+        listed = [
+            {"id": example.id, "row": row, "text": example.text and example.text[:MAX_TEXT]} for row, example in page
+        ]
+        return json_response({"examples": listed, "total": len(found)})
 
     @for_role(OWNER)
     def again(self, visiting: Visiting, key: Key) -> Response:
@@ -112,9 +112,18 @@ class SteerPages:
         problem: str = "",
         status: int = 200,
     ) -> Response:
-        about = {"begun": live.begun, "folder": live.path.parent.name, "key": key, "csrf": visiting.csrf}
-        shown = {"values": values, "plan": plan, "problem": problem}
-        return self._templates.page("again.html", status, who=visiting.who, **about, **shown)
+        return self._templates.page(
+            "again.html",
+            status,
+            who=visiting.who,
+            csrf=visiting.csrf,
+            key=key,
+            begun=live.begun,
+            folder=live.path.parent.name,
+            values=values,
+            plan=plan,
+            problem=problem,
+        )
 
 
 def _matches(example: Example, words: Sequence[str]) -> bool:
@@ -124,8 +133,4 @@ def _matches(example: Example, words: Sequence[str]) -> bool:
 
 def _allowed(live: LiveRun) -> str:
     """The budget that somebody has set while it ran."""
-    return next((str(one["usd"]) for one in reversed(live.events()) if one.get("action") == SPENDS), "")
-
-
-def _json(value: object, status: int) -> Response:
-    return Response(json.dumps(value), status, media_type="application/json")
+    return next((str(event["usd"]) for event in reversed(live.events()) if event.get("action") == SPENDS), "")

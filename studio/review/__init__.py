@@ -3,5 +3,4 @@
 from studio.review.access import LINK, PUBLIC, SECRET, TASK, Gate, Signer, Visit, Visiting, for_role
 from studio.review.app import create_app
 from studio.review.config import ReviewConfig
-from studio.review.files import StaticFiles
-from studio.review.media import BrowserPictures, Size, film_kind
+from studio.review.media import BrowserPictures, Size, StaticFiles, film_kind

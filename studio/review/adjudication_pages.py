@@ -57,18 +57,18 @@ class AdjudicationPages:
         return picture_of(self._queue, self._pictures, digest, size)
 
 
-def _shown(number: int, one: DisputedLabel, cards: Cards, say: Catalogue) -> dict[str, Any]:
+def _shown(number: int, label: DisputedLabel, cards: Cards, say: Catalogue) -> dict[str, Any]:
     names = {True: say.plain("this has it"), False: say.plain("this lacks it")}
-    known = [pair for pair in one.question.get(EXEMPLARS, ()) if pair[0] != one.question["example"]]
+    known = [pair for pair in label.question.get(EXEMPLARS, ()) if pair[0] != label.question["example"]]
     return {
-        "item": one.item,
-        "feature": one.question["feature"][0],
-        "definition": one.question["feature"][1],
-        "card": cards.numbered(number, one.item, one.question["example"]),
+        "item": label.item,
+        "feature": label.question["feature"][0],
+        "definition": label.question["feature"][1],
+        "card": cards.numbered(number, label.item, label.question["example"]),
         "exemplars": [
             cards.named(names[bool(has)], place, digest, marked=bool(has)) for place, (digest, has) in enumerate(known)
         ],
-        "yes": one.yes,
-        "no": one.no,
-        "reasons": one.reasons,
+        "yes": label.yes,
+        "no": label.no,
+        "reasons": label.reasons,
     }

@@ -13,9 +13,8 @@ from fastapi.responses import RedirectResponse, Response
 from store.review import FINISHED, PAUSED, LeasedQuestion, Queue, QueueOutlook
 from studio.review.access import NO_LINK, PUBLIC, REVIEWER, Gate, Signer, Visit, Visiting, ended, for_role
 from studio.review.config import ReviewConfig
-from studio.review.files import StaticFiles
 from studio.review.languages import CATALOGUES
-from studio.review.media import BrowserPictures, Digest, Size, picture_of
+from studio.review.media import BrowserPictures, Digest, Size, StaticFiles, picture_of
 from studio.review.questions import TYPED, Unclear, comparison, is_comparison, labels, reason
 from studio.review.views import (
     Cards,
@@ -116,12 +115,12 @@ class AnswerPages:
         cards = Cards(say, examples, self._pictures.is_moving)
         shown = [
             {
-                "card": cards.numbered(place, place, one.question["example"]),
-                "feature": one.question["feature"][0],
-                "answer": one.right,
-                "right": one.said == one.right,
+                "card": cards.numbered(place, place, result.question["example"]),
+                "feature": result.question["feature"][0],
+                "answer": result.right,
+                "right": result.said == result.right,
             }
-            for place, one in enumerate(results)
+            for place, result in enumerate(results)
         ]
         right = sum(one.said == one.right for one in results)
         return self._templates.page("training.html", language=visiting.language, results=shown, right=right)
@@ -138,7 +137,7 @@ class AnswerPages:
         if not is_comparison(visiting.form):
             return self._save_labels(visiting)
         shown = self._queue.leases.unanswered(visiting.who.id, visiting.form.numbers("lease"))
-        compared = [one for one in shown if one.kind != "label"]
+        compared = [leased for leased in shown if leased.kind != "label"]
         return self._save_comparison(visiting, compared[0]) if compared else _home("again")
 
     def _save_labels(self, visiting: Visit) -> Response:
@@ -202,8 +201,14 @@ class AnswerPages:
         state = outlook.state if outlook.state in (PAUSED, FINISHED) else "waiting"
         found = self._queue.outlooks.found(self._config.terms.queue) if state == FINISHED else []
         why = WAITING.get(outlook.state, "")
-        about = {"state": state, "outlook": outlook.state, "why": why, "by": visiting.invited_by}
-        return {"template": "idle.html", **about, "found": found}
+        return {
+            "template": "idle.html",
+            "state": state,
+            "outlook": outlook.state,
+            "why": why,
+            "by": visiting.invited_by,
+            "found": found,
+        }
 
 
 def _home(note: str = "") -> Response:

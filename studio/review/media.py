@@ -1,9 +1,12 @@
-"""Examples for a browser: pictures are decoded and encoded again as WebP; films are sent unchanged, as films only."""
+"""What a browser fetches for a page: pictures, decoded and encoded again as WebP; films, unchanged and as films only;
+scripts and style sheets."""
 
 from __future__ import annotations
 
 import io
+import pathlib
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -24,6 +27,7 @@ FILMS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov"
 WEBP_QUALITY = 85
 MAX_CACHE_BYTES = 128 * 2**20
 MAX_CACHED_KINDS = 100_000
+FILE_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 MAY_MOVE = (".gif", ".webp", ".apng")
 
 
@@ -68,6 +72,19 @@ class BrowserPictures:
             with self._lock:
                 self._cache[digest, size] = media
         return media
+
+
+class StaticFiles:
+    """Read once; nothing that an address says is taken for a path."""
+
+    def __init__(self, paths: Iterable[pathlib.Path]) -> None:
+        self._files = {path.name: (path.read_bytes(), FILE_KINDS[path.suffix]) for path in paths}
+
+    def response(self, name: str) -> Response:
+        if name not in self._files:
+            raise Refusal(404, "refused.page")
+        content, kind = self._files[name]
+        return Response(content, media_type=kind, headers={"Cache-Control": "public, max-age=300"})
 
 
 def picture_of(queue: Queue, pictures: BrowserPictures, digest: str, size: str) -> Response:

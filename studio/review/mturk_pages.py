@@ -128,12 +128,13 @@ class MturkPages:
         return hit
 
     def _assignment(self, token: str, assignment: str, worker: str, submit_to: str) -> Assignment:
-        if not all(part.isascii() and part.isalnum() and len(part) <= ID_LIMIT for part in (assignment, worker)):
+        if not all(name.isascii() and name.isalnum() and len(name) <= ID_LIMIT for name in (assignment, worker)):
             raise Refusal(403, "refused.task.opened")
-        parts = urlsplit(submit_to)
-        if f"{parts.scheme}://{parts.netloc}" not in self._config.submit_addresses:
+        url = urlsplit(submit_to)
+        market = f"{url.scheme}://{url.netloc}"
+        if market not in self._config.submit_addresses:
             raise Refusal(403, "refused.task.market")
-        return Assignment(token, assignment, worker, f"{parts.scheme}://{parts.netloc}")
+        return Assignment(token=token, assignment=assignment, worker=worker, submit_to=market)
 
     def _page(
         self, visiting: Visit, at: Assignment, shown: list[LeasedQuestion], unclear: Unclear | None = None

@@ -121,13 +121,7 @@ def _reason(form: Form, clean: Callable[[str], str], example: Mapping[str, Any])
     return {"verdict": "yes" if has else "no", "reason": why, "quote": found.group() if found else ""}
 
 
-COMPARING = (
-    "name",
-    "shown",
-    "nothing",
-    "several",
-    "choosing",
-)  # fields that only a question with a page of its own has
+COMPARING = ("name", "shown", "nothing", "several", "choosing")  # fields of a question with a page of its own
 
 
 def is_comparison(form: Form) -> bool:

@@ -75,11 +75,20 @@ class Cards:
         found = self._examples.get(digest) or {"text": None, "image": None}
         film = film_kind(found["image"]) is not None
         moving = not film and found["image"] is not None and self._is_moving(digest, found)
-        return Card(name, value, digest, found["text"], found["image"] is not None, film, moving, **marks)
+        return Card(
+            name=name,
+            value=value,
+            digest=digest,
+            text=found["text"],
+            pictured=found["image"] is not None,
+            film=film,
+            moving=moving,
+            **marks,
+        )
 
 
 def digests_of(shown: list[LeasedQuestion]) -> list[str]:
-    return [digest for one in shown for digest in digests_shown(one.question)]
+    return [digest for leased in shown for digest in digests_shown(leased.question)]
 
 
 def page_context(
@@ -87,7 +96,8 @@ def page_context(
 ) -> dict[str, Any]:
     """For the template of a comparison or of a page of labels."""
     cards = Cards(say, examples, is_moving)
-    first = next((one for one in shown if one.purpose == VOTE), shown[0])  # a check may have been entered without words
+    # A check may have been entered without words.
+    first = next((leased for leased in shown if leased.purpose == VOTE), shown[0])
     return {
         "leases": [one.id for one in shown],
         "about": first.question.get("about", ""),
@@ -100,12 +110,12 @@ def page_context(
 
 def is_training(shown: list[LeasedQuestion]) -> bool:
     """A page of nothing but checks is the training round: anywhere else they are among other questions."""
-    return bool(shown) and all(one.purpose == CHECKED for one in shown)
+    return bool(shown) and all(leased.purpose == CHECKED for leased in shown)
 
 
 def _same_answer(shown: list[LeasedQuestion]) -> bool:
     """Whether the page was skipped as a whole; examples that are unsure among others are marked one by one."""
-    said = [(one.answer or {}).get("skipped") for one in shown]
+    said = [(leased.answer or {}).get("skipped") for leased in shown]
     return len(set(said)) == 1 and (len(said) == 1 or said[0] != UNSURE)
 
 
@@ -130,7 +140,7 @@ def _of_comparison(asked: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[
 
 
 def _of_labels(shown: list[LeasedQuestion], first: LeasedQuestion, cards: Cards, say: Catalogue) -> dict[str, Any]:
-    said = [one.answer or {} for one in shown]
+    said = [leased.answer or {} for leased in shown]
     return {
         "template": "label.html",
         "feature": first.question["feature"][0],
@@ -165,7 +175,7 @@ def _chosen(said: Mapping[str, Any]) -> Collection[int]:
 
 def _exemplars(shown: list[LeasedQuestion], cards: Cards, say: Catalogue) -> list[Card]:
     """Examples that are known to have the feature, which are marked, or to lack it; not those that are asked about."""
-    asked = {one.question["example"] for one in shown}
+    asked = {leased.question["example"] for leased in shown}
     listed = next((one.question[EXEMPLARS] for one in shown if EXEMPLARS in one.question), ())
     known = [pair for pair in listed if pair[0] not in asked]
     names = {True: say.plain("this has it"), False: say.plain("this lacks it")}

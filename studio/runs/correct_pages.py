@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
@@ -13,13 +12,13 @@ from fastapi.responses import RedirectResponse, Response
 from discovery import UNKNOWN
 from reports.curation import LABELS, LabelEdit, StaleEdit, record_corrections
 from reports.export import reason_for_doubt
-from reports.run import Found, RunError
+from reports.run import Found, RunError, names_of
 from sources import Example
 from studio.review import Visiting
 from studio.roles import Roles, for_staff
 from studio.runs.run_pages import Key, opened_run
 from studio.runs.shelf import OpenRun, Shelf
-from studio.views import StudioTemplates
+from studio.views import StudioTemplates, json_response
 
 PER_PAGE = 48
 WHICH = ("doubtful", "corrected", "yes", "no", "unknown", "all")
@@ -42,16 +41,7 @@ class Cell:
 
     @property
     def votes(self) -> str:
-        tally = self.feature.tally
-        counts = (
-            (tally.yes[self.row], "yes"),
-            (tally.no[self.row], "no"),
-            (tally.abstained[self.row], "abstained"),
-        )
-        counted = ", ".join(f"{count} {word}" for count, word in counts if count)
-        if self.feature.predicted[self.row]:
-            return f"predicted, {self.feature.probability[self.row]:.0%} yes"
-        return counted or "no votes"
+        return votes_on(self.feature, self.row)
 
     @property
     def by(self) -> str:
@@ -88,7 +78,7 @@ class CorrectPages:
             page=page,
             pages=pages,
             feature=feature,
-            features=[one.name for one in opened.run.findings.found],
+            features=names_of(opened.run.findings.found),
             which=which,
             whiches=WHICH,
             seen=len(opened.run.corrections),
@@ -104,7 +94,7 @@ class CorrectPages:
         wants_json, back = form.one("json") == "1", f"/runs/{key}/correct?{_own_query(form.one('here'))}"
         said, example = form.one("label"), form.one("example")
         if said not in LABELS:
-            return _json({"problem": "This is no label: yes, no or clear."}, 422)
+            return json_response({"problem": "This is no label: yes, no or clear."}, 422)
         found = opened.examples[opened.rows[example]] if example in opened.rows else None
         edit = LabelEdit(example, form.one("feature"), LABELS[said])
         digests = {example: found.digest} if found else {}
@@ -113,15 +103,24 @@ class CorrectPages:
             record_corrections(opened.run, opened.run.findings, [edit], visiting.who.name, digests, seen)
         except StaleEdit as stale:
             problem = {"problem": str(stale), "changed": stale.changed}
-            return _json(problem, 409) if wants_json else RedirectResponse(f"{back}&problem=stale", 303)
+            return json_response(problem, 409) if wants_json else RedirectResponse(f"{back}&problem=stale", 303)
         except RunError as error:
-            return _json({"problem": str(error)}, 422)
+            return json_response({"problem": str(error)}, 422)
         if not wants_json:
             return RedirectResponse(back, 303)
         now = opened_run(self._shelf, key)
-        feature = next(one for one in now.run.findings.found if one.name == edit.feature)
+        feature = next(feature for feature in now.run.findings.found if feature.name == edit.feature)
         cell = Cell(feature, now.rows[example], example, None, "")
-        return _json({"label": cell.label, "by": cell.by, "seen": len(now.run.corrections)}, 200)
+        return json_response({"label": cell.label, "by": cell.by, "seen": len(now.run.corrections)})
+
+
+def votes_on(feature: Found, row: int) -> str:
+    """What stands behind a label that nobody has corrected."""
+    if feature.predicted[row]:
+        return f"predicted, {100 * feature.probability[row]:.0f}\N{NO-BREAK SPACE}% yes"
+    tally = feature.tally
+    counts = ((tally.yes[row], "yes"), (tally.no[row], "no"), (tally.abstained[row], "abstained"))
+    return ", ".join(f"{count} {word}" for count, word in counts if count) or "no votes"
 
 
 def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
@@ -146,11 +145,7 @@ def cells_of(opened: OpenRun, name: str, which: str) -> list[Cell]:
             why = reason_for_doubt(feature, row) if doubtful[row] else ""
             cell = Cell(feature, row, findings.ids[row], opened.examples[row], why)
             found.append((not contradicted[row], not doubtful[row], -float(against[row]), len(found), cell))
-    return [cell for *_, cell in sorted(found, key=lambda one: one[:4])]
-
-
-def _json(value: object, status: int) -> Response:
-    return Response(json.dumps(value), status, media_type="application/json")
+    return [cell for *_, cell in sorted(found, key=lambda entry: entry[:4])]
 
 
 def _own_query(text: str) -> str:

@@ -54,11 +54,11 @@ class PairPages:
         )
 
 
-def keys_of(one: OpenRun, other: OpenRun) -> list[str]:
+def keys_of(opened: OpenRun, other: OpenRun) -> list[str]:
     """By which examples of two runs are known as the same: their ids in one data set, else their contents."""
-    if one.run.summary.dataset.digest == other.run.summary.dataset.digest:
-        return list(one.run.findings.ids)
-    return [example.digest if example else "" for example in one.examples]
+    if opened.run.summary.dataset.digest == other.run.summary.dataset.digest:
+        return list(opened.run.findings.ids)
+    return [example.digest if example else "" for example in opened.examples]
 
 
 def differing(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -74,5 +74,5 @@ def _written(value: Any) -> str:
     return without_paths(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _bar(one: Found) -> str:
-    return share_bar(one.positives, one.labelled - one.positives, len(one.labels) - one.labelled)
+def _bar(feature: Found) -> str:
+    return share_bar(feature.positives, feature.labelled - feature.positives, len(feature.labels) - feature.labelled)

@@ -17,8 +17,7 @@ from sources import Example
 from studio.config import CurationWish, EditRefused, StudioConfig
 from studio.review import BrowserPictures, Size, Visit, Visiting
 from studio.roles import Roles, for_staff
-from studio.runs.others import Others
-from studio.runs.shelf import SORTS, OpenRun, Shelf, listed
+from studio.runs.shelf import SORTS, OpenRun, Others, Shelf, listed
 from studio.views import StudioTemplates
 
 Key = Annotated[str, Path(pattern="^[0-9a-f]{12}$")]
@@ -42,12 +41,13 @@ class RunPages:
         router.add_api_route("/runs/{key}/archive", self.archive, methods=["POST"])
         router.add_api_route("/runs/{key}/media/{row}/{size}", self.media, methods=["GET"])
         router.add_api_route("/runs/{key}/change", self.change, methods=["POST"])
+        router.add_api_route("/runs/{key}/export", self.export, methods=["POST"])
         return router
 
     @for_staff
     def runs(self, visiting: Visiting, q: str = "", sort: str = "when", archived: bool = False) -> Response:
         entries = self._shelf.entries()
-        known = {one.summary.run_id for one in entries}
+        known = {entry.summary.run_id for entry in entries}
         states = {one["run_id"]: one for one in self._config.states()[:RECENT_STATES]}
         going = [(key, begun) for key, begun, goes_on in self._shelf.live() if goes_on or begun["run_id"] not in known]
         return self._templates.page(
@@ -64,8 +64,10 @@ class RunPages:
             sorts=list(SORTS),
             archived=archived,
             some_archived=any(one.archived for one in entries),
-            tables=[] if archived else [one for one in self._others.tables() if one.matches(q)],
-            comparisons=[] if archived else [one for one in self._others.comparisons() if one.matches(q)],
+            tables=[] if archived else [table for table in self._others.tables() if table.matches(q)],
+            comparisons=[]
+            if archived
+            else [comparison for comparison in self._others.comparisons() if comparison.matches(q)],
         )
 
     @for_staff
@@ -74,7 +76,7 @@ class RunPages:
         a table or a comparison."""
         if self._shelf.folder(key) is not None:
             return self._run(visiting, key)
-        named = next((one for one in self._shelf.entries() if one.name == key), None)
+        named = next((entry for entry in self._shelf.entries() if entry.name == key), None)
         address = f"/runs/{named.key}" if named else self._others.address_of(key)
         if address is None:
             raise HTTPException(404)
@@ -105,6 +107,19 @@ class RunPages:
         return self._templates.page(
             "change.html", who=visiting.who, csrf=visiting.csrf, run=opened, wish=wish, step=step
         )
+
+    @for_staff
+    def export(self, visiting: Visiting, key: Key) -> Response:
+        """Into the run's folder of exports, and to the browser."""
+        opened, wanted = opened_run(self._shelf, key), visiting.form.one("format")
+        if wanted not in FILES:
+            raise HTTPException(422, f"Choose one of {', '.join(FILES)}.")
+        try:
+            path = self._config.export(opened.run, wanted)
+        except EditRefused as refused:
+            raise HTTPException(422, str(refused)) from None
+        headers = {"Content-Disposition": f'attachment; filename="{path.name}"'}
+        return Response(path.read_bytes(), media_type="application/octet-stream", headers=headers)
 
     def _run(self, visiting: Visit, key: str, *, problem: str = "", status: int = 200) -> Response:
         opened = opened_run(self._shelf, key)

@@ -1,4 +1,5 @@
-"""The runs that the studio shows: found below its folders, read when they have changed, and known by a short name."""
+"""The runs, tables and comparisons that the studio shows: found below its folders, read when they have changed, and
+known by a short name."""
 
 from __future__ import annotations
 
@@ -6,22 +7,22 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from cachetools import LRUCache
 
 from reports import Run
-from reports.live import LiveRun
+from reports.compare import COMPARISON_JSON, ListedComparison, read_listed
+from reports.enrichment import SUMMARY, ListedTable
 from reports.page import dataset_of
-from reports.run import LIVE, RUN_JSON, RunSummary, replace_file, without_paths
-from sources import Dataset, Example
-from studio.runs.entries import ListEntry, Summaries
+from reports.run import LIVE, RUN_JSON, LiveRun, RunError, RunSummary, replace_file, without_paths
+from sources import Dataset, Example, name_of
 
 DEPTH = 3  # folders below a root in which runs are looked for
 NAME_DIGITS = 12
@@ -31,18 +32,75 @@ ARCHIVED = "archived.json"
 STOPPED = {"queries": "done", "nothing-unresolved": "done", "target-g": "done", "nones": "done"}
 
 
+class _Finished(Protocol):
+    @property
+    def finished_at(self) -> str: ...
+
+
+Summary = TypeVar("Summary", bound=_Finished)
+
+
+@dataclass(frozen=True)
+class ListEntry(Generic[Summary]):
+    """One line of a list."""
+
+    key: str
+    folder: Path
+    summary: Summary
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def when(self) -> str:
+        return self.summary.finished_at[:16].replace("T", " ")
+
+    @property
+    def words(self) -> str:
+        """What is searched."""
+        return self.name
+
+    def matches(self, words: str) -> bool:
+        searched = self.words.casefold()
+        return all(word in searched for word in words.casefold().split())
+
+
+class Summaries(Generic[Summary]):
+    """Of the folders that hold such a file, each read when that has changed."""
+
+    def __init__(self, folders: Callable[[str], Iterable[Path]], holding: str, read: Callable[[Path], Summary]) -> None:
+        self._folders, self._holding, self._read = folders, holding, read
+        self._known: dict[Path, tuple[int, Summary]] = {}
+
+    def latest_first(self) -> list[tuple[Path, Summary]]:
+        """Those that cannot be read are left out."""
+        found = []
+        for folder in self._folders(self._holding):
+            with suppress(RunError, OSError):
+                found.append((folder, self._of(folder)))
+        return sorted(found, key=lambda one: one[1].finished_at, reverse=True)
+
+    def _of(self, folder: Path) -> Summary:
+        written = (folder / self._holding).stat().st_mtime_ns
+        known = self._known.get(folder)
+        if known is None or known[0] != written:
+            known = self._known[folder] = written, self._read(folder)
+        return known[1]
+
+
 @dataclass(frozen=True)
 class RunEntry(ListEntry[RunSummary]):
     archived: bool
 
     @property
     def oracle(self) -> str:
-        one = self.summary.oracle
-        return without_paths(f"{one.kind}:{one.model}" if one.model else one.kind)
+        oracle = self.summary.oracle
+        return without_paths(f"{oracle.kind}:{oracle.model}" if oracle.model else oracle.kind)
 
     @property
     def usd(self) -> float:
-        return float(self.summary.total_usd if self.summary.total_usd is not None else self.summary.cost_usd)
+        return float(self.summary.total_usd)
 
     @property
     def state(self) -> str:
@@ -54,33 +112,29 @@ class RunEntry(ListEntry[RunSummary]):
 
 
 class OpenRun:
-    """A run with its examples, as its files are now."""
+    """A run with its examples, as its files are now. `before` is the same run as it was before an edit: what that has
+    left alone, the data set and what was discovered, is not read again."""
 
-    def __init__(self, key: str, folder: Path) -> None:
-        self.key, self.folder = key, folder
-        self.run = Run(folder)
-        self.signature = signature_of(folder)
+    def __init__(self, key: str, folder: Path, before: OpenRun | None = None) -> None:
+        self.key, self.folder, self.signature = key, folder, signature_of(folder)
+        self._unedited: OpenRun | None = None
+        if before is not None and before.as_discovered == self.as_discovered:
+            self._unedited = before._unedited or before
+        self.run: Run = Run(folder, self._unedited.run if self._unedited else None)
 
     @property
     def as_discovered(self) -> tuple[tuple[int, int], ...]:
         """Of the files that an edit leaves alone."""
         return self.signature[0], self.signature[-1]
 
-    def take_over(self, before: OpenRun) -> None:
-        """What an edit does not change need not be read again."""
-        self.__dict__["dataset"] = before.dataset
-        for name in ("summary", "discovered"):
-            if name in before.run.__dict__:
-                self.run.__dict__[name] = before.run.__dict__[name]
-
     @cached_property
     def dataset(self) -> Dataset | None:
-        return dataset_of(self.run, None)[0]
+        return self._unedited.dataset if self._unedited else dataset_of(self.run, None)[0]
 
     @cached_property
     def examples(self) -> list[Example | None]:
         """In the order of the run's ids; None where the data set does not have it now."""
-        by_id = {one.id: one for one in self.dataset.examples} if self.dataset else {}
+        by_id = {example.id: example for example in self.dataset.examples} if self.dataset else {}
         return [by_id.get(name) for name in self.run.findings.ids]
 
     @cached_property
@@ -124,10 +178,10 @@ class Shelf:
         found = []
         for folder in self.folders(LIVE):
             with suppress(OSError, ValueError, KeyError):
-                one = LiveRun(folder / LIVE)
-                begun = one.begun
+                live = LiveRun(folder / LIVE)
+                begun = live.begun
                 _ = begun["run_id"], begun["name"]
-                found.append((key_of(folder), begun, one.goes_on))
+                found.append((key_of(folder), begun, live.goes_on))
         return found
 
     def folder(self, key: str, *holding: str) -> Path | None:
@@ -150,10 +204,7 @@ class Shelf:
         with self._lock:
             known = self._open.get(key)
             if known is None or known.signature != signature_of(folder):
-                fresh = OpenRun(key, folder)
-                if known is not None and known.as_discovered == fresh.as_discovered:
-                    fresh.take_over(known)
-                self._open[key] = known = fresh
+                self._open[key] = known = OpenRun(key, folder, known)
         return known
 
     def archive(self, key: str, by: str, *, back: bool = False) -> None:
@@ -170,6 +221,52 @@ class Shelf:
         """Below the roots, those that hold such a file."""
         for root in self._roots:
             yield from _runs_below(root, DEPTH, holding)
+
+
+class TableEntry(ListEntry[ListedTable]):
+    @property
+    def dataset(self) -> str:
+        return name_of(str(self.summary.settings.get("dataset", "")))
+
+    @property
+    def oracle(self) -> str:
+        said = self.summary.oracle
+        return without_paths(":".join(str(said[part]) for part in ("kind", "model") if said.get(part)))
+
+    @property
+    def state(self) -> str:
+        why = self.summary.stopped_because
+        return "not as expected" if self.summary.violations else STOPPED.get(why, why)
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} {self.dataset} {self.oracle} {self.state}"
+
+
+class ComparisonEntry(ListEntry[ListedComparison]):
+    @property
+    def words(self) -> str:
+        return f"{self.name} {self.summary.dataset} {' '.join(self.summary.oracles)}"
+
+
+class Others:
+    """What lies beside runs in the folders that the studio serves: tables of enrichment, comparisons of oracles."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._tables = Summaries(shelf.folders, SUMMARY, ListedTable.read)
+        self._comparisons = Summaries(shelf.folders, COMPARISON_JSON, read_listed)
+
+    def tables(self) -> list[TableEntry]:
+        return [TableEntry(key_of(folder), folder, one) for folder, one in self._tables.latest_first()]
+
+    def comparisons(self) -> list[ComparisonEntry]:
+        return [ComparisonEntry(key_of(folder), folder, one) for folder, one in self._comparisons.latest_first()]
+
+    def address_of(self, name: str) -> str | None:
+        """Of the latest table or comparison in a folder of that name, as links from elsewhere name it."""
+        tables = (f"/tables/{table.key}" for table in self.tables() if table.name == name)
+        comparisons = (f"/comparisons/{comparison.key}" for comparison in self.comparisons() if comparison.name == name)
+        return next(tables, next(comparisons, None))
 
 
 def _runs_below(folder: Path, depth: int, holding: str) -> Iterator[Path]:
@@ -215,6 +312,6 @@ DOWN_FIRST = {"when", "features", "cost"}
 
 
 def listed(entries: Sequence[RunEntry], words: str, sort: str, *, archived: bool) -> list[RunEntry]:
-    wanted = [one for one in entries if one.archived == archived and one.matches(words)]
+    wanted = [entry for entry in entries if entry.archived == archived and entry.matches(words)]
     sort = sort if sort in SORTS else "when"
     return sorted(wanted, key=SORTS[sort], reverse=sort in DOWN_FIRST)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from discovery.metrics import g_curve, interest_and_distinctness, interesting_and_distinct
 from reports.finished_run import Run
+from reports.run.findings import twins_of
 from reports.run.folder import write_run
 from reports.run.summary import RunSummary
-from reports.run.twins import twins_of
 
 HOSTILE = (
     '<script>document.title="owned"</script>',
@@ -64,6 +64,8 @@ def make_run(
             "distinct": distinct,
             "consistent": True,
             "twin": twin,
+            "look": "",
+            "given_by": "",
             "cost_usd": price * len(ids) * votes / 1e6,
         }
         for order, (name, meaning, row, question, (interesting, distinct), twin) in enumerate(
@@ -186,6 +188,8 @@ def summary_of(dataset: str, ids: Sequence[str], matrix: NDArray[np.int8], queri
         "cost_usd": 0.0,
         "paid_calls": 0,
         "cached_calls": 0,
+        "total_usd": 0.0,
+        "total_paid_calls": 0,
         "seconds": 12.0,
         "finished_at": "2026-01-01T00:00:00+00:00",
         "versions": {"python": "3.11"},

@@ -205,22 +205,6 @@ def test_keys_alone_select_export_and_find_the_nearest(site: StudioSite, run: Ru
         assert [one for one in seen.complaints if "error" in one.lower()] == []
 
 
-def test_a_correction_is_visible_at_once(site: StudioSite, run: Run, chromium: Browser) -> None:
-    visit, address = browse(site, run, chromium, "corrected=hat")
-    with visit as seen:
-        page = seen.page
-        page.goto(address)
-        matched(page, 0)
-        fields = {"example": run.findings.ids[0], "feature": "hat", "label": "yes", "seen": "3", "json": "1"}
-        editor = site.staff("Bob", "editor")
-        editor.get(f"/runs/{site.key(run)}/correct?which=all")
-        assert editor.post(f"/runs/{site.key(run)}/correct", fields).status_code == 200
-        page.reload()
-        matched(page, 1)
-        page.locator("#grid .tile").click()
-        expect(page.locator("#example .lists .yes")).to_contain_text("corrected by Bob")
-
-
 CHOICES = [
     "",
     "yes=glasses&no=hat",

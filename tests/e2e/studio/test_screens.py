@@ -21,8 +21,7 @@ from reports.finished_run import Run
 from tests.support.axe import serious_violations
 from tests.support.chromium import opened
 from tests.support.review_browser import IMAGES, SCREEN
-from tests.support.run_folders import HOSTILE, make_run, random_matrix
-from tests.support.studio_site import StudioSite, faces_run, own_studio
+from tests.support.studio_site import StudioSite, faces_run
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 FACES = ["beard", "glasses", "open mouth", "hat", "long hair"]
@@ -202,42 +201,3 @@ def test_a_discovery_is_estimated_before_it_is_started(site: StudioSite, chromiu
         page.get_by_label("dataset", exact=True).fill("nowhere")
         page.get_by_role("button", name="Estimate again").click()
         expect(page.get_by_role("alert")).to_contain_text("nowhere")
-
-
-@pytest.mark.slow
-def test_a_phone_shows_all_of_it(site: StudioSite, run: Run, chromium: Browser) -> None:
-    with opened(chromium, link(site, "Ann"), **PHONE) as seen:
-        page = seen.page
-        page.get_by_role("link", name="Open the studio").click()
-        for address in (
-            "/runs",
-            f"/runs/{site.key(run)}",
-            f"/runs/{site.key(run)}/correct",
-            f"/runs/{site.key(run)}/browse",
-        ):
-            page.goto(site.address + address)
-            wide = page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert wide <= 0, f"{address} is {wide} pixels too wide"
-            assert serious_violations(page) == []
-
-
-@pytest.mark.slow
-def test_hostile_names_run_nothing(tmp_path: Path, chromium: Browser) -> None:
-    ids = [f"e{number}" for number in range(len(HOSTILE))]
-    rows = "".join(f'{name},"{text.replace(chr(34), chr(34) * 2)}"\n' for name, text in zip(ids, HOSTILE, strict=True))
-    (tmp_path / "texts.csv").write_text("id,text\n" + rows, encoding="utf-8")
-    names, matrix = list(HOSTILE[:6]), random_matrix(6, len(ids))
-    run = make_run(
-        tmp_path / "runs" / "hostile", str(tmp_path / "texts.csv"), ids, names, matrix, definitions=HOSTILE[4:]
-    )
-    with own_studio(tmp_path) as site:
-        key = site.key(run)
-        with opened(chromium, link(site, HOSTILE[0])) as seen:
-            for address in ("/runs", f"/runs/{key}", f"/runs/{key}/correct?which=all", f"/runs/{key}/browse"):
-                seen.page.goto(site.address + address)
-                assert seen.page.title() != "owned"
-            seen.page.goto(f"{site.address}/runs/{key}/correct?which=all")
-            seen.page.locator(".cell").first.get_by_role("button", name="yes").click()
-            expect(seen.page.locator(".cell.corrected")).to_have_count(1)
-            assert seen.page.title() != "owned"
-            assert all(one.startswith(site.address) for one in seen.requests)

@@ -14,7 +14,7 @@ from flows.discover.flow import run_discovery
 from flows.discover.preparation import prepare
 from models import Elicited, Panel
 from reports.finished_run import Run
-from reports.live.live_run import LiveRun
+from reports.run import LiveRun
 from studio.runs.shelf import key_of
 from tests.support.growing_worlds import World
 from tests.support.review_site import Visitor

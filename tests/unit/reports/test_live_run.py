@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reports.live.live_run import LiveRun
+from reports.run import LiveRun
 
 
 @pytest.fixture

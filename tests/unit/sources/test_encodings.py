@@ -104,12 +104,6 @@ def test_naming_one_of_text_and_image_leaves_the_other_out(tmp_path: Path) -> No
     assert both.image_bytes() == picture("red")
 
 
-def test_digests_of_texts_and_of_pictures_are_what_they_always_were() -> None:
-    assert digest_of_content("a", None) == "7d72d978da3986cc6c4e3d04a381bff8f7822bb09879ec8bdb27f4d79165322c"
-    assert digest_of_content(None, b"a") == "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
-    assert len({digest_of_content(*content) for content in (("a", b"b"), ("b", b"a"), ("ab", b""), ("", b"ab"))}) == 4
-
-
 def test_notes_count_what_is_cut_and_what_is_there_twice() -> None:
     texts = ["a" * TEXT_LIMIT, "b" * (TEXT_LIMIT + 1), "c" * 20_000, "d", "d", "d"]
     examples = tuple(Example(str(at), digest_of_content(text, None), text=text) for at, text in enumerate(texts))

@@ -16,7 +16,6 @@ from sources.folder import natural_order
 from sources.load import digest_of_text
 from sources.pictures.images import problem_of
 from sources.pictures.limits import MAX_PIXELS
-from sources.printable import quoted
 from sources.rows import name_and_problem
 from sources.tables import Record
 from sources.tables.parquet import cell_location, cell_of
@@ -76,10 +75,6 @@ def test_the_location_of_a_cell_can_be_read_back(table: str, row: int) -> None:
     assert cell_of(table) is None
 
 
-def test_messages_show_no_password() -> None:
-    assert quoted("sftp://anna:secret@host/data") == "'sftp://host/data'"
-
-
 @pytest.mark.parametrize("value", [None, "", "  ", float("nan"), [], {}, "a\nb", "a\0", "\ud800"])
 def test_an_id_that_no_file_could_hold_is_a_problem(value: Any) -> None:
     assert name_and_problem(Record(3, {"id": value}))[1] is not None
@@ -117,14 +112,6 @@ def test_what_is_no_image_of_an_accepted_format_is_a_problem(content: bytes) -> 
 def test_an_image_with_too_many_pixels_is_refused_before_it_is_decoded() -> None:
     just_over = Image.new("1", (10_000, MAX_PIXELS // 10_000 + 1))
     reason = problem_of(encoded(just_over, "PNG"))
-    assert reason is not None
-    assert "million pixels" in reason
-
-
-def test_a_bomb_is_refused_by_its_header() -> None:
-    content = bytearray(encoded(Image.new("1", (8, 8)), "BMP"))
-    content[18:26] = (60_000).to_bytes(4, "little") * 2
-    reason = problem_of(bytes(content))
     assert reason is not None
     assert "million pixels" in reason
 

@@ -67,25 +67,6 @@ def shown_ids(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("choice", [{0: "yes"}, {1: "no"}, {0: "yes", 3: "no"}, {2: "no", 4: "yes", 5: "no"}])
-def test_facets_show_what_pandas_selects(page: Opened, run: Run, choice: dict[int, str]) -> None:
-    for feature, side in choice.items():
-        choose(page.page, feature, side)
-    labels = run.labels
-    keep = pd.Series(True, index=labels.index)
-    for feature, side in choice.items():
-        keep &= (labels.iloc[:, feature] == (1 if side == "yes" else 0)).fillna(False).astype(bool)
-    expect(page.page.locator("#matched")).to_have_text(f"{keep.sum()} of 60 examples")
-    assert shown_ids(page.page) == labels.index[keep].tolist()
-    matching = labels[keep]
-    for feature in set(range(6)) - set(choice):
-        for side, value in (("yes", 1), ("no", 0)):
-            count = int((matching.iloc[:, feature] == value).sum())
-            button = page.page.locator(f"#facets [data-feature='{feature}'][data-side='{side}']")
-            expect(button).to_have_text(str(count))
-            assert button.is_disabled() == (count == 0)
-
-
 def test_a_second_click_takes_a_facet_back_and_clear_takes_all(page: Opened) -> None:
     everything = page.page.locator("#matched")
     choose(page.page, 0, "yes")

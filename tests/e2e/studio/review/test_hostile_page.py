@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, expect
 
 from discovery.questions import Kind
 from models.oracle import Compare, Feature, Label
@@ -112,26 +111,3 @@ def test_hostile_pictures_are_pixels_or_nothing(site: Site, chromium: Browser, t
         assert shown.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [1000, 1000]
         seen.page.goto(f"{site.address}/media/{pictures[2].digest}/large")
         assert seen.page.evaluate("window.ran") is None
-
-
-def test_no_other_site_can_frame_the_page_or_send_its_forms(site: Site, chromium: Browser) -> None:
-    """Another origin, with the reviewer's cookie in the same browser."""
-    site.ask([Compare(Kind.TAG, (example(1, text="t"),))], SCRIPT)
-    elsewhere = site.address.replace("127.0.0.1", "localhost")
-    with opened(chromium, site.link("Ann"), viewport=SIZES[0]) as seen:
-        page = seen.page
-        page.get_by_role("link", name="Begin").click()
-        csrf = page.locator("#answer input[name=csrf]").get_attribute("value")
-        lease = page.locator("#answer input[name=lease]").get_attribute("value")
-        fields = f"<input name=csrf value={csrf}><input name=lease value={lease}><input name=nothing value=1>"
-        form = f"<form id=f method=post action={site.address}/answer>{fields}</form><script>f.submit()</script>"
-        traps = {"frame": f"<iframe src={site.address}/></iframe>", "form": form}
-        for name, trap in traps.items():
-            page.route(f"{elsewhere}/{name}", partial(Route.fulfill, content_type="text/html", body=trap))
-        page.goto(f"{elsewhere}/frame")
-        page.wait_for_load_state("networkidle")
-        assert len(page.frames) == 2
-        assert page.frames[1].locator("main").count() == 0
-        page.goto(f"{elsewhere}/form")
-        expect(page.get_by_role("heading", name="No access")).to_be_visible()
-    assert list(site.store.queue.records.answers()) == []

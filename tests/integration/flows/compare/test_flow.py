@@ -17,7 +17,7 @@ from flows.errors import UsageError
 from models.oracle import AnswersPending, Feature, connect
 from reports.compare.comparison import OracleComparison
 from reports.compare.exports import write_comparison
-from reports.compare.summary import ComparisonSummary
+from reports.compare.summary import comparison_json
 from tests.support.comparisons import FEATURES, compared, feature_list, make_world, prepared, write_votes
 from tests.support.fake_openai import FakeOpenAI
 
@@ -70,7 +70,7 @@ def test_a_second_run_asks_nobody_again(world: Path, comparison: OracleCompariso
 
 
 def _without_time(comparison: OracleComparison) -> str:
-    content = ComparisonSummary.of(comparison, {}).to_json()
+    content = comparison_json(comparison, {})
     content.pop("finished_at")
     for one in content["oracles"]:
         one.pop("paid_usd")

@@ -154,23 +154,6 @@ def test_a_card_of_one_vote_labels_says_that_doubt_is_unknown(tmp_path: Path) ->
     assert "0 of 404 labels are doubtful" in three
 
 
-def test_an_old_run_folder_is_read_with_the_columns_it_lacks(tmp_path: Path) -> None:
-    run = discovered(tmp_path, queries=6)
-    table = pd.read_csv(run.folder / "features.csv", keep_default_na=False)
-    table["distinct"] &= table["interesting"]
-    table.drop(columns=["labelled", "twin"]).to_csv(run.folder / "features.csv", index=False)
-    summary = json.loads((run.folder / "run.json").read_text())
-    for name in ("total_usd", "total_paid_calls", "unusable"):
-        del summary[name]
-    (run.folder / "run.json").write_text(json.dumps(summary))
-    old = Run(run.folder)
-    assert old.features["labelled"].tolist() == [101] * len(table)
-    assert old.features["twin"].tolist() == table["twin"].tolist()
-    context = page_context(old, None)
-    assert context["history"].counting[-1] == old.summary.interesting_distinct
-    assert context["cost"].total == pytest.approx(old.summary.cost_usd)
-
-
 @pytest.mark.parametrize("refuse", [0.2, 1.0])
 def test_unusable_answers_are_reported_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refuse: float

@@ -1,6 +1,6 @@
-"""The real `datasets` and `mlcroissant` load every folder and file that they are meant to, each time what is in it.
+"""The real `datasets` loads every folder and file that it is meant to, each time what is in it.
 
-In a process and a folder of their own: the clone has a folder `datasets`, too."""
+In a process and a folder of its own: the clone has a folder `datasets`, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from reports.curation.log import plan_change, record_change
 from reports.export.formats import export_run
 from reports.finished_run import Run
 from sources.load import load_dataset
-from tests.support.environments import said_in_environment
 from tests.support.run_folders import make_run, random_matrix
 
 ROOT = Path(__file__).parents[4]
@@ -33,20 +32,6 @@ for spec in map(json.loads, sys.argv[2:]):
     sizes = [row["image"].size for row in loaded] if "image" in loaded.features else []
     rows = loaded.remove_columns(["image"]) if sizes else loaded
     found.append({"rows": [dict(row) for row in rows], "sizes": sizes})
-print(json.dumps(found))
-"""
-CROISSANT = """
-import json, sys
-import mlcroissant
-
-found = []
-for path in sys.argv[1:]:
-    dataset = mlcroissant.Dataset(jsonld=path)
-    names = {f"examples/column-{n}": one.name for n, one in enumerate(dataset.metadata.record_sets[0].fields)}
-    rows = [{names.get(key, key): value for key, value in row.items()} for row in dataset.records("examples")]
-    text = lambda value: value.decode() if isinstance(value, bytes) else str(value)
-    rows = [{key: text(value) for key, value in row.items() if key != "image"} for row in rows]
-    found.append({"rows": rows, "errors": list(dataset.metadata.ctx.issues.errors)})
 print(json.dumps(found))
 """
 
@@ -122,18 +107,3 @@ def test_load_dataset_reads_every_export_with_the_same_labels(tmp_path: Path) ->
     for (name, _), found in zip(specs.items(), loaded(tmp_path, *specs.values()), strict=True):
         pd.testing.assert_frame_equal(labels_in(found["rows"], run), run.labels)
         assert len(found["sizes"]) == (0 if name in ("wide", "jsonl") else len(ids))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)  # installs the package
-def test_croissant_metadata_are_valid_and_read_the_labels(tmp_path: Path) -> None:
-    run = made(tmp_path / "run", FACES, 0)
-    folders = [run.folder / "export" / name for name in ("huggingface", "imagefolder-parquet")]
-    files = [str(folder / "croissant.json") for folder in folders]
-    for found in json.loads(said_in_environment(tmp_path, "mlcroissant[image,parquet]==1.1.1", CROISSANT, *files)):
-        assert found["errors"] == []
-        read = pd.DataFrame(found["rows"]).set_index("id")
-        assert read.index.tolist() == run.labels.index.tolist()
-        for name in run.labels.columns:
-            values = pd.to_numeric(read[name], errors="coerce").astype("Int8")
-            assert values.tolist() == run.labels[name].tolist() or values.equals(run.labels[name])

@@ -53,7 +53,8 @@ def test_money_is_drawn_only_where_answers_cost_something(tmp_path: Path, texts:
 
 
 def test_the_cost_is_what_the_answers_cost_also_when_a_repetition_paid_nothing(tmp_path: Path, texts: str) -> None:
-    run = make_run(tmp_path / "run", texts, IDS, ["a"], random_matrix(1, 30, unknown=0), price=10_000, divided=0)
+    labels = random_matrix(1, 30, unknown=0)
+    run = make_run(tmp_path / "run", texts, IDS, ["a"], labels, price=10_000, divided=0, total_usd=0.61)
     page = written(run)
     assert "$0.61" in page  # one comparison and two votes on each of 30 examples
     assert "$0.00 by the last call" in page

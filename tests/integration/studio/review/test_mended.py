@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from discovery.questions import Kind
 from flows.__main__ import main
@@ -18,7 +16,6 @@ from flows.reviewing.page import UNTOUCHED_SECONDS, PageSettings, add_checks, is
 from models.oracle import Compare, Exemplar, Feature, Label
 from models.people.human import HumanOracle, HumanTerms, check_of
 from sources.dataset import Example
-from sources.load import load_dataset
 from store import Store
 from store.review.leases import LeaseTerms
 from tests.integration.conftest import Clock
@@ -74,13 +71,6 @@ def test_undo_brings_back_values_that_were_missing_and_the_reason_of_a_skip(site
     ann.get()
     ann.post("/undo", {})
     assert '<option value="The question is unclear" selected>' in ann.get().text
-
-
-def test_texts_are_laid_out_in_few_columns_and_can_be_shown_whole(site: Site) -> None:
-    site.ask([Label(BEARD, example) for example in texts(4)])
-    page = site.visitor("ann").get().text
-    assert '<fieldset class="grid texts">' in page
-    assert page.count('class="more quiet"') == 4
 
 
 def test_an_untouched_page_is_handed_on_and_a_touched_one_is_kept(timed: Site, clock: Clock) -> None:
@@ -294,21 +284,6 @@ def test_withdrawing_tells_what_it_reopens_and_takes_back_features_of_that_perso
     assert len(queue.records.waiting()) == 3, "unless it is named again"
     with pytest.raises(Exception, match="nobody called"):
         withdraw(site.store, "nobody", really=False)
-
-
-def test_animations_can_be_paused_and_stand_still_where_motion_is_unwanted(site: Site, tmp_path: Path) -> None:
-    folder = tmp_path / "moving"
-    folder.mkdir()
-    frames = [Image.new("RGB", (40, 30), colour) for colour in ("red", "green", "blue")]
-    frames[0].save(folder / "animation.gif", save_all=True, append_images=frames[1:], duration=80, loop=0)
-    frames[1].save(folder / "still.gif")
-    frames[2].save(folder / "still.png")
-    site.ask([Compare(Kind.TWO_OF_THREE, load_dataset(str(folder)).examples)])
-    ann = site.visitor("ann")
-    page = ann.get().text
-    assert page.count('class="pause"') == 1
-    (still,) = re.findall(r'class="still" src="([^"]+)"', page)
-    assert getattr(Image.open(io.BytesIO(ann.client.get(still).content)), "n_frames", 1) == 1
 
 
 def test_inviting_knows_where_the_page_runs_and_whether_it_does(

@@ -87,18 +87,6 @@ def test_what_is_no_answer_is_put_back_with_what_was_typed(site: Site, fields: d
     assert said(site) == []
 
 
-def test_nothing_is_filled_in_but_names_used_before_are_suggested(site: Site) -> None:
-    site.ask([Compare(Kind.TAG, texts(1))])
-    ann = site.visitor("ann")
-    ann.get()
-    ann.answer(name="round glasses")
-    site.ask([Compare(Kind.TAG, texts(2)[1:]), Label(Feature("named by a model"), texts(1)[0])])
-    page = site.visitor("bob").get().text
-    assert '<option value="round glasses">' in page
-    assert '<option value="named by a model">' in page
-    assert 'name="name" list="names" maxlength="60" autocomplete="off" spellcheck="true" value=""' in page
-
-
 def test_marked_examples_have_it_unmarked_ones_lack_it_and_unsure_ones_go_to_others(site: Site) -> None:
     site.ask([Label(BEARD, example) for example in texts(3)])
     ann = site.visitor("ann")
@@ -137,15 +125,6 @@ def test_a_question_skipped_with_a_reason_is_not_shown_again(site: Site) -> None
     ann.post("/skip", {"lease": ann.hidden("lease"), "reason": "The question is unclear"})
     assert "Nothing to answer just now" in ann.get().text
     assert said(site) == [{"skipped": "The question is unclear"}]
-
-
-def test_progress_and_time_left_are_reported(site: Site) -> None:
-    site.ask([Label(BEARD, example) for example in texts(24)])
-    ann = site.visitor("ann")
-    assert "Questions 1 to 12 of about 24" in ann.get().text
-    ann.answer()
-    assert "Questions 13 to 24 of about 24, about a minute left" in ann.get().text
-    assert ann.client.get("/ready").json() == {"left": 12, "state": "others"}
 
 
 def test_pictures_are_encoded_anew_and_nothing_else_is_served(site: Site, faces: Dataset) -> None:

@@ -4,20 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, false_discovery_control, fisher_exact
+from scipy.stats import binomtest, false_discovery_control
 
 from discovery.statistics.intervals import wilson
-from reports.analysis.groups import compare_runs, fisher, holm, newcombe
+from reports.analysis.groups import compare_runs, holm, newcombe
 from reports.run.answers import Tally
 from reports.run.files import RunError
 from reports.run.findings import Findings, Found
-
-
-@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
-def test_the_exact_test_is_that_of_scipy(a: int, rest_a: int, b: int, rest_b: int) -> None:
-    n, m = a + rest_a, b + rest_b
-    if n and m:
-        assert fisher(a, n, b, m) == pytest.approx(fisher_exact([[a, n - a], [b, m - b]]).pvalue, abs=1e-9)
 
 
 @given(st.integers(1, 200), st.data())

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from discovery import UNKNOWN
 from reports.browse.catalogue import MOST_VALUES, ExampleCatalogue
-from reports.browse.choice import BrowseChoice
+from reports.browse.choice import MARKS, OF_A_FEATURE, BrowseChoice
 from reports.browse.columns import browsed_columns, cell_text, natural_order
-from reports.browse.label_marks import MARKS, OF_A_FEATURE
 from reports.finished_run import Run
 from reports.run.attributes import Attribute, Value
 from tests.support.browsed_runs import NAMES, browsed_run

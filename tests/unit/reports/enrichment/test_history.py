@@ -111,10 +111,6 @@ def test_a_predicted_label_of_an_earlier_version_is_not_reported_again(tmp_path:
     table.set_asked(0, one, np.array([UNKNOWN], np.int8))  # refused: the predicted label stays
     write_history(tmp_path, table, NewVersion("run", [0], [Cells(one, one)]))
     assert len(cells(tmp_path, 2)) == 0
-    write_history(tmp_path, table, NewVersion(None))  # of a table that is older than its history: all
-    found = cells(tmp_path, 2)
-    assert found["source"].tolist() == ["predicted"]
-    assert found["run"].isna().all()
 
 
 def test_columns_differ_in_more_than_case() -> None:

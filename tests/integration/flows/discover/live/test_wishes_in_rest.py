@@ -12,7 +12,7 @@ import pytest
 from discovery import UNKNOWN
 from models.recorded.batch import UNCOMMITTED
 from reports.finished_run import Run
-from reports.live.live_run import LiveRun
+from reports.run import LiveRun
 from tests.support.growing_worlds import World
 from tests.support.steered_runs import TRAITS, discovered, settings, wishing
 

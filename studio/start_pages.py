@@ -36,7 +36,7 @@ class StartPages:
         self._config, self._templates, self._shelf, self.roles = config, templates, shelf, roles
         self._others, self._starter = others, config.starter
         self._fields = {command: config.starter.fields(command) for command in TITLES}
-        self._oracles = {one.kind: one for one in config.starter.oracles()}
+        self._oracles = {oracle.kind: oracle for oracle in config.starter.oracles()}
 
     def router(self) -> APIRouter:
         router = APIRouter(default_response_class=Response)
@@ -65,7 +65,7 @@ class StartPages:
     def start(self, visiting: Visiting, command: Command) -> Response:
         """The estimate; or the run, once somebody has seen that and agreed."""
         fields = self._fields[command]
-        values = {one.name: visiting.form.one(one.name) for one in fields}
+        values = {field.name: visiting.form.one(field.name) for field in fields}
         values["budget"] = values["budget"] or visiting.form.one("agreed")
         self._take_oracle(visiting, fields, values)
         if visiting.form.one("add") == "1":
@@ -94,10 +94,10 @@ class StartPages:
     def _take_oracle(self, visiting: Visit, fields: list[FormField], values: Values) -> None:
         """An oracle that is put together from its kind and parameters goes before one that is written."""
         kind, form = self._oracles.get(visiting.form.one("oracle_kind")), visiting.form
-        wanted = next((one for one in fields if one.name in ("oracle", "oracles")), None)
+        wanted = next((field for field in fields if field.name in ("oracle", "oracles")), None)
         if kind is None or wanted is None:
             return
-        parameters = {one.name: form.one(f"{kind.kind}.{one.name}") for one in kind.parameters}
+        parameters = {parameter.name: form.one(f"{kind.kind}.{parameter.name}") for parameter in kind.parameters}
         made = self._starter.compose(kind.kind, form.one(f"{kind.kind}:"), parameters)
         written = [line for line in values[wanted.name].splitlines() if line.strip()] if wanted.many else []
         values[wanted.name] = "\n".join([*(line for line in written if line != made), made])
@@ -117,8 +117,8 @@ class StartPages:
         suggested = {
             "dataset": datasets,
             "oracle": ["contrastive", "openai:gpt-4o-mini", "human", "simulated", *(one.oracle for one in entries)],
-            "features": [str(one.folder) for one in entries],
-            "out": [str(one.folder) for one in tables],
+            "features": [str(entry.folder) for entry in entries],
+            "out": [str(table.folder) for table in tables],
         }
         return self._templates.page(
             "start.html",

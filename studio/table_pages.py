@@ -64,7 +64,7 @@ class TablePages:
     @for_staff
     def table(self, visiting: Visiting, key: Key) -> Response:
         folder = self._shelf.folder(key, SUMMARY)
-        entry = next((one for one in self._others.tables() if one.key == key), None) if folder else None
+        entry = next((table for table in self._others.tables() if table.key == key), None) if folder else None
         if folder is None or entry is None:
             raise HTTPException(404)
         try:
@@ -81,11 +81,12 @@ class TablePages:
             entry=entry,
             columns=columns,
             bars=[
-                share_bar(one.share.positives, one.share.examples - one.share.positives, one.missing) for one in columns
+                share_bar(column.share.positives, column.share.examples - column.share.positives, column.missing)
+                for column in columns
             ],
             nights=nights[:MOST_NIGHTS],
             total_nights=len(nights),
-            usd=sum(one.usd or 0.0 for one in nights) or entry.summary.cost_usd,
+            usd=sum(night.usd or 0.0 for night in nights) or entry.summary.cost_usd,
             source=self._source(entry.summary),
         )
 
@@ -109,12 +110,12 @@ class TablePages:
 def runs_of_table(folder: Path, states: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The enrichments in the store that have written here, or tried to."""
     found = []
-    for one in states:
-        settings = one.get("settings") or {}
-        if one.get("flow") == ENRICH and isinstance(settings, dict):
+    for state in states:
+        settings = state.get("settings") or {}
+        if state.get("flow") == ENRICH and isinstance(settings, dict):
             out = settings.get("out") or f"enriched/{name_of(str(settings.get('dataset', '')))}"
             if "://" not in str(out) and Path(str(out)).resolve() == folder:
-                found.append(one)
+                found.append(state)
     return found
 
 

@@ -72,7 +72,8 @@ class LiveRun:
         return list(found)
 
     def vetoed(self) -> list[str]:
-        return [str(one["gone"][0]) for one in self.events() if one.get("action") == "veto" and one.get("gone")]
+        vetoes = (event for event in self.events() if event.get("action") == "veto")
+        return [str(event["gone"][0]) for event in vetoes if event.get("gone")]
 
     def reached(self, scope: str) -> int:
         """How many questions it has asked, the one that was being asked included: what was wanted since is heeded
