@@ -151,21 +151,14 @@ def zoo(bench: Bench) -> Result:
     return _texts(bench, "zoo, 20 features", ZOO / "animals.csv", common_columns(ZOO / "truth.csv", 20))
 
 
-def short_texts_before(bench: Bench) -> Result:
-    names = common_columns(bench.texts.parent / "truth.csv", 33)
-    result = _texts(bench, "short texts, 33 features, prompts=1", bench.texts, names, "&prompts=1")
-    result.target = ""
-    return result
-
-
-def _texts(bench: Bench, what: str, dataset: Path, names: list[str], options: str = "") -> Result:
-    server = bench.enriched(dataset, names, options)
+def _texts(bench: Bench, what: str, dataset: Path, names: list[str]) -> Result:
+    server = bench.enriched(dataset, names)
     book, labels = server.summary(), len(server.lifelike.truth) * len(names)
     per_label = (book["prompt_tokens"] + book["completion_tokens"]) / labels
     return Result(what, labels, book, book["usd"], None, "at most 14 tokens per label", per_label <= 14)
 
 
-CASES: list[Callable[[Bench], Result]] = [by_feature, by_default, enriching, short_texts, zoo, short_texts_before]
+CASES: list[Callable[[Bench], Result]] = [by_feature, by_default, enriching, short_texts, zoo]
 
 
 def main(arguments: list[str]) -> int:

@@ -29,8 +29,8 @@ from tests.support.fake_openai.server import CHAT, Rejected
 from tests.support.fake_openai.wire import Request, Response
 
 OURS = {
-    *(wording for wordings in (*COMPARISONS.values(), *LABELLING.values()) for wording in wordings),
-    *(*WHY, *CHOOSING, EXCLUSIVE, SCALE),
+    *(wording for wordings in COMPARISONS.values() for wording in wordings),
+    *(*LABELLING, *WHY, *CHOOSING, EXCLUSIVE, SCALE),
 }
 RESPONSES = "/v1/responses"
 SECOND_GROUP = re.compile(r"^(?:Group B|NEGATIVE SAMPLES)", re.MULTILINE)

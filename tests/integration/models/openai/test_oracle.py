@@ -124,17 +124,11 @@ def test_decisions_give_probabilities_and_take_many_features_at_once(
     assert sum(answer.cost for answer in answers) == server.spent_on_questions(PRICE)
 
 
-@pytest.mark.parametrize(
-    ("prompts", "grouping", "requests"),
-    [
-        *[(1, "auto", 4), (1, "feature", 4), (1, "example", 32), (1, "none", 64)],
-        *[(2, "auto", 2), (2, "feature", 4), (2, "example", 32), (2, "none", 64)],
-    ],
-)
+@pytest.mark.parametrize(("grouping", "requests"), [("auto", 2), ("feature", 4), ("example", 32), ("none", 64)])
 def test_labels_travel_together_as_configured(
-    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], prompts: int, grouping: str, requests: int
+    server: FakeOpenAI, oracle_of: Callable[..., OpenAIOracle], grouping: str, requests: int
 ) -> None:
-    oracle = oracle_of(grouping=grouping, prompts=prompts)
+    oracle = oracle_of(grouping=grouping)
     oracle.connect()
     before = server.count(CHAT)
     answers = list(oracle.ask(labels(["cat", "bird"], EXAMPLES)))
