@@ -29,7 +29,7 @@ from PIL import Image
 from benchmarks.machine import heading
 from discovery.statistics import Promise
 from models.predicted import LabelPool, embedder_of, label_pool
-from models.predicted.pixels import picture_vectors
+from models.predicted.embedders import picture_vectors
 from sources import load_dataset
 
 SEED = 0

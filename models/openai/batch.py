@@ -225,7 +225,7 @@ class _Collection:
             raise OracleUnavailable(f"{host} rejected batch {sent.id} ({reason}): ask without provider_batch")
         results = await results_of(self._session, batch)
         lost = batch.get("status") == "completed"  # a request without a result may have been charged
-        await all_of([self._read(sent, one, results.get(one.custom_id, {}), lost) for one in sent.requests])
+        await all_of([self._read(sent, request, results.get(request.custom_id, {}), lost) for request in sent.requests])
         await self._note_requests(sent.requests, None)  # what it has not answered it has not charged
         return ""
 

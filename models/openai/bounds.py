@@ -216,7 +216,7 @@ class Bounds:
     def _picture_tokens(self, picture: ImagePart) -> int:
         config = self.config
         sizes = sent_sizes(picture.example, config.image_size, config.frames)
-        return sum(picture_tokens(config.model, *size, config.detail) for size in sizes)
+        return sum(picture_tokens(config.model, width, height, config.detail) for width, height in sizes)
 
     def label_groups(self) -> LabelBlocks:
         """Which labels share a request."""

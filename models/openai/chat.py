@@ -72,8 +72,8 @@ async def ask_labels(session: Session, labels: Sequence[Label], delivery: Delive
 async def ask_label_bills(session: Session, bills: list[Bill], asks: int, delivery: Delivery) -> None:
     """One request for all of them, or for each part that fits one; what it leaves open is asked again, in smaller
     groups where that may help."""
-    parts = _requests_of(bills)
-    await all_of([_ask_together(session, part, asks, delivery) for part in parts])
+    requests = _requests_of(bills)
+    await all_of([_ask_together(session, part, asks, delivery) for part in requests])
 
 
 def _requests_of(bills: list[Bill]) -> list[list[Bill]]:
@@ -105,8 +105,8 @@ async def _read_labels(session: Session, bills: list[Bill], reply: Reply, asks: 
     if refused and len(bills) == 1:
         bills[0].refusals += 1
     rest = [bill for position, bill in enumerate(bills) if position not in values]
-    parts = _requests_of(rest)
-    await all_of([_ask_again(session, part, reply, refused, asks, delivery) for part in parts])
+    requests = _requests_of(rest)
+    await all_of([_ask_again(session, part, reply, refused, asks, delivery) for part in requests])
 
 
 async def _ask_again(
@@ -121,11 +121,11 @@ async def _ask_again(
         for bill in rest:
             delivery.emit(bill.answer(verdict, session.by, raw=message.text, note=note))
         return
-    parts = [rest]
+    groups = [rest]
     if refused or message.cut:
         # The last ask is for each alone: one example that is refused must not take others with it.
-        parts = [[bill] for bill in rest] if asks == 1 else halves(rest)
-    await all_of([ask_label_bills(session, part, asks, delivery) for part in parts])
+        groups = [[bill] for bill in rest] if asks == 1 else halves(rest)
+    await all_of([ask_label_bills(session, part, asks, delivery) for part in groups])
 
 
 def label_answer(session: Session, bill: Bill, value: bool, raw: str, probability: float | None = None) -> Answer:

@@ -101,8 +101,8 @@ class OpenAIConfig:
     @property
     def host(self) -> str:
         """The server for messages, without a password that its address may hold."""
-        parts = urlsplit(self.url)
-        return parts.hostname + (f":{parts.port}" if parts.port else "") if parts.hostname else self.url
+        address = urlsplit(self.url)
+        return address.hostname + (f":{address.port}" if address.port else "") if address.hostname else self.url
 
     @property
     def server(self) -> str:
@@ -116,12 +116,12 @@ class OpenAIConfig:
 
 def _server_of(url: str) -> str:
     """Host, the port where it is not the usual one, and eight digits for a path other than /v1; no secret."""
-    parts = urlsplit(url)
-    host = (parts.hostname or "").rstrip(".")
-    port = "" if parts.port in (None, USUAL_PORTS[parts.scheme]) else f":{parts.port}"
-    if parts.scheme == "https" and not port and f".{host}".endswith(f".{OPENAI_HOST}"):
+    address = urlsplit(url)
+    host = (address.hostname or "").rstrip(".")
+    port = "" if address.port in (None, USUAL_PORTS[address.scheme]) else f":{address.port}"
+    if address.scheme == "https" and not port and f".{host}".endswith(f".{OPENAI_HOST}"):
         return "openai"
-    path = parts.path.strip("/").removesuffix("v1").strip("/")
+    path = address.path.strip("/").removesuffix("v1").strip("/")
     return f"{_one_name(host)}{port}" + (f"/{digest_of(path)[:8]}" if path else "")
 
 
@@ -138,8 +138,8 @@ def _check_words(config: OpenAIConfig) -> None:
     if not config.model.strip():
         raise OracleError("openai: names no model: say which, as in openai:gpt-4o-mini")
     try:
-        parts = urlsplit(config.url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        address = urlsplit(config.url)
+        usable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
     except ValueError:
         usable = False
     if not usable:

@@ -77,11 +77,11 @@ class LabelBlocks:
             if shown:
                 most = max(1, min(most, PICTURE_LABELS // max(map(len, shown))))
             ordered = sorted(features, key=lambda feature: (feature.name, feature.definition))
-            parts = evenly(ordered, most)
-            for block, full in self._blocks(keys, max(map(len, parts))):
+            slices = evenly(ordered, most)
+            for block, full in self._blocks(keys, max(map(len, slices))):
                 if full or partial:
                     rows = [self._rows.pop(key) for key in block]
-                    released += [[row[feature] for row in rows for feature in part] for part in parts]
+                    released += [[row[feature] for row in rows for feature in part] for part in slices]
         self._count -= sum(map(len, released))
         return released
 

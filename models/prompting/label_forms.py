@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.oracle import Feature, Label
-from models.prompting.brief import Brief
 from models.prompting.prompts import (
     MATERIAL,
+    Brief,
     Message,
     Part,
     example_parts,

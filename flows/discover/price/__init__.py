@@ -10,7 +10,6 @@ from flows.discover.price.forecast import (
     forecast_discovery,
     plans_of,
     price_of,
-    what_is_kept,
 )
 from flows.discover.price.predicted import AskedShares, label_cells, predicted_range
 from flows.discover.price.rehearsal import (
@@ -55,5 +54,4 @@ __all__ = [
     "price_of",
     "price_range",
     "unanswered_by",
-    "what_is_kept",
 ]

@@ -306,24 +306,6 @@ def _given_price(prepared: Prepared, *, whole: bool) -> GivenPrice:
     return replace(price, cost=rehearsal.total.times(len(rows) / len(examples)).cost)
 
 
-def what_is_kept(prepared: Prepared) -> str:
-    """One line: what the store holds already, and what is still to ask."""
-    expected = forecast_discovery(prepared)
-    left = f"up to {max(expected.calls - expected.kept, 0):,} to ask"
-    if expected.ended:
-        return f"kept {expected.kept:,} answers, nothing is left to ask"
-    if expected.most_left:
-        most = in_usd(expected.most_left, 2, at_most=True)
-        left += f", likely {in_usd(expected.left, 2, at_most=True)}, at most {most}"
-    budget = prepared.settings.budget_micro
-    if budget is not None and budget - expected.spent < expected.left:
-        left += f"; the budget of {in_usd(budget)} is less, so the last features may be labelled in part: ask fewer "
-        left += "questions with --queries"
-    if expected.kept:
-        return f"kept {expected.kept:,} answers, {left}"
-    return f"{expected.described_examples}, {expected.oracle}: {left}"
-
-
 def plans_of(prepared: Prepared) -> Iterator[PricedPlan]:
     """Other ways to ask, each with its price."""
     if not is_paid(prepared.oracle, prepared.compared):
@@ -379,4 +361,9 @@ def _predicted_plan(prepared: Prepared) -> Iterator[PricedPlan]:
 
 def _plan(name: str, changes: str, options: str, prepared: Prepared, settings: DiscoverSettings) -> PricedPlan:
     oracle = build_crowd(settings, prepared.dataset, prepared.store)
-    return PricedPlan(name, options, changes, price_of(Prepared(settings, prepared.dataset, oracle, prepared.store)))
+    return PricedPlan(
+        name,
+        options,
+        changes,
+        price_of(Prepared(settings, prepared.dataset, oracle, prepared.store, given=prepared.given)),
+    )

@@ -21,7 +21,7 @@ from models.prices import Price
 from models.prompting.families import CHOOSING, EXCLUSIVE, SCALE
 from models.prompting.label_forms import LABELLING
 from models.prompting.prompts import COMPARISONS
-from models.prompting.reasons import WHY
+from models.prompting.single_forms import WHY
 from sources import Dataset
 from tests.support.fake_openai.lifelike import VAGUE, Habits, LifelikeMind, LifelikeServer, meaning_of
 from tests.support.fake_openai.mind import Page, Shown, example_of_schema

@@ -16,7 +16,7 @@ from models.prices import read_usage
 from models.prompting.feature_names import clean, name_problem
 from models.prompting.label_forms import label_paths
 from models.prompting.prompts import letter, shown_order
-from models.prompting.replies import DEFINITION_LIMIT, json_objects, parse_feature, parse_labels, parse_yes_no
+from models.prompting.replies import DEFINITION_LIMIT, parse_feature, parse_labels, parse_yes_no
 from sources.dataset import Example
 
 JSON = st.recursive(
@@ -146,8 +146,3 @@ def test_an_accepted_feature_obeys_every_rule(
     shown = {shown_order(question)[place] for place in order[:] if place < everyone and letter(place) in letters[:cut]}
     if question.kind not in (Kind.TAG, Kind.LEFT_RIGHT):
         assert set(reading.shown) == shown
-
-
-@given(st.text(max_size=200))
-def test_objects_in_any_text_are_objects(text: str) -> None:
-    assert all(isinstance(found, dict) for found in json_objects(text))

@@ -196,30 +196,6 @@ def test_one_label_may_be_a_word() -> None:
     ]
 
 
-@given(st.text(max_size=300), st.integers(1, 5))
-def test_any_text_can_be_read_without_error(text: str, count: int) -> None:
-    parse_feature(text, question())
-    labels = parse_labels(text, label_paths(count, count))
-    assert set(labels) <= set(range(count))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("found", "name", "definition", "have", "lack"), JSON)))
-def test_an_accepted_feature_obeys_every_rule(data: dict[str, Any]) -> None:
-    read = parse_feature(json.dumps(data), question(known=("striped",)))
-    if read.verdict is Verdict.FEATURE:
-        assert read.feature is not None
-        assert 1 <= len(read.feature.name.split()) <= 5
-        assert len(read.feature.name) <= 60
-        assert len(read.shown) == 2
-
-
 def test_objects_are_found_in_linear_time() -> None:
     assert json_objects("{" * 300_000) == []
     assert json_objects("<think>" * 50_000 + '{"a": 1}') == []
